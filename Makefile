@@ -53,7 +53,7 @@ test-long: $(VENV)/.developed
 
 # On a machine with an NVIDIA card: docs/checks-device.md. Without one it says so and fails.
 test-device: $(VENV)/.developed
-	REQUIRE=device $(BIN)/python -m pytest -q -x -m device tests/probe/test_device.py $(PYTEST_ARGS)
+	REQUIRE=device $(BIN)/python -m pytest -q -x -m device tests/agent/probe/test_device.py $(PYTEST_ARGS)
 
 check: $(VENV)/.developed
 	$(BIN)/ruff check .

@@ -20,13 +20,17 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"there is no benchmark {strange[0]}; there are: {', '.join(known)}\n")
         return 2
     before = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="provision-bench-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="provision-bench-", ignore_cleanup_errors=True
+    ) as folder:
         outcomes = []
         for outcome in measure(words or known, Workshop(Path(folder))):
             sys.stderr.write(f"measured {outcome.promise.name}\n")
             outcomes.append(outcome)
     sys.stdout.write(table(outcomes))
-    sys.stdout.write(f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load average {before:.1f} before and {os.getloadavg()[0]:.1f} after\n")
+    sys.stdout.write(
+        f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load average {before:.1f} before and {os.getloadavg()[0]:.1f} after\n"
+    )
     return exit_code(outcomes)
 
 

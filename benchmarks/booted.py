@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from provision import verification
+from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
-from provision.commands.loading import load_spec
-from provision.commands.substituting import build_sandbox_spec
+from provision.commands.shared.load import load_spec
+from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.sandbox import Store, serve
-from provision.sandbox.boot import Booter
-from provision.world import RealSystem
+from provision.sandbox.namespace_booter import Booter
 
 _MAKING = "provision_device/device/making.py"
 _IN_PLACE = "provision: packages: "
@@ -53,7 +53,11 @@ def make(document, uv, python, machine, *_):
     machine.must("pip failed", [str(where / "bin/python"), "-m", "pip", *words], 900, variables=variables)
     return {"installed by pip": len(document.install["packages"])}
 """
-_WAYS = {"uv": _UV, "pip": _PIP, "pip-no-compile": _PIP.replace('"--quiet"', '"--quiet", "--no-compile"')}
+_WAYS = {
+    "uv": _UV,
+    "pip": _PIP,
+    "pip-no-compile": _PIP.replace('"--quiet"', '"--quiet", "--no-compile"'),
+}
 
 
 class _Listening:
@@ -126,7 +130,14 @@ def main(way: str, path: Path) -> int:
     booter = _Timed(path.parent / ".provision" / "sandbox")
     with serve(booter.folder, booter=booter) as running:
         world = RealSystem(endpoints=running.endpoints)
-        apply(build_sandbox_spec(load_spec(path, world), world), ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lambda _: None)
+        apply(
+            build_sandbox_spec(load_spec(path, world), world),
+            ("wb",),
+            ApplyOptions(detach=True),
+            world,
+            lambda *_: None,
+            lambda _: None,
+        )
         deadline = time.monotonic() + _LIMIT_S
         while not hasattr(booter, "heard") and time.monotonic() < deadline:
             time.sleep(0.05)

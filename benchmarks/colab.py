@@ -36,7 +36,9 @@ class _Colab:
     def __init__(self, workshop: Workshop) -> None:
         self.folder, self.uv, self.booted = workshop.folder / "colab", uv.find_uv_bin(), 0
         try:
-            self.prefix = image.with_torch(image.make(self.folder / "small", self.uv), self.folder / "whole", self.uv)
+            self.prefix = image.with_torch(
+                image.make(self.folder / "small", self.uv), self.folder / "whole", self.uv
+            )
         except image.Missing as why:
             raise Unmeasured(str(why)) from None
         self.rendered = _rendered(self.folder)
@@ -45,7 +47,9 @@ class _Colab:
     def machine(self) -> Iterator[machine.Machine]:
         """Boot a machine; it is gone afterwards."""
         self.booted += 1
-        booted = machine.boot(self.prefix, self.folder / f"machine-{self.booted}", self.folder / "uv-cache", self.uv)
+        booted = machine.boot(
+            self.prefix, self.folder / f"machine-{self.booted}", self.folder / "uv-cache", self.uv
+        )
         booted.variables["PIP_CACHE_DIR"] = str(self.folder / "pip-cache")
         try:
             yield booted
@@ -78,15 +82,38 @@ def again(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 def install(workshop: Workshop) -> tuple[Cost, Cost | None]:
     """Measure the stages from comparing to auditing, and a bare uv for the same wheels on such a machine; both from a warm cache."""
-    return _installing(workshop, lambda booted, pins: (str(booted.folder / "tools/uv"), "pip", "install", "--python", str(booted.python), *_strict(pins)))
+    return _installing(
+        workshop,
+        lambda booted, pins: (
+            str(booted.folder / "tools/uv"),
+            "pip",
+            "install",
+            "--python",
+            str(booted.python),
+            *_strict(pins),
+        ),
+    )
 
 
 def pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
     """Measure the same, and the usual `pip install -r` of the same pins."""
-    return _installing(workshop, lambda booted, pins: (str(booted.python), "-m", "pip", "install", "--quiet", "-r", str(pins)))
+    return _installing(
+        workshop,
+        lambda booted, pins: (
+            str(booted.python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "-r",
+            str(pins),
+        ),
+    )
 
 
-def _installing(workshop: Workshop, words: Callable[[machine.Machine, Path], tuple[str, ...]]) -> tuple[Cost, Cost | None]:
+def _installing(
+    workshop: Workshop, words: Callable[[machine.Machine, Path], tuple[str, ...]]
+) -> tuple[Cost, Cost | None]:
     colab = _colab(workshop)
     pins = _pins(colab)
 
@@ -94,7 +121,9 @@ def _installing(workshop: Workshop, words: Callable[[machine.Machine, Path], tup
         with colab.machine() as booted, Notebook(booted, colab.rendered.notebook) as notebook:
             spent = _timed(notebook, "report", booted)
             seconds = booted.status["seconds"]
-            return Cost(sum(seconds.get(stage, 0) for stage in ("compare", "install", "audit")), spent.cpu_s)
+            return Cost(
+                sum(seconds.get(stage, 0) for stage in ("compare", "install", "audit")), spent.cpu_s
+            )
 
     def theirs() -> Cost:
         with colab.machine() as booted:
@@ -112,7 +141,15 @@ def _pins(colab: _Colab) -> Path:
     document = colab.rendered.document
     due = {*document["predicted"]["added"], *document["predicted"]["changed"]}
     rows = [one for one in document["install"]["packages"] if one["name"] in due]
-    lines = [" ".join([f"{one['name']}=={one['version']}", *(f"--hash=sha256:{sha}" for sha in one["files"].values())]) for one in rows]
+    lines = [
+        " ".join(
+            [
+                f"{one['name']}=={one['version']}",
+                *(f"--hash=sha256:{sha}" for sha in one["files"].values()),
+            ]
+        )
+        for one in rows
+    ]
     path = colab.folder / "pins.txt"
     path.write_text("\n".join(lines) + "\n")
     return path

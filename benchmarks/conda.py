@@ -34,14 +34,14 @@ def timed(work):
 _OURS = (
     _TIMED
     + """
-from provision.commands.loading import load
+from provision.commands.shared.load import load
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
+from provision.commands.shared.target_plans import place_of
 from provision.effects import CreateCondaPrefix
 from provision.facts import load as known
 from provision.lock.resolve import resolve
 from provision.state import Ledger, empty
-from provision.world import Machine
+from provision.adapters import Machine
 
 class Noting(Machine):
     def solve_conda(self, ask, tell):
@@ -97,7 +97,12 @@ def make(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
     def theirs() -> Cost:
         workshop.clear(prefix)
-        return _told(workshop.python("-c", _BARE, channel, str(spec.with_suffix(".lock")), str(prefix), str(kept)), variables)
+        return _told(
+            workshop.python(
+                "-c", _BARE, channel, str(spec.with_suffix(".lock")), str(prefix), str(kept)
+            ),
+            variables,
+        )
 
     ours(), theirs()  # the files are in both caches from here on
     return alternate(ours, theirs, rounds=_ROUNDS)
@@ -121,7 +126,11 @@ def _locked(workshop: Workshop, name: str) -> tuple[str, Path, dict[str, str]]:
     """Return the channel's address, the path of a locked spec and the variables that lead to the channel."""
     spec = workshop.project(name, locked=False)
     spec.write_text(_SPEC)
-    made = Call((sys.executable, "-c", _CHANNEL, str(ROOT / ".pytest_cache/conda")), {**workshop.environment, "PYTHONPATH": str(ROOT)}, ROOT)
+    made = Call(
+        (sys.executable, "-c", _CHANNEL, str(ROOT / ".pytest_cache/conda")),
+        {**workshop.environment, "PYTHONPATH": str(ROOT)},
+        ROOT,
+    )
     channel = _said(made).strip()
     variables = {"PROVISION_CHANNEL_CONDA_FORGE": channel, "PROVISION_CONDA": "py-rattler"}
     lock = workshop.script("provision", "lock", str(spec))
@@ -134,7 +143,16 @@ def _told(call: Call, variables: dict[str, str]) -> Cost:
 
 
 def _said(call: Call) -> str:
-    done = subprocess.run(call.argv, env=dict(call.environment), cwd=call.cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        call.argv,
+        env=dict(call.environment),
+        cwd=call.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise Unmeasured(f"{Path(call.argv[0]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}")
+        raise Unmeasured(
+            f"{Path(call.argv[0]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}"
+        )
     return done.stdout

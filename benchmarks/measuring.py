@@ -12,10 +12,20 @@ from pathlib import Path
 from benchmarks import colab, conda, monitor, probing, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
-from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
+from benchmarks.timing import (
+    Call,
+    Cost,
+    Subject,
+    Unmeasured,
+    alternate,
+    cost,
+    median,
+    repeat,
+    total,
+)
 from benchmarks.workshop import ROOT, Workshop
+from provision.adapters import RealSystem
 from provision.lock import loads
-from provision.world import RealSystem
 
 Measure = Callable[[Workshop], tuple[Cost, Cost | None]]
 """Returns our cost and the peer's (None where there is no peer); raises Unmeasured."""
@@ -33,7 +43,7 @@ gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
 from provision.facts import load
-from provision.world import Machine
+from provision.adapters import Machine
 facts = load()
 (document,) = source.read(Path(sys.argv[1]), Machine())
 spec, _ = source.validate(document)
@@ -59,7 +69,7 @@ gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
 from provision.facts import load
-from provision.world import Machine
+from provision.adapters import Machine
 facts, cases = load(), []
 for path in sys.argv[1:]:
     for document in source.read(Path(path), Machine()):
@@ -75,12 +85,12 @@ print(json.dumps([(time.perf_counter() - wall) / len(cases), (time.process_time(
 _INSTALL = """
 import json, os, sys, time
 from pathlib import Path
-from provision.commands.loading import load
+from provision.commands.shared.load import load
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
+from provision.commands.shared.target_plans import place_of
 from provision.effects import CreateVenv, InstallPackages, MakeFolder
 from provision.state import Ledger, empty
-from provision.world import Machine
+from provision.adapters import Machine
 world = Machine()
 loaded = load(Path(sys.argv[1]), world)
 kind, place = place_of(loaded, read_lock(loaded, world), "here", world)
@@ -114,7 +124,11 @@ def _measured(promise: Promise, way: Measure, workshop: Workshop) -> Outcome:
 
 def _start(option: str) -> Measure:
     def way(workshop: Workshop) -> tuple[Cost, Cost | None]:
-        return alternate(_once(workshop.script("provision", option)), _once(workshop.python("-c", "import click")), rounds=21)
+        return alternate(
+            _once(workshop.script("provision", option)),
+            _once(workshop.python("-c", "import click")),
+            rounds=21,
+        )
 
     return way
 
@@ -124,7 +138,9 @@ def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
     schema = spec.with_name("schema.json")
     schema.write_text(_said(workshop.script("provision", "schema")))
     theirs = workshop.script("check-jsonschema", "--schemafile", str(schema), str(spec))
-    return alternate(_once(workshop.script("provision", "lint", str(spec))), _once(theirs), rounds=11)
+    return alternate(
+        _once(workshop.script("provision", "lint", str(spec))), _once(theirs), rounds=11
+    )
 
 
 def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
@@ -148,11 +164,16 @@ def _lock_online(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def _lock_offline(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    return alternate(_locking(workshop, "--offline"), _by_hand(workshop.lock_by_hand, UV_OFFLINE="1"), rounds=7)
+    return alternate(
+        _locking(workshop, "--offline"), _by_hand(workshop.lock_by_hand, UV_OFFLINE="1"), rounds=7
+    )
 
 
 def _lock_check(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    return repeat(_once(workshop.script("provision", "lock", "--check", str(workshop.project("lock-check")))), rounds=21), None
+    return repeat(
+        _once(workshop.script("provision", "lock", "--check", str(workshop.project("lock-check")))),
+        rounds=21,
+    ), None
 
 
 def _pip_compile(workshop: Workshop) -> tuple[Cost, Cost | None]:
@@ -168,7 +189,17 @@ def _pip_compile(workshop: Workshop) -> tuple[Cost, Cost | None]:
         folder.mkdir()
         wanted, made = folder / "requirements.in", folder / "requirements.txt"
         wanted.write_text("\n".join(_REQUIREMENTS) + "\n")
-        return cost(workshop.script("pip-compile", "--quiet", "--strip-extras", "--generate-hashes", "--output-file", str(made), str(wanted)))
+        return cost(
+            workshop.script(
+                "pip-compile",
+                "--quiet",
+                "--strip-extras",
+                "--generate-hashes",
+                "--output-file",
+                str(made),
+                str(wanted),
+            )
+        )
 
     return alternate(ours, theirs, rounds=1)
 
@@ -183,7 +214,9 @@ def _apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 def _install(workshop: Workshop) -> tuple[Cost, Cost | None]:
     def ours() -> Cost:
-        return Cost(*json.loads(_said(workshop.python("-c", _INSTALL, str(workshop.project("install"))))))
+        return Cost(
+            *json.loads(_said(workshop.python("-c", _INSTALL, str(workshop.project("install")))))
+        )
 
     def theirs() -> Cost:
         *before, sync = workshop.apply_by_hand.prepare()
@@ -198,7 +231,11 @@ def _pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
     spec.write_text(_WITHOUT_TORCH)
     cost(workshop.script("provision", "lock", str(spec)))
     lock = loads(spec.with_suffix(".lock").read_text(), "spec.lock")
-    pins = (f"{one.name}=={one.version} " + " ".join(f"--hash=sha256:{file.sha256}" for file in one.files) for one in lock.packages)
+    pins = (
+        f"{one.name}=={one.version} "
+        + " ".join(f"--hash=sha256:{file.sha256}" for file in one.files)
+        for one in lock.packages
+    )
     requirements = spec.with_name("requirements.txt")
     requirements.write_text("\n".join(pins) + "\n")
     environment = spec.with_name("pip-env")
@@ -210,8 +247,23 @@ def _pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
     def theirs() -> Cost:
         workshop.clear(environment)
         # Without bytecode, as on our side: there the first import writes it.
-        pip = (str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile", "--require-hashes", "-r", str(requirements))
-        return total((workshop.python("-m", "venv", str(environment)), Call(pip, workshop.environment, workshop.folder)))
+        pip = (
+            str(environment / "bin/python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--require-hashes",
+            "-r",
+            str(requirements),
+        )
+        return total(
+            (
+                workshop.python("-m", "venv", str(environment)),
+                Call(pip, workshop.environment, workshop.folder),
+            )
+        )
 
     return alternate(ours, theirs, rounds=1)
 
@@ -221,7 +273,9 @@ def _verify(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def _no_change(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    return repeat(_once(workshop.script("provision", "apply", str(workshop.applied), "--yes")), rounds=5), None
+    return repeat(
+        _once(workshop.script("provision", "apply", str(workshop.applied), "--yes")), rounds=5
+    ), None
 
 
 def _once(call: Call) -> Subject:
@@ -230,52 +284,136 @@ def _once(call: Call) -> Subject:
 
 def _locking(workshop: Workshop, *options: str) -> Subject:
     def ours() -> Cost:
-        return cost(workshop.script("provision", "lock", str(workshop.project("lock", locked=False)), *options))
+        return cost(
+            workshop.script(
+                "provision", "lock", str(workshop.project("lock", locked=False)), *options
+            )
+        )
 
     return ours
 
 
 def _by_hand(replay: Replay, **variables: str) -> Subject:
     def theirs() -> Cost:
-        return total(replace(call, environment={**call.environment, **variables}) for call in replay.prepare())
+        return total(
+            replace(call, environment={**call.environment, **variables})
+            for call in replay.prepare()
+        )
 
     return theirs
 
 
 def _said(call: Call) -> str:
-    done = subprocess.run(call.argv, env=dict(call.environment), cwd=call.cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        call.argv,
+        env=dict(call.environment),
+        cwd=call.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise Unmeasured(f"{Path(call.argv[0]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}")
+        raise Unmeasured(
+            f"{Path(call.argv[0]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}"
+        )
     return done.stdout
 
 
 PROMISES: dict[Promise, Measure] = {
-    Promise("version", "provision --version", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--version"),
-    Promise("help", "provision --help", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--help"),
+    Promise(
+        "version", "provision --version", "python -c 'import click'", Figure.CPU_RATIO, 1.4
+    ): _start("--version"),
+    Promise("help", "provision --help", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start(
+        "--help"
+    ),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
     Promise("facts", "all tables of facts, beyond import", "", Figure.CPU, 0.015): _facts,
     Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,
     Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,
-    Promise("lock-online", "provision lock, warm, online", "the same calls of uv", Figure.WALL_RATIO, 1.25): _lock_online,
-    Promise("lock-offline", "provision lock --offline", "the same calls of uv", Figure.CPU_ADDED, 0.4): _lock_offline,
-    Promise("lock-check", "provision lock --check, the lock holds", "", Figure.WALL, 0.3): _lock_check,
-    Promise("pip-compile", "provision lock, transformers without torch", "pip-compile --generate-hashes", Figure.WALL_RATIO, None): _pip_compile,
-    Promise("apply", "provision apply up to verification, warm", "the same calls of uv", Figure.CPU_ADDED, 0.8): _apply,
-    Promise("install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5): _install,
-    Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
+    Promise(
+        "lock-online",
+        "provision lock, warm, online",
+        "the same calls of uv",
+        Figure.WALL_RATIO,
+        1.25,
+    ): _lock_online,
+    Promise(
+        "lock-offline", "provision lock --offline", "the same calls of uv", Figure.CPU_ADDED, 0.4
+    ): _lock_offline,
+    Promise(
+        "lock-check", "provision lock --check, the lock holds", "", Figure.WALL, 0.3
+    ): _lock_check,
+    Promise(
+        "pip-compile",
+        "provision lock, transformers without torch",
+        "pip-compile --generate-hashes",
+        Figure.WALL_RATIO,
+        None,
+    ): _pip_compile,
+    Promise(
+        "apply",
+        "provision apply up to verification, warm",
+        "the same calls of uv",
+        Figure.CPU_ADDED,
+        0.8,
+    ): _apply,
+    Promise(
+        "install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5
+    ): _install,
+    Promise(
+        "pip",
+        "the same, transformers without torch",
+        "venv + pip install --no-compile",
+        Figure.WALL_RATIO,
+        None,
+    ): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
-    Promise("verify-overhead", "the probe, quick", "what its checks took, summed", Figure.WALL_ADDED, 1): probing.overhead,
-    Promise("inventory", "the probe, inventory tier, torch installed", "", Figure.WALL, 1): probing.inventory,
+    Promise(
+        "verify-overhead", "the probe, quick", "what its checks took, summed", Figure.WALL_ADDED, 1
+    ): probing.overhead,
+    Promise(
+        "inventory", "the probe, inventory tier, torch installed", "", Figure.WALL, 1
+    ): probing.inventory,
     Promise("env", "provision env, torch installed", "", Figure.WALL, 1): probing.env,
     Promise("monitor", "the monitor of a run of 20 s", "", Figure.CPU, 0.2): monitor.beside,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
-    Promise("conda-make", "solving and making a conda prefix, warm", "the same records, py-rattler alone", Figure.CPU_ADDED, 0.5): conda.make,
-    Promise("conda-again", "a second conda environment, up to verification", "", Figure.WALL, 2): conda.again,
-    Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
-    Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,
-    Promise("workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None): workbench.install_uncompiled,
-    Promise("colab-checked", "the cell, until it has checked the machine", "", Figure.WALL, 2): colab.checked,
+    Promise(
+        "conda-make",
+        "solving and making a conda prefix, warm",
+        "the same records, py-rattler alone",
+        Figure.CPU_ADDED,
+        0.5,
+    ): conda.make,
+    Promise(
+        "conda-again", "a second conda environment, up to verification", "", Figure.WALL, 2
+    ): conda.again,
+    Promise(
+        "workbench-apply",
+        "provision apply --sandbox, without torch",
+        "the same calls of uv",
+        Figure.CPU_ADDED,
+        1.5,
+    ): workbench.apply,
+    Promise(
+        "workbench-install",
+        "a device, boot to packages",
+        "the same, venv + pip install -r",
+        Figure.WALL_RATIO,
+        0.25,
+    ): workbench.install,
+    Promise(
+        "workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None
+    ): workbench.install_uncompiled,
+    Promise(
+        "colab-checked", "the cell, until it has checked the machine", "", Figure.WALL, 2
+    ): colab.checked,
     Promise("colab-again", "the cell, nothing to change", "", Figure.WALL, 3): colab.again,
-    Promise("colab-install", "what a runtime lacks, warm", "uv pip install --no-deps", Figure.WALL_ADDED, 1): colab.install,
+    Promise(
+        "colab-install",
+        "what a runtime lacks, warm",
+        "uv pip install --no-deps",
+        Figure.WALL_ADDED,
+        1,
+    ): colab.install,
     Promise("colab-pip", "the same", "pip install -r", Figure.WALL_RATIO, None): colab.pip,
 }

@@ -12,7 +12,7 @@ _WATCHED = f"""
 import os, sys
 from pathlib import Path
 from provision.effects import Watch
-from provision.world import Machine
+from provision.adapters import Machine
 Machine().run(("sleep", "{_SECONDS}"), os.environ, Watch(Path(sys.argv[1]), {{}}, {{}}, ()))
 """
 

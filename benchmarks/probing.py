@@ -14,7 +14,10 @@ _ROUNDS = 5
 
 def env(workshop: Workshop) -> tuple[Cost, Cost | None]:
     """`provision env`, seen from the environment with torch in it."""
-    return repeat(lambda: cost(workshop.script("provision", "env", "--python", str(_python(workshop)))), _ROUNDS), None
+    return repeat(
+        lambda: cost(workshop.script("provision", "env", "--python", str(_python(workshop)))),
+        _ROUNDS,
+    ), None
 
 
 def inventory(workshop: Workshop) -> tuple[Cost, Cost | None]:
@@ -49,5 +52,11 @@ def _probe(workshop: Workshop, tier: str) -> tuple[Call, Path]:
         raise Unmeasured(f"there is no probe in {stored}")
     report = folder / "report.json"
     words = ("verify", "--expectations", str(folder / "expectations.json"), "--out", str(report))
-    variables = {**workshop.environment, **asked["env"], "PATH": f"{_python(workshop).parent}:{Path(sys.executable).parent}:/usr/bin:/bin"}
-    return Call((str(_python(workshop)), str(stored / "probe.pyz"), *words), variables, folder), report
+    variables = {
+        **workshop.environment,
+        **asked["env"],
+        "PATH": f"{_python(workshop).parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
+    }
+    return Call(
+        (str(_python(workshop)), str(stored / "probe.pyz"), *words), variables, folder
+    ), report

@@ -79,19 +79,42 @@ def exit_code(outcomes: list[Outcome]) -> int:
 
 def table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as text, one line a promise; a cost is written as CPU / wall seconds."""
-    rows = [("name", "ours", "CPU/wall s", "peer", "CPU/wall s", "figure", "bound", "holds"), *(_row(outcome) for outcome in outcomes)]
+    rows = [
+        ("name", "ours", "CPU/wall s", "peer", "CPU/wall s", "figure", "bound", "holds"),
+        *(_row(outcome) for outcome in outcomes),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    troubles = [f"\n{outcome.promise.name} was not measured: {outcome.trouble}" for outcome in outcomes if outcome.ours is None]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    troubles = [
+        f"\n{outcome.promise.name} was not measured: {outcome.trouble}"
+        for outcome in outcomes
+        if outcome.ours is None
+    ]
     return "\n".join([*lines, *troubles]) + "\n"
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
     promise = outcome.promise
-    figure = "-" if outcome.value is None else f"{outcome.value:.{2 if outcome.value >= 0.1 else 4}f} {promise.figure}"
+    figure = (
+        "-"
+        if outcome.value is None
+        else f"{outcome.value:.{2 if outcome.value >= 0.1 else 4}f} {promise.figure}"
+    )
     bound = "-" if promise.bound is None else f"<= {promise.bound:g}"
     holds = {True: "yes", False: "NO", None: "-"}[outcome.holds]
-    return promise.name, promise.what, _written(outcome.ours), promise.peer or "-", _written(outcome.peer), figure, bound, holds
+    return (
+        promise.name,
+        promise.what,
+        _written(outcome.ours),
+        promise.peer or "-",
+        _written(outcome.peer),
+        figure,
+        bound,
+        holds,
+    )
 
 
 def _written(cost: Cost | None) -> str:

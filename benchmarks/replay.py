@@ -32,14 +32,22 @@ class Replay:
         return tuple(self._calls())
 
     def _calls(self) -> Iterator[Call]:
-        moved: dict[str, Path] = {} if self.environment_path is None else {str(self.environment_path): self.folder / "env"}
+        moved: dict[str, Path] = (
+            {}
+            if self.environment_path is None
+            else {str(self.environment_path): self.folder / "env"}
+        )
         for number in range(len(list(self.recorded.glob("*.json")))):
             kept = json.loads((self.recorded / f"{number}.json").read_text())
             if kept["argv"][1] not in _WORK:
                 continue
             here = self._laid_out(number, kept["cwd"], moved)
             argv = tuple(_moved(word, moved) for word in kept["argv"])
-            yield Call(argv, {name: _moved(value, moved) for name, value in kept["environment"].items()}, here)
+            yield Call(
+                argv,
+                {name: _moved(value, moved) for name, value in kept["environment"].items()},
+                here,
+            )
 
     def _laid_out(self, number: int, cwd: str | None, moved: dict[str, Path]) -> Path | None:
         if cwd is None:

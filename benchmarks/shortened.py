@@ -38,7 +38,11 @@ def _keep(folder: Path, words: list[str], cwd: Any, environment: Any) -> None:
     number = len(list(folder.glob("*.json")))
     if cwd is not None:
         shutil.copytree(cwd, folder / str(number), symlinks=True)
-    call = {"argv": words, "cwd": None if cwd is None else os.fspath(cwd), "environment": dict(environment or os.environ)}
+    call = {
+        "argv": words,
+        "cwd": None if cwd is None else os.fspath(cwd),
+        "environment": dict(environment or os.environ),
+    }
     (folder / f"{number}.json").write_text(json.dumps(call))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from provision.probe.observing.speed import flop_count, median, multiplied_tflops
+from provision.agent.probe.observing.speed import flop_count, median, multiplied_tflops
 
 BOUND = 0.05
 _TURNS, _WARM, _ROUNDS = 5, 3, 10
@@ -25,10 +25,14 @@ def main(words: list[str]) -> int:
     try:
         import torch
     except ModuleNotFoundError:
-        sys.stderr.write("gpu-throughput needs torch: run it with the Python of an environment that has it\n")
+        sys.stderr.write(
+            "gpu-throughput needs torch: run it with the Python of an environment that has it\n"
+        )
         return 2
     if asked.device == "cuda" and not torch.cuda.is_available():
-        sys.stdout.write("gpu-throughput was not measured: no GPU is here (--device cpu --size 1024 shows that it works)\n")
+        sys.stdout.write(
+            "gpu-throughput was not measured: no GPU is here (--device cpu --size 1024 shows that it works)\n"
+        )
         return 0
     if asked.device == "cpu":
         return 0 if _holds(asked.format, "cpu", asked.size, "cpu") else 1
@@ -40,11 +44,16 @@ def main(words: list[str]) -> int:
 
 
 def _holds(name: str, device: str, size: int, where: str) -> bool:
-    pairs = [(multiplied_tflops(name, device, size), bare_tflops(name, device, size)) for _ in range(_TURNS)]
+    pairs = [
+        (multiplied_tflops(name, device, size), bare_tflops(name, device, size))
+        for _ in range(_TURNS)
+    ]
     ours, bare = (median([pair[side] for pair in pairs]) for side in (0, 1))
     holds = abs(ours / bare - 1) <= BOUND
     words_of = f"gpu-throughput  {name} {size}^3 on {where}  probe {ours:.4g} TFLOP/s  bare loop {bare:.4g} TFLOP/s"
-    sys.stdout.write(f"{words_of}  ratio {ours / bare:.3f}  bound {1 - BOUND:.2f}-{1 + BOUND:.2f}  holds {'yes' if holds else 'NO'}\n")
+    sys.stdout.write(
+        f"{words_of}  ratio {ours / bare:.3f}  bound {1 - BOUND:.2f}-{1 + BOUND:.2f}  holds {'yes' if holds else 'NO'}\n"
+    )
     return holds
 
 

@@ -45,14 +45,23 @@ def cost(call: Call) -> Cost:
     """Run a program to its end and return what it took; raises Unmeasured with its last words when it failed."""
     with tempfile.TemporaryFile() as said:
         began = time.perf_counter()
-        process = subprocess.Popen(call.argv, env=dict(call.environment), cwd=call.cwd, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            call.argv,
+            env=dict(call.environment),
+            cwd=call.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in call.good:
             said.seek(0)
             words = said.read().decode("utf-8", "replace").strip()[-1500:]
-            raise Unmeasured(f"{' '.join(call.argv)[:200]}: exit code {process.returncode}\n{words}")
+            raise Unmeasured(
+                f"{' '.join(call.argv)[:200]}: exit code {process.returncode}\n{words}"
+            )
     return Cost(wall_s, usage.ru_utime + usage.ru_stime)
 
 
@@ -85,4 +94,7 @@ def repeat(ours: Subject, rounds: int) -> Cost:
 
 def median(costs: list[Cost]) -> Cost:
     """Return the median of wall and of CPU, each by itself."""
-    return Cost(statistics.median(one.wall_s for one in costs), statistics.median(one.cpu_s for one in costs))
+    return Cost(
+        statistics.median(one.wall_s for one in costs),
+        statistics.median(one.cpu_s for one in costs),
+    )

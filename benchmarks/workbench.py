@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.timing import Call, Cost, Unmeasured, alternate, cost, total
 from benchmarks.workshop import Workshop
 from provision.assets import find_asset
-from provision.sandbox.boot import Booter
+from provision.sandbox.namespace_booter import Booter
 
 _BOOTED = Path(__file__).with_name("booted.py")
 _PACKAGES = "transformers>=5.13, safetensors"
@@ -43,11 +43,24 @@ def apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
     they run in the same process.
     """
     _isolated(workshop)
-    words = ("apply", str(_project(workshop, "workbench-recorded", "safetensors")), "--sandbox", "--yes")
+    words = (
+        "apply",
+        str(_project(workshop, "workbench-recorded", "safetensors")),
+        "--sandbox",
+        "--yes",
+    )
     replay = workshop.recorded("workbench", *words)
 
     def ours() -> Cost:
-        return cost(workshop.script("provision", "apply", str(_project(workshop, "workbench", "safetensors")), "--sandbox", "--yes"))
+        return cost(
+            workshop.script(
+                "provision",
+                "apply",
+                str(_project(workshop, "workbench", "safetensors")),
+                "--sandbox",
+                "--yes",
+            )
+        )
 
     return alternate(ours, lambda: total(replay.prepare()), rounds=5)
 
@@ -67,7 +80,9 @@ def _installing(workshop: Workshop, peer: str) -> tuple[Cost, Cost | None]:
     with _mirror(workshop) as index:
 
         def booted(way: str) -> Cost:
-            call = workshop.python("-P", str(_BOOTED), way, str(_project(workshop, f"workbench-{way}", _PACKAGES)))
+            call = workshop.python(
+                "-P", str(_BOOTED), way, str(_project(workshop, f"workbench-{way}", _PACKAGES))
+            )
             return Cost(*json.loads(_said(replace(call, environment=_pointed(call, index)))))
 
         return alternate(lambda: booted("uv"), lambda: booted(peer), rounds=3)
@@ -79,14 +94,39 @@ def _mirror(workshop: Workshop) -> Iterator[str]:
     folder = workshop.folder / "mirror"
     uv = json.loads(find_asset("templates/workbench-uv.json").read_bytes())
     wanted = [*_PACKAGES.split(", "), f"uv=={uv['version']}"]
-    cost(workshop.python("-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(folder / "files"), *wanted))
+    cost(
+        workshop.python(
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--only-binary=:all:",
+            "--dest",
+            str(folder / "files"),
+            *wanted,
+        )
+    )
     for file in sorted((folder / "files").iterdir()):
         place = folder / re.sub(r"[-_.]+", "-", file.name.partition("-")[0]).lower()
         place.mkdir(exist_ok=True)
         shutil.move(file, place / file.name)
-        (place / "index.html").write_text("".join(f'<a href="{one.name}">{one.name}</a>' for one in sorted(place.glob("*.whl"))))
-    words = (sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder))
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        (place / "index.html").write_text(
+            "".join(f'<a href="{one.name}">{one.name}</a>' for one in sorted(place.glob("*.whl")))
+        )
+    words = (
+        sys.executable,
+        "-u",
+        "-m",
+        "http.server",
+        "0",
+        "--bind",
+        "127.0.0.1",
+        "--directory",
+        str(folder),
+    )
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             found = re.search(r"port (\d+)", server.stdout.readline())
@@ -99,14 +139,33 @@ def _mirror(workshop: Workshop) -> Iterator[str]:
 
 def _pointed(call: Call, index: str) -> dict[str, str]:
     """Return the variables of a call, with this index and no other."""
-    kept = {name: value for name, value in call.environment.items() if not name.startswith(("PIP_", "UV_")) or name == "UV_CACHE_DIR"}
-    return {**kept, "PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "UV_PYTHON_DOWNLOADS": "never", "GRPC_VERBOSITY": "NONE"}
+    kept = {
+        name: value
+        for name, value in call.environment.items()
+        if not name.startswith(("PIP_", "UV_")) or name == "UV_CACHE_DIR"
+    }
+    return {
+        **kept,
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_INDEX_URL": index,
+        "UV_PYTHON_DOWNLOADS": "never",
+        "GRPC_VERBOSITY": "NONE",
+    }
 
 
 def _said(call: Call) -> str:
-    done = subprocess.run(call.argv, env=dict(call.environment), cwd=call.cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        call.argv,
+        env=dict(call.environment),
+        cwd=call.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise Unmeasured(f"{Path(call.argv[2]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}")
+        raise Unmeasured(
+            f"{Path(call.argv[2]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}"
+        )
     return done.stdout
 
 
@@ -118,5 +177,7 @@ def _isolated(workshop: Workshop) -> None:
 
 def _project(workshop: Workshop, name: str, packages: str) -> Path:
     spec = workshop.project(name, locked=False)
-    spec.write_text(_SPEC.format(python=f"{sys.version_info.major}.{sys.version_info.minor}", packages=packages))
+    spec.write_text(
+        _SPEC.format(python=f"{sys.version_info.major}.{sys.version_info.minor}", packages=packages)
+    )
     return spec

@@ -18,18 +18,34 @@ from benchmarks.timing import Call, cost
 ROOT = Path(__file__).parent.parent
 _SHORTENED = Path(__file__).with_name("shortened.py")
 # The first two would leave one side without bytecode, which costs more than anything measured here; the rest are not ours.
-_DROPPED = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "UV_OFFLINE")
+_DROPPED = (
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "UV_OFFLINE",
+)
 
 
 class Workshop:
     """The folder with all that is made in it. Costly things are made when first asked for, and once."""
 
-    def __init__(self, folder: Path, spec: Path = ROOT / "specs" / "quickstart.yaml", variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: Path = ROOT / "specs" / "quickstart.yaml",
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self._original = spec
         caller = os.environ if variables is None else variables
         kept = {name: value for name, value in caller.items() if name not in _DROPPED}
-        caches = {"UV_CACHE_DIR": str(folder / "uv"), "PIP_CACHE_DIR": str(folder / "pip"), "HF_HOME": str(folder / "hf")}
+        caches = {
+            "UV_CACHE_DIR": str(folder / "uv"),
+            "PIP_CACHE_DIR": str(folder / "pip"),
+            "HF_HOME": str(folder / "hf"),
+        }
         self.environment = {
             **caches,
             **kept,
@@ -58,7 +74,9 @@ class Workshop:
 
     def script(self, name: str, *words: str) -> Call:
         """A console script of this environment: `provision`, `check-jsonschema`."""
-        return Call((str(Path(sysconfig.get_path("scripts")) / name), *words), self.environment, self.folder)
+        return Call(
+            (str(Path(sysconfig.get_path("scripts")) / name), *words), self.environment, self.folder
+        )
 
     def python(self, *words: str) -> Call:
         """This interpreter."""

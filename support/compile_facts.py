@@ -24,13 +24,19 @@ FOR_READERS = ("sources", "csv", "types")
 def compiled(folder: Path) -> str:
     """Return the compiled form of all tables in `folder`: sorted keys, one row a line, so that a change of a fact is a change of a line."""
     tables = {path.stem: table(path) for path in sorted(folder.glob("*.yaml"))}
-    texts = [f'"schema": {SCHEMA}', *(f"{json.dumps(name)}: {{\n{body(content)}\n}}" for name, content in tables.items())]
+    texts = [
+        f'"schema": {SCHEMA}',
+        *(f"{json.dumps(name)}: {{\n{body(content)}\n}}" for name, content in tables.items()),
+    ]
     return "{\n" + ",\n".join(texts) + "\n}\n"
 
 
 def parts(folder: Path) -> dict[str, str]:
     """Return the compiled form of each table that is loaded on demand only, by the name of its file."""
-    return {f"{path.stem}.json": f'{{\n"schema": {SCHEMA},\n{body(table(path))}\n}}\n' for path in sorted((folder / "parts").glob("*.yaml"))}
+    return {
+        f"{path.stem}.json": f'{{\n"schema": {SCHEMA},\n{body(table(path))}\n}}\n'
+        for path in sorted((folder / "parts").glob("*.yaml"))
+    }
 
 
 def table(path: Path) -> dict[str, Any]:
@@ -40,7 +46,9 @@ def table(path: Path) -> dict[str, Any]:
     lost = [key for key in (*EVIDENCE, "keys") if key not in content]
     if lost:
         raise SystemExit(f"{path.name}: the table lacks {', '.join(lost)}")
-    about = " ".join(line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#"))
+    about = " ".join(
+        line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#")
+    )
     sheet = {"columns": [], "rows": []} if "csv" in content else {}
     if sheet:
         columns, *lines = rows_of(path.parent / content["csv"], content.get("types", {}))
@@ -56,7 +64,10 @@ def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
         header = next(reader)
         yield header
         for line in reader:
-            yield [typed(value, types.get(name, "text")) for name, value in zip(header, line, strict=True)]
+            yield [
+                typed(value, types.get(name, "text"))
+                for name, value in zip(header, line, strict=True)
+            ]
 
 
 def typed(value: str, kind: str) -> Any:
@@ -94,17 +105,28 @@ def line(value: Any) -> str:
 
 def stale(files: dict[Path, str]) -> list[str]:
     """Return the names of compiled files that are not what the tables make, those that no table makes included."""
-    moved = [path.name for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    moved = [
+        path.name
+        for path, text in files.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
     return moved + sorted(path.name for path in PARTS.glob("*") if path not in files)
 
 
 def main(arguments: list[str]) -> int:
     """Write the compiled facts, or with `--check` exit 1 when they are stale."""
     tables = FACTS / "tables"
-    files = {COMPILED: compiled(tables), **{PARTS / name: text for name, text in parts(tables).items()}}
+    files = {
+        COMPILED: compiled(tables),
+        **{PARTS / name: text for name, text in parts(tables).items()},
+    }
     if "--check" in arguments:
         moved = stale(files)
-        print(f"stale: {', '.join(moved)}; run python support/compile_facts.py" if moved else "facts are up to date")
+        print(
+            f"stale: {', '.join(moved)}; run python support/compile_facts.py"
+            if moved
+            else "facts are up to date"
+        )
         return 1 if moved else 0
     PARTS.mkdir(exist_ok=True)
     for path, text in files.items():

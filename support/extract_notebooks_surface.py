@@ -12,11 +12,18 @@ def main() -> int:
     """Write src/provision/sandbox/notebooks.v2.json and return the exit code."""
     installed = find_discovery_document()
     if installed is None:
-        print("google-api-python-client is not installed; it is one of the dev dependencies", file=sys.stderr)
+        print(
+            "google-api-python-client is not installed; it is one of the dev dependencies",
+            file=sys.stderr,
+        )
         return 2
     extract = extract_schema(json.loads(installed.read_bytes()))
     lines = [
-        f' "{name}": {{\n' + ",\n".join(f"  {json.dumps(field)}: {json.dumps(about)}" for field, about in fields.items()) + "\n }"
+        f' "{name}": {{\n'
+        + ",\n".join(
+            f"  {json.dumps(field)}: {json.dumps(about)}" for field, about in fields.items()
+        )
+        + "\n }"
         for name, fields in extract["messages"].items()
     ]
     source = "notebooks.v2 discovery document of google-api-python-client; written by support/extract_notebooks_surface.py"

@@ -52,17 +52,48 @@ def main() -> None:
 
 def parse_options() -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="folder for the copies of the repository, outside of any checkout")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "folder", type=Path, help="folder for the copies of the repository, outside of any checkout"
+    )
     parser.add_argument("--commit", default="HEAD", help="test this commit (default: HEAD)")
-    parser.add_argument("--sample", type=Path, required=True, help="file of the mutants: read if it exists, else drawn and written")
-    parser.add_argument("--results", type=Path, required=True, help="file that results are appended to, one for each commit")
+    parser.add_argument(
+        "--sample",
+        type=Path,
+        required=True,
+        help="file of the mutants: read if it exists, else drawn and written",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        required=True,
+        help="file that results are appended to, one for each commit",
+    )
     parser.add_argument("--against", type=Path, help="results of another commit to compare with")
-    parser.add_argument("--durations", type=Path, help="JUnit report of the whole suite; needed to choose test files")
-    parser.add_argument("--per-package", type=int, default=20, help="mutants of each package (default: 20)")
+    parser.add_argument(
+        "--durations",
+        type=Path,
+        help="JUnit report of the whole suite; needed to choose test files",
+    )
+    parser.add_argument(
+        "--per-package", type=int, default=20, help="mutants of each package (default: 20)"
+    )
     parser.add_argument("--seed", type=int, default=17, help="seed of the sample (default: 17)")
-    parser.add_argument("--budget-s", type=float, default=25, help="seconds of tests for each mutant; the limit is three times as long (default: 25)")
-    parser.add_argument("--jobs", type=int, choices=(1, 2), default=2, help="copies that run at the same time (default: 2)")
+    parser.add_argument(
+        "--budget-s",
+        type=float,
+        default=25,
+        help="seconds of tests for each mutant; the limit is three times as long (default: 25)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        help="copies that run at the same time (default: 2)",
+    )
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     return options
@@ -76,7 +107,11 @@ def read_sample(options: argparse.Namespace, copy: Path) -> list[Mutant]:
     else:
         sample = [Mutant(**row) for row in json.loads(options.sample.read_text(encoding="utf-8"))]
     collected = collect_tests(copy)
-    stale = [number for number, mutant in enumerate(sample) if not mutant.tests or not collected.keys() >= set(mutant.tests)]
+    stale = [
+        number
+        for number, mutant in enumerate(sample)
+        if not mutant.tests or not collected.keys() >= set(mutant.tests)
+    ]
     if stale and options.durations is None:
         raise SystemExit(f"{len(stale)} mutants need other test files: give --durations")
     files = TestFiles(copy, read_seconds(options.durations, collected) if stale else {})
@@ -86,7 +121,9 @@ def read_sample(options: argparse.Namespace, copy: Path) -> list[Mutant]:
         if before.tests:
             print(f"other test files for {before.key}: {' '.join(sample[number].tests)}")
     if is_new:
-        options.sample.write_text(json.dumps([asdict(mutant) for mutant in sample], indent=1) + "\n", encoding="utf-8")
+        options.sample.write_text(
+            json.dumps([asdict(mutant) for mutant in sample], indent=1) + "\n", encoding="utf-8"
+        )
     return sample
 
 
@@ -107,15 +144,26 @@ def share(copies: list[Path], jobs: Sequence[Callable[[Path], None]]) -> None:
             list(waiting)
 
 
-def print_report(sample: list[Mutant], outcomes: dict[str, dict[str, Any]], against: Path | None) -> None:
+def print_report(
+    sample: list[Mutant], outcomes: dict[str, dict[str, Any]], against: Path | None
+) -> None:
     """Print the kill rate of each package, the survivors, and what another commit killed but this one does not."""
     others = (Results(against).mutants if against else {}) or outcomes
-    both = [mutant for mutant in sample if "skipped" not in {outcomes[mutant.key]["outcome"], others[mutant.key]["outcome"]}]
-    print(f"\n{'package':14}{'mutants':>8}{'killed':>8}{'survived':>9}{'timeout':>8}{'rate':>7}{'before' if against else '':>8}")
+    both = [
+        mutant
+        for mutant in sample
+        if "skipped" not in {outcomes[mutant.key]["outcome"], others[mutant.key]["outcome"]}
+    ]
+    print(
+        f"\n{'package':14}{'mutants':>8}{'killed':>8}{'survived':>9}{'timeout':>8}{'rate':>7}{'before' if against else '':>8}"
+    )
     for package in [*sorted({mutant.package for mutant in both}), ""]:
         chosen = [mutant.key for mutant in both if package in {"", mutant.package}]
         counts = Counter(outcomes[key]["outcome"] for key in chosen)
-        rate, other = (1 - sum(rows[key]["outcome"] == "survived" for key in chosen) / len(chosen) for rows in (outcomes, others))
+        rate, other = (
+            1 - sum(rows[key]["outcome"] == "survived" for key in chosen) / len(chosen)
+            for rows in (outcomes, others)
+        )
         numbers = f"{len(chosen):8}{counts['killed']:8}{counts['survived']:9}{counts['timeout']:8}{rate:7.0%}"
         print(f"{package or 'all':14}{numbers}{f'{other:8.0%}' if against else ''}")
     for mutant in sample:
@@ -124,7 +172,11 @@ def print_report(sample: list[Mutant], outcomes: dict[str, dict[str, Any]], agai
         if outcome == "skipped":
             print(f"\nskipped {mutant.module}:{mutant.line}: {outcomes[mutant.key]['failure']}")
         elif outcome == "survived":
-            print(f"\nsurvived{note} {mutant.module}:{mutant.line} {mutant.operator}", *mutant.change, sep="\n  ")
+            print(
+                f"\nsurvived{note} {mutant.module}:{mutant.line} {mutant.operator}",
+                *mutant.change,
+                sep="\n  ",
+            )
 
 
 class Results:
@@ -160,13 +212,19 @@ def run_baseline(files: list[str], results: Results, copy: Path) -> None:
     run_pytest(copy, [f"--junitxml={report}", *files], LIMIT_S)
     cases = list(read_junit(report, files)) if report.exists() else []
     for file in files:
-        seconds, passed = sum(case[2] for case in cases if case[0] == file), [case[3] for case in cases if case[0] == file]
+        seconds, passed = (
+            sum(case[2] for case in cases if case[0] == file),
+            [case[3] for case in cases if case[0] == file],
+        )
         failure = ""
         if not passed or not all(passed):
             again = run_pytest(copy, [file], LIMIT_S)
             seconds, failure = again.seconds, "" if again.code == 0 else again.failure
         results.add({"file": file, "failure": failure, "seconds": round(seconds, 1)})
-        print(f"baseline {'failed' if failure else 'passed'} {seconds:6.1f} s  {file} {failure}", flush=True)
+        print(
+            f"baseline {'failed' if failure else 'passed'} {seconds:6.1f} s  {file} {failure}",
+            flush=True,
+        )
 
 
 def run_mutant(mutant: Mutant, budget_s: float, results: Results, copy: Path) -> None:
@@ -176,20 +234,37 @@ def run_mutant(mutant: Mutant, budget_s: float, results: Results, copy: Path) ->
     path = copy / mutant.module
     source = path.read_text(encoding="utf-8") if path.exists() else ""
     mutated = apply_mutant(mutant, source)
-    run = Run(5, f"{failing[0]} fails without a mutant" if failing else "the line no longer exists", 0)
+    run = Run(
+        5, f"{failing[0]} fails without a mutant" if failing else "the line no longer exists", 0
+    )
     if mutated is not None and not failing:
         try:
             write_source(path, mutated)
             limit_s = 3 * max(budget_s, sum(row["seconds"] for row in baseline))
             run = run_pytest(copy, ["-x", *mutant.tests], limit_s)
-            if run.code and run.failing_file and run_pytest(copy, ["-x", run.failing_file], limit_s).code == 0:
+            if (
+                run.code
+                and run.failing_file
+                and run_pytest(copy, ["-x", run.failing_file], limit_s).code == 0
+            ):
                 # The test failed by chance, or only after other tests: the second run decides.
                 run = run_pytest(copy, ["-x", *mutant.tests], limit_s)
         finally:
             write_source(path, source)
     failure = "" if run.outcome in {"survived", "timeout"} else run.failure
-    results.add({"mutant": mutant.key, "outcome": run.outcome, "seconds": run.seconds, "failure": failure, "tests": mutant.tests})
-    print(f"{len(results.mutants):4} {run.outcome:8} {run.seconds:6.1f} s  {mutant.module}:{mutant.line} {mutant.operator[5:]}  {failure}", flush=True)
+    results.add(
+        {
+            "mutant": mutant.key,
+            "outcome": run.outcome,
+            "seconds": run.seconds,
+            "failure": failure,
+            "tests": mutant.tests,
+        }
+    )
+    print(
+        f"{len(results.mutants):4} {run.outcome:8} {run.seconds:6.1f} s  {mutant.module}:{mutant.line} {mutant.operator[5:]}  {failure}",
+        flush=True,
+    )
 
 
 def write_source(path: Path, text: str) -> None:

@@ -20,12 +20,18 @@ from pathlib import Path
 import yaml
 from packaging.version import Version
 
-TABLE = Path(__file__).parents[1] / "src" / "provision" / "facts" / "tables" / "training_arguments.yaml"
+TABLE = (
+    Path(__file__).parents[1] / "src" / "provision" / "facts" / "tables" / "training_arguments.yaml"
+)
 OLDEST = Version("4.20")
 """The table of transformers releases begins there."""
-_DEPRECATED = re.compile(r"(?<!for )(?<!as )`-{0,2}(\w+)`(?: and `-{0,2}(\w+)`)? (?:is|are) deprecated|[Uu]sing deprecated `-{0,2}(\w+)` argument")
+_DEPRECATED = re.compile(
+    r"(?<!for )(?<!as )`-{0,2}(\w+)`(?: and `-{0,2}(\w+)`)? (?:is|are) deprecated|[Uu]sing deprecated `-{0,2}(\w+)` argument"
+)
 _HELP = re.compile(r"(?:deprecated|this (?:argument|parameter) is deprecated)\b", re.IGNORECASE)
-_INSTEAD = re.compile(r"`?-{0,2}\b(\w+)`?(?: is preferred| instead)|alias of `(\w+)`|[Uu]se (?:of )?`-{0,2}(\w+)")
+_INSTEAD = re.compile(
+    r"`?-{0,2}\b(\w+)`?(?: is preferred| instead)|alias of `(\w+)`|[Uu]se (?:of )?`-{0,2}(\w+)"
+)
 
 # What took the place of an argument whose own deprecation text names none, or names it in a sentence. Each was read in the release that is given.
 SUCCESSORS = {
@@ -48,8 +54,21 @@ SUCCESSORS = {
 
 # Successors that take the same values: only the name changes.
 RENAMED = {
-    *("activation_checkpointing", "activation_checkpointing_kwargs", "ddp_backend", "eval_strategy", "half_precision_backend", "hub_token"),
-    *("per_device_eval_batch_size", "per_device_train_batch_size", "torch_compile_backend", "use_cpu", "warmup_steps"),
+    *(
+        "activation_checkpointing",
+        "activation_checkpointing_kwargs",
+        "ddp_backend",
+        "eval_strategy",
+        "half_precision_backend",
+        "hub_token",
+    ),
+    *(
+        "per_device_eval_batch_size",
+        "per_device_train_batch_size",
+        "torch_compile_backend",
+        "use_cpu",
+        "warmup_steps",
+    ),
 }
 
 # What to do in place of an argument that nothing replaced.
@@ -111,12 +130,22 @@ def main(arguments: list[str]) -> int:
 
 def newest_patches() -> list[str]:
     """Return the newest patch of each minor release on the index, oldest first."""
-    line = [sys.executable, "-m", "pip", "index", "versions", "transformers", "--ignore-requires-python"]
+    line = [
+        sys.executable,
+        "-m",
+        "pip",
+        "index",
+        "versions",
+        "transformers",
+        "--ignore-requires-python",
+    ]
     out = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     listed = next(text for text in out.splitlines() if text.startswith("Available versions:"))
     versions = [Version(text.strip()) for text in listed.partition(":")[2].split(",")]
     newest: dict[tuple[int, ...], Version] = {}
-    for version in sorted(version for version in versions if version >= OLDEST and not version.is_prerelease):
+    for version in sorted(
+        version for version in versions if version >= OLDEST and not version.is_prerelease
+    ):
         newest[version.release[:2]] = version
     return [str(version) for version in newest.values()]
 
@@ -125,7 +154,9 @@ def checked(release: str) -> int:
     """Tell whether the table reaches `release`."""
     last = yaml.safe_load(TABLE.read_text(encoding="utf-8"))["read"][-1]
     if Version(release) > Version(last):
-        print(f"transformers {release} is on the index, {TABLE.name} ends with {last}; run python support/read_training_arguments.py > {TABLE}")
+        print(
+            f"transformers {release} is on the index, {TABLE.name} ends with {last}; run python support/read_training_arguments.py > {TABLE}"
+        )
         return 1
     print(f"{TABLE.name} knows transformers {release}")
     return 0
@@ -134,7 +165,18 @@ def checked(release: str) -> int:
 def training_args(release: str) -> dict[str, ast.ClassDef]:
     """Return the classes of training_args.py in a release by name, parsed."""
     with tempfile.TemporaryDirectory() as folder:
-        line = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--dest", folder]
+        line = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--ignore-requires-python",
+            "--dest",
+            folder,
+        ]
         subprocess.run([*line, f"transformers=={release}"], check=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
@@ -146,7 +188,9 @@ def add(known: dict[str, Argument], release: str, parsed: ast.ClassDef) -> None:
     """Add what one release says."""
     fields = {name: texts for name, texts in fields_of(parsed) if not name.startswith("_")}
     if len(fields) < 80:
-        raise SystemExit(f"transformers {release}: only {len(fields)} fields were found in TrainingArguments; its form has changed")
+        raise SystemExit(
+            f"transformers {release}: only {len(fields)} fields were found in TrainingArguments; its form has changed"
+        )
     warned = deprecations(parsed)
     for name, help_text in fields.items():
         argument = known.setdefault(name, Argument())
@@ -162,19 +206,34 @@ def add(known: dict[str, Argument], release: str, parsed: ast.ClassDef) -> None:
 def fields_of(parsed: ast.ClassDef) -> Iterator[tuple[str, str]]:
     """Yield each field that the constructor takes, with its help text."""
     for node in parsed.body:
-        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or "ClassVar" in ast.unparse(node.annotation):
+        if (
+            not isinstance(node, ast.AnnAssign)
+            or not isinstance(node.target, ast.Name)
+            or "ClassVar" in ast.unparse(node.annotation)
+        ):
             continue
-        keywords = {keyword.arg: keyword.value for keyword in node.value.keywords} if isinstance(node.value, ast.Call) else {}
+        keywords = (
+            {keyword.arg: keyword.value for keyword in node.value.keywords}
+            if isinstance(node.value, ast.Call)
+            else {}
+        )
         init = keywords.get("init")
         if isinstance(init, ast.Constant) and init.value is False:
             continue
-        yield node.target.id, " ".join(texts(keywords["metadata"]))[len("help ") :] if "metadata" in keywords else ""
+        yield (
+            node.target.id,
+            " ".join(texts(keywords["metadata"]))[len("help ") :] if "metadata" in keywords else "",
+        )
 
 
 def texts_of(parsed: ast.ClassDef) -> Iterator[str]:
     """Yield the values of an enumeration of texts."""
     for node in parsed.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             yield node.value.value
 
 
@@ -201,15 +260,25 @@ def successor(name: str, said: str, fields: set[str]) -> str:
     return next((other for other in named if other in fields and other != name), "")
 
 
-def written(known: dict[str, Argument], optimizers: dict[str, Argument], releases: list[str]) -> str:
+def written(
+    known: dict[str, Argument], optimizers: dict[str, Argument], releases: list[str]
+) -> str:
     """Return the table as YAML."""
-    listed = [", ".join(f'"{release}"' for release in releases[start : start + 12]) for start in range(0, len(releases), 12)]
+    listed = [
+        ", ".join(f'"{release}"' for release in releases[start : start + 12])
+        for start in range(0, len(releases), 12)
+    ]
     lines = [
-        HEAD.format(today=datetime.datetime.now(tz=datetime.UTC).date(), releases=",\n     ".join(listed)),
+        HEAD.format(
+            today=datetime.datetime.now(tz=datetime.UTC).date(), releases=",\n     ".join(listed)
+        ),
         "rows:",
         *(row("argument", name, argument, releases) for name, argument in sorted(known.items())),
         "optimizers:",
-        *(row("optimizer", name, optimizer, releases) for name, optimizer in sorted(optimizers.items())),
+        *(
+            row("optimizer", name, optimizer, releases)
+            for name, optimizer in sorted(optimizers.items())
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -232,12 +301,24 @@ def row(kind: str, name: str, known: Argument, releases: list[str]) -> str:
     first, last = known.releases[0], known.releases[-1]
     if known.releases != releases[releases.index(first) : releases.index(last) + 1]:
         raise SystemExit(f"{name} went and came back: the table cannot say that")
-    versions = {"first": first if first != releases[0] else "", "last": last if last != releases[-1] else "", "deprecated_since": known.deprecated_since}
+    versions = {
+        "first": first if first != releases[0] else "",
+        "last": last if last != releases[-1] else "",
+        "deprecated_since": known.deprecated_since,
+    }
     gone = versions["last"] or versions["deprecated_since"]
-    names = {"replaced_by": (known.replaced_by or SUCCESSORS.get(name, "")) if gone and kind == "argument" else ""}
+    names = {
+        "replaced_by": (known.replaced_by or SUCCESSORS.get(name, ""))
+        if gone and kind == "argument"
+        else ""
+    }
     if kind == "optimizer":
-        names["needs"] = next((package for begins, package in PACKAGES.items() if name.startswith(begins)), "")
-    said = [f'{key}: "{value}"' for key, value in versions.items() if value] + [f"{key}: {value}" for key, value in names.items() if value]
+        names["needs"] = next(
+            (package for begins, package in PACKAGES.items() if name.startswith(begins)), ""
+        )
+    said = [f'{key}: "{value}"' for key, value in versions.items() if value] + [
+        f"{key}: {value}" for key, value in names.items() if value
+    ]
     if names["replaced_by"] in RENAMED:
         said.append("renamed: true")
     if gone and name in INSTEAD:

@@ -48,7 +48,12 @@ def gcc_of_toolkits(shelf: Shelf, first: str) -> dict[str, int]:
 
 def capabilities_of_toolkits(shelf: Shelf) -> dict[str, list[str]]:
     """Return the capabilities that each toolkit from 13.0 on makes code for."""
-    return dict(each(lambda item: (item[0], capabilities_in(item[1].read("bin/nvcc") or b"")), _wheels(shelf, COMPILER, "13.0")))
+    return dict(
+        each(
+            lambda item: (item[0], capabilities_in(item[1].read("bin/nvcc") or b"")),
+            _wheels(shelf, COMPILER, "13.0"),
+        )
+    )
 
 
 def gcc_in(header: str) -> int | None:
@@ -59,26 +64,47 @@ def gcc_in(header: str) -> int | None:
 
 def capabilities_in(program: bytes) -> list[str]:
     """Return the capabilities whose code (sm_90) nvcc names as a target, lowest first; what it names as a virtual one only is none."""
-    named = {kind: set(re.findall(rb"\0" + kind + rb"_(\d+)(?=\0)", program)) for kind in (b"sm", b"compute")}
-    return [f"{number[:-1]}.{number[-1]}" for number in sorted((both.decode() for both in named[b"sm"] & named[b"compute"]), key=int)]
+    named = {
+        kind: set(re.findall(rb"\0" + kind + rb"_(\d+)(?=\0)", program))
+        for kind in (b"sm", b"compute")
+    }
+    return [
+        f"{number[:-1]}.{number[-1]}"
+        for number in sorted((both.decode() for both in named[b"sm"] & named[b"compute"]), key=int)
+    ]
 
 
 def _wheels(shelf: Shelf, package: str, first: str) -> list[tuple[str, Wheel]]:
     newest = newest_of_minors(shelf.releases(package), first)
-    return [(".".join(map(str, version.release[:2])), shelf.wheel(linux_wheel(files))) for version, files in newest.items()]
+    return [
+        (".".join(map(str, version.release[:2])), shelf.wheel(linux_wheel(files)))
+        for version, files in newest.items()
+    ]
 
 
 def _of_same_major(cuda: str, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the beginning of a row for a new minor, {} when its major is new: then its driver floors are nowhere to be read."""
-    known = [row for row in rows.values() if row["cuda"].split(".")[0] == cuda.split(".", maxsplit=1)[0]]
-    empty = {"cuda": cuda, "capabilities": None, "cc_min": "", "cc_max": "", "gcc_max": 0, "driver_first": None, "driver_bundled": None}
+    known = [
+        row for row in rows.values() if row["cuda"].split(".")[0] == cuda.split(".", maxsplit=1)[0]
+    ]
+    empty = {
+        "cuda": cuda,
+        "capabilities": None,
+        "cc_min": "",
+        "cc_max": "",
+        "gcc_max": 0,
+        "driver_first": None,
+        "driver_bundled": None,
+    }
     return {**empty, **{name: known[-1][name] for name in OF_MAJOR}} if known else {}
 
 
 def remade(shelf: Shelf, known: list[Row]) -> Iterator[Remade]:
     """Yield the list as read."""
     newest = ".".join(shelf.newest(COMPILER).split(".")[:2])
-    yield Remade("cuda", "toolkits", ("cuda",), tuple(read(shelf, known)), ({"cuda": newest},), whole=False)
+    yield Remade(
+        "cuda", "toolkits", ("cuda",), tuple(read(shelf, known)), ({"cuda": newest},), whole=False
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -30,26 +30,46 @@ def read(shelf: Shelf, known: Iterable[Row], pythons: list[str]) -> list[dict[st
     """Return all rows as the wheels have them; bounds are read for `pythons`."""
     rows = list(known)
     packages = dict.fromkeys(row["package"] for row in rows)
-    return [row for package in packages for row in _package(shelf, package, [row for row in rows if row["package"] == package], pythons)]
+    return [
+        row
+        for package in packages
+        for row in _package(
+            shelf, package, [row for row in rows if row["package"] == package], pythons
+        )
+    ]
 
 
-def _package(shelf: Shelf, package: str, rows: list[Row], pythons: list[str]) -> Iterator[dict[str, Any]]:
+def _package(
+    shelf: Shelf, package: str, rows: list[Row], pythons: list[str]
+) -> Iterator[dict[str, Any]]:
     names = dict.fromkeys(name.replace("_", "-") for row in rows for name in row["declared"])
     floors = {name for row in rows for name in row.get("floors", ())}
     found, first = shelf.releases(package), rows[0]["first"]
-    wanted = {version: files for version, files in found.items() if version >= Version(first)} if package in EVERY else newest_of_minors(found, first)
-    read = each(lambda item: (item[0], _release(shelf, item[1], names, floors, pythons)), wanted.items())
+    wanted = (
+        {version: files for version, files in found.items() if version >= Version(first)}
+        if package in EVERY
+        else newest_of_minors(found, first)
+    )
+    read = each(
+        lambda item: (item[0], _release(shelf, item[1], names, floors, pythons)), wanted.items()
+    )
     for run in in_runs(read):
         yield {"package": package, **run}
 
 
-def _release(shelf: Shelf, files: list[File], names: Iterable[str], floors: set[str], pythons: list[str]) -> dict[str, Any]:
+def _release(
+    shelf: Shelf, files: list[File], names: Iterable[str], floors: set[str], pythons: list[str]
+) -> dict[str, Any]:
     wheel = shelf.wheel(linux_wheel(files))
     metadata = wheel.metadata()
     checked = constants(wheel.text("/import_utils.py"), "_MIN_VERSION") if floors else {}
     own = {project(name): version for name, version in checked.items() if project(name) in floors}
     python = python_of(metadata)
-    asked = declared(requirements(metadata), names, [minor for minor in pythons if SpecifierSet(python).contains(f"{minor}.99")])
+    asked = declared(
+        requirements(metadata),
+        names,
+        [minor for minor in pythons if SpecifierSet(python).contains(f"{minor}.99")],
+    )
     return {"python": python, "declared": asked, **({"floors": own} if own else {})}
 
 
@@ -63,7 +83,10 @@ def remade(shelf: Shelf, known: list[Row], pythons: list[str]) -> Iterator[Remad
 def main(arguments: list[str]) -> int:
     """Run the script."""
     chosen = options(arguments, __doc__ or "")
-    known, pythons = rows_of(chosen.tables, "packages", "runs"), [row["version"] for row in rows_of(chosen.tables, "pythons")]
+    known, pythons = (
+        rows_of(chosen.tables, "packages", "runs"),
+        [row["version"] for row in rows_of(chosen.tables, "pythons")],
+    )
     return ask(chosen, lambda shelf: remade(shelf, known, pythons))
 
 

@@ -29,28 +29,55 @@ OTHERS = ("ACCELERATE", "FSDP", "XLA_FSDPV2", "TRITON")
 def read(shelf: Shelf, known: list[Row], pythons: list[str]) -> list[dict[str, Any]]:
     """Return all rows as the wheels have them; bounds are read for `pythons`."""
     wanted = newest_of_minors(shelf.releases("transformers"), known[0]["first"])
-    return list(in_runs(each(lambda item: (item[0], _release(shelf, item[1], pythons)), wanted.items())))
+    return list(
+        in_runs(each(lambda item: (item[0], _release(shelf, item[1], pythons)), wanted.items()))
+    )
 
 
 def _release(shelf: Shelf, files: list[File], pythons: list[str]) -> dict[str, Any]:
     wheel = shelf.wheel(linux_wheel(files))
     metadata, source = wheel.metadata(), wheel.text("transformers/utils/import_utils.py")
-    asked, floors, ceilings = requirements(metadata), constants(source, "_MIN_VERSION"), constants(source, "_MAX_VERSION")
+    asked, floors, ceilings = (
+        requirements(metadata),
+        constants(source, "_MIN_VERSION"),
+        constants(source, "_MAX_VERSION"),
+    )
     extra = declared(asked, ("torch[torch]", "accelerate[torch]"), pythons)
     torch = {"torch": extra["torch[torch]"]} if extra.get("torch[torch]") else {}
     return {
         "python": python_of(metadata),
-        "accelerate": floors.get("ACCELERATE") or extra.get("accelerate[torch]", "").removeprefix(">=") or None,
+        "accelerate": floors.get("ACCELERATE")
+        or extra.get("accelerate[torch]", "").removeprefix(">=")
+        or None,
         "torch": switched_off_below(source),
         "declared": {**declared(asked, NAMES, pythons), **torch},
-        **{column: own for column, found in (("floors", floors), ("ceilings", ceilings)) if (own := _packages(found))},
+        **{
+            column: own
+            for column, found in (("floors", floors), ("ceilings", ceilings))
+            if (own := _packages(found))
+        },
     }
 
 
 def switched_off_below(source: str) -> str | None:
     """Return the torch release below which transformers turns PyTorch off, as its own warning says; None when it has no such warning."""
-    texts = (line.value for line in ast.walk(ast.parse(source)) if isinstance(line, ast.Constant) and isinstance(line.value, str))
-    return next((found[1] for text in texts if (found := re.search(r"Disabling PyTorch because PyTorch >= ([\d.]*\d) is required", text))), None)
+    texts = (
+        line.value
+        for line in ast.walk(ast.parse(source))
+        if isinstance(line, ast.Constant) and isinstance(line.value, str)
+    )
+    return next(
+        (
+            found[1]
+            for text in texts
+            if (
+                found := re.search(
+                    r"Disabling PyTorch because PyTorch >= ([\d.]*\d) is required", text
+                )
+            )
+        ),
+        None,
+    )
 
 
 def _packages(found: dict[str, str]) -> dict[str, str]:
@@ -59,13 +86,22 @@ def _packages(found: dict[str, str]) -> dict[str, str]:
 
 def remade(shelf: Shelf, known: list[Row], pythons: list[str]) -> Iterator[Remade]:
     """Yield the table as read."""
-    yield Remade("transformers", "rows", ("first",), tuple(read(shelf, known, pythons)), ({"last": shelf.newest("transformers")},))
+    yield Remade(
+        "transformers",
+        "rows",
+        ("first",),
+        tuple(read(shelf, known, pythons)),
+        ({"last": shelf.newest("transformers")},),
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Run the script."""
     chosen = options(arguments, __doc__ or "")
-    known, pythons = rows_of(chosen.tables, "transformers"), [row["version"] for row in rows_of(chosen.tables, "pythons")]
+    known, pythons = (
+        rows_of(chosen.tables, "transformers"),
+        [row["version"] for row in rows_of(chosen.tables, "pythons")],
+    )
     return ask(chosen, lambda shelf: remade(shelf, known, pythons))
 
 

@@ -14,7 +14,7 @@ from provision.commands.schema import schema_text
 from provision.rules import RULES, render_rule_page
 from provision.schema import json_schema
 from provision.source.findings import FINDING_KINDS
-from provision.source.wording import FORMAT_DESCRIPTIONS
+from provision.source.vocabulary import FORMAT_DESCRIPTIONS
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -114,15 +114,30 @@ def pages() -> dict[str, str]:
 def spec_page(schema: dict[str, Any]) -> str:
     """Return the reference of the spec language."""
     known = schema["definitions"]
-    parts = [NOTE, "# The spec language, provision/v1", INTRODUCTION.strip(), "## The top of a spec", table(schema, top_values(WHOLE), known)]
+    parts = [
+        NOTE,
+        "# The spec language, provision/v1",
+        INTRODUCTION.strip(),
+        "## The top of a spec",
+        table(schema, top_values(WHOLE), known),
+    ]
     parts += ["Every key, as it may be written:", f"```yaml\n{WHOLE.strip()}\n```"]
     examples = yaml.safe_load(EXAMPLES)
     for name, place in PARTS.items():
         part = long_form(known[name])
-        parts += [f"## {name}", f"`{place}`", sentence(part["description"]), table(part, {key: given(value) for key, value in examples[name].items()}, known)]
+        parts += [
+            f"## {name}",
+            f"`{place}`",
+            sentence(part["description"]),
+            table(part, {key: given(value) for key, value in examples[name].items()}, known),
+        ]
     for name, place in (("Platform", "platforms[]"), ("Precision", "training.precision")):
         listed = ", ".join(code(value) for value in known[name]["enum"])
-        parts += [f"## {name}", f"`{place}`", f"{sentence(known[name]['description'])} One of: {listed}."]
+        parts += [
+            f"## {name}",
+            f"`{place}`",
+            f"{sentence(known[name]['description'])} One of: {listed}.",
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -142,8 +157,12 @@ def table(part: dict[str, Any], examples: dict[str, str], known: dict[str, Any])
     """Return one row for each key of a part: name, type, default, description and example; `known` holds the parts that it may refer to."""
     rows = ["| key | type | default | what it is | example |", "|---|---|---|---|---|"]
     for key, field in sorted(part["properties"].items(), key=lambda item: item[0] != "kind"):
-        default = "required" if key in part.get("required", ()) else code(given(field.get("default")))
-        rows.append(f"| `{key}` | {cell(words(field))} | {default} | {cell(described(field, known))} | {code(examples[key])} |")
+        default = (
+            "required" if key in part.get("required", ()) else code(given(field.get("default")))
+        )
+        rows.append(
+            f"| `{key}` | {cell(words(field))} | {default} | {cell(described(field, known))} | {code(examples[key])} |"
+        )
     return "\n".join(rows)
 
 
@@ -156,7 +175,9 @@ def words(field: dict[str, Any]) -> str:
     if part := referred(field):
         return f"[{part}](#{part.lower()})"
     if members := field.get("anyOf") or field.get("oneOf"):
-        return " or ".join(dict.fromkeys(words(member) for member in members if member.get("type") != "null"))
+        return " or ".join(
+            dict.fromkeys(words(member) for member in members if member.get("type") != "null")
+        )
     if field.get("type") == "array":
         return f"list of: {words(field['items'])}"
     if field.get("type") == "object":
@@ -175,8 +196,21 @@ def bounded(field: dict[str, Any]) -> str:
     """Return a plain value in words: its format or its bounds."""
     if "pattern" in field:
         return FORMAT_DESCRIPTIONS[field["pattern"]][0]
-    name = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}.get(field.get("type", ""), "any value")
-    bounds = [f"{word} {field[key]}" for key, word in (("minimum", "at least"), ("exclusiveMinimum", "above"), ("maximum", "at most")) if key in field]
+    name = {
+        "string": "text",
+        "boolean": "true or false",
+        "integer": "whole number",
+        "number": "number",
+    }.get(field.get("type", ""), "any value")
+    bounds = [
+        f"{word} {field[key]}"
+        for key, word in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+        )
+        if key in field
+    ]
     return ", ".join([name, *bounds])
 
 
@@ -202,7 +236,9 @@ def long_form(part: dict[str, Any]) -> dict[str, Any]:
 
 def top_values(example: str) -> dict[str, str]:
     """Return each key of an example that has one key a line, with its value as it stands there."""
-    return {line.partition(": ")[0]: line.partition(": ")[2] for line in example.strip().splitlines()}
+    return {
+        line.partition(": ")[0]: line.partition(": ")[2] for line in example.strip().splitlines()
+    }
 
 
 def given(value: Any) -> str:
@@ -215,26 +251,56 @@ def given(value: Any) -> str:
     if value is None or value == "":
         return ""
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) and isinstance(yaml.safe_load(value), str) else json.dumps(value)
+        return (
+            value
+            if _PLAIN.fullmatch(value) and isinstance(yaml.safe_load(value), str)
+            else json.dumps(value)
+        )
     return json.dumps(value)
 
 
 def findings_page() -> str:
     """Return the table of findings about text, shape and `extends`."""
-    rows = [f"| {kind.id} | {kind.name} | {kind.severity} | {cell(kind.explanation)} |" for kind in FINDING_KINDS]
+    rows = [
+        f"| {kind.id} | {kind.name} | {kind.severity} | {cell(kind.explanation)} |"
+        for kind in FINDING_KINDS
+    ]
     intro = "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). Findings about its meaning are [rules](rules.md)."
-    return "\n\n".join([NOTE, "# Findings", intro, "\n".join(["| id | name | severity | what it means |", "|---|---|---|---|", *rows])]) + "\n"
+    return (
+        "\n\n".join(
+            [
+                NOTE,
+                "# Findings",
+                intro,
+                "\n".join(["| id | name | severity | what it means |", "|---|---|---|---|", *rows]),
+            ]
+        )
+        + "\n"
+    )
 
 
 def rules_page() -> str:
     """Return the table of rules, each with a link to its page."""
-    rows = [f"| [{rule.id}](rules/{rule.id}.md) | {rule.name} | {rule.severity} | {cell(rule.summary)} |" for rule in sorted(RULES, key=lambda r: r.id)]
+    rows = [
+        f"| [{rule.id}](rules/{rule.id}.md) | {rule.name} | {rule.severity} | {cell(rule.summary)} |"
+        for rule in sorted(RULES, key=lambda r: r.id)
+    ]
     intro = (
         "What `provision lint` says about the meaning of a spec. The rules are asked of the spec, and again of every resolved set. "
         "`severity` is the gravest that a rule speaks with; `unknown` says that the facts have no row for what the spec names. "
         "Findings about text and shape are in [findings.md](findings.md)."
     )
-    return "\n\n".join([NOTE, "# Rules", intro, "\n".join(["| id | name | severity | what is wrong |", "|---|---|---|---|", *rows])]) + "\n"
+    return (
+        "\n\n".join(
+            [
+                NOTE,
+                "# Rules",
+                intro,
+                "\n".join(["| id | name | severity | what is wrong |", "|---|---|---|---|", *rows]),
+            ]
+        )
+        + "\n"
+    )
 
 
 def sentence(text: str) -> str:
@@ -246,7 +312,9 @@ def sentence(text: str) -> str:
 def cell(text: str) -> str:
     """Return text for a cell of a table; outside of code, words in angle brackets are no tags."""
     parts = text.replace("|", "\\|").split("`")
-    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+    return "`".join(
+        part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts)
+    )
 
 
 def code(text: str) -> str:
@@ -257,8 +325,16 @@ def code(text: str) -> str:
 def stale(folder: Path) -> list[str]:
     """Return the pages that are missing, differ, or should not be there, by path under `folder`."""
     wanted = pages()
-    left = [f"rules/{path.name}" for path in (folder / "rules").glob("*.md") if f"rules/{path.name}" not in wanted]
-    differ = [name for name, text in wanted.items() if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text]
+    left = [
+        f"rules/{path.name}"
+        for path in (folder / "rules").glob("*.md")
+        if f"rules/{path.name}" not in wanted
+    ]
+    differ = [
+        name
+        for name, text in wanted.items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text
+    ]
     return sorted([*differ, *left])
 
 

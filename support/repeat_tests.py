@@ -20,21 +20,47 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
-_USES_TIME = re.compile(r"^import time$|^from time import|^from threading import|^import threading$", re.MULTILINE)
+_USES_TIME = re.compile(
+    r"^import time$|^from time import|^from threading import|^import threading$", re.MULTILINE
+)
 
 
 def main() -> int:
     """Parse the command line, repeat the tests and print the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", default=["tests"], help="files, folders or tests (default: tests)")
-    parser.add_argument("--times", type=int, default=20, help="how often each test runs (default: 20)")
-    parser.add_argument("--load", type=int, default=os.cpu_count() or 2, help="busy loops beside the tests (default: one for each CPU)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="processes that share the tests (default: one for each CPU)")
-    parser.add_argument("--minutes", type=float, default=600, help="start no further run after this time (default: 600)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "paths", nargs="*", default=["tests"], help="files, folders or tests (default: tests)"
+    )
+    parser.add_argument(
+        "--times", type=int, default=20, help="how often each test runs (default: 20)"
+    )
+    parser.add_argument(
+        "--load",
+        type=int,
+        default=os.cpu_count() or 2,
+        help="busy loops beside the tests (default: one for each CPU)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 2,
+        help="processes that share the tests (default: one for each CPU)",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=600,
+        help="start no further run after this time (default: 600)",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="provision-repeat-") as name, _load(options.load):
         chosen = _tests(options.paths, Path(name))
-        print(f"{len(chosen)} tests, {options.times} times each, beside {options.load} busy loops", flush=True)
+        print(
+            f"{len(chosen)} tests, {options.times} times each, beside {options.load} busy loops",
+            flush=True,
+        )
         failures, runs = _repeat(chosen, options, Path(name))
     print(f"{runs} of {options.times} runs, {len(failures)} tests failed at least once")
     for test, count in failures.most_common():
@@ -45,23 +71,43 @@ def main() -> int:
 def _tests(paths: list[str], folder: Path) -> list[str]:
     """Return the ids of the tests that start a program, and of all tests in files that use time or threads."""
     report = folder / "quick.xml"
-    done = _pytest("-q", "--quick", "-n", "2", f"--junitxml={report}", "-o", "junit_family=xunit1", *paths)
+    done = _pytest(
+        "-q", "--quick", "-n", "2", f"--junitxml={report}", "-o", "junit_family=xunit1", *paths
+    )
     if done.returncode not in (0, 1):
-        sys.exit(f"the tests cannot be listed; pytest ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
-    timed = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py") if _USES_TIME.search(path.read_text(encoding="utf-8"))}
+        sys.exit(
+            f"the tests cannot be listed; pytest ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}"
+        )
+    timed = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if _USES_TIME.search(path.read_text(encoding="utf-8"))
+    }
     chosen = []
     for case in ElementTree.parse(report).iter("testcase"):
         skipped = case.find("skipped")
         starts = skipped is not None and "not pure" in str(skipped.get("message"))
         if starts or case.get("file") in timed:
-            classes = str(case.get("classname")).removeprefix(str(case.get("file")).removesuffix(".py").replace("/", ".")).strip(".")
-            chosen.append("::".join(part for part in (case.get("file"), *classes.split("."), case.get("name")) if part))
+            classes = (
+                str(case.get("classname"))
+                .removeprefix(str(case.get("file")).removesuffix(".py").replace("/", "."))
+                .strip(".")
+            )
+            chosen.append(
+                "::".join(
+                    part
+                    for part in (case.get("file"), *classes.split("."), case.get("name"))
+                    if part
+                )
+            )
     if not chosen:
         sys.exit(f"no test in {' '.join(paths)} starts a program or uses time")
     return chosen
 
 
-def _repeat(chosen: list[str], options: argparse.Namespace, folder: Path) -> tuple[collections.Counter[str], int]:
+def _repeat(
+    chosen: list[str], options: argparse.Namespace, folder: Path
+) -> tuple[collections.Counter[str], int]:
     """Return how often each test failed, and the number of runs."""
     (folder / "tests.txt").write_text("\n".join(chosen), encoding="utf-8")
     failures: collections.Counter[str] = collections.Counter()
@@ -69,8 +115,19 @@ def _repeat(chosen: list[str], options: argparse.Namespace, folder: Path) -> tup
     for number in range(options.times):
         if time.monotonic() - began > options.minutes * 60:
             return failures, number
-        done = _pytest("-q", "-r", "fE", "-n", str(options.jobs), "--dist", "worksteal", f"@{folder / 'tests.txt'}")
-        lines = re.findall(r"^(?:FAILED|ERROR|SUBFAILED\S*) (\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        done = _pytest(
+            "-q",
+            "-r",
+            "fE",
+            "-n",
+            str(options.jobs),
+            "--dist",
+            "worksteal",
+            f"@{folder / 'tests.txt'}",
+        )
+        lines = re.findall(
+            r"^(?:FAILED|ERROR|SUBFAILED\S*) (\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE
+        )
         failures.update(set(lines))
         print(f"run {number + 1}: {done.stdout.strip().splitlines()[-1]}", flush=True)
         for line in lines:

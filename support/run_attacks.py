@@ -21,7 +21,7 @@ TESTS = (
     "tests/attacks",
     "tests/agent/test_redact.py",
     "tests/agent/test_gpu_names.py",
-    "tests/device/test_startup.py",
+    "tests/agent/workbench/test_startup.py",
     "tests/source/test_editing.py",
     "tests/test_patterns.py",
     "tests/test_pull_requests.py",
@@ -36,17 +36,27 @@ _LIMIT_S = 300.0
 
 def main() -> int:
     """Copy the tree with older sources, run the tests there and print what fails."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("commit", help="the commit whose sources are attacked")
-    parser.add_argument("tests", nargs="*", default=TESTS, help="files or folders of tests (default: all attacks)")
+    parser.add_argument(
+        "tests", nargs="*", default=TESTS, help="files or folders of tests (default: all attacks)"
+    )
     options = parser.parse_args()
     count = 0
     with tempfile.TemporaryDirectory(prefix="provision-attacks-") as name:
         copy = Path(name) / "copy"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
         subprocess.run(["git", "-C", str(copy), "rm", "-r", "--quiet", *SOURCES], check=True)
-        subprocess.run(["git", "-C", str(copy), "checkout", "--quiet", options.commit, "--", *SOURCES], check=True)
-        subprocess.run(["make", "--silent", "-C", str(copy), ".venv/.developed", f"PYTHON={sys.executable}"], check=True)
+        subprocess.run(
+            ["git", "-C", str(copy), "checkout", "--quiet", options.commit, "--", *SOURCES],
+            check=True,
+        )
+        subprocess.run(
+            ["make", "--silent", "-C", str(copy), ".venv/.developed", f"PYTHON={sys.executable}"],
+            check=True,
+        )
         for path in [path for test in options.tests for path in _files(copy / test)]:
             for line in _failing(copy, path):
                 print(line, flush=True)
@@ -62,8 +72,24 @@ def _files(path: Path) -> list[Path]:
 def _failing(copy: Path, path: Path) -> list[str]:
     """Return the tests of a file that fail, or one line for a file whose tests do not end in time."""
     name = str(path.relative_to(copy))
-    command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "--continue-on-collection-errors", "-r", "fE", name]
-    process = subprocess.Popen(command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    command = [
+        str(copy / ".venv/bin/python"),
+        "-m",
+        "pytest",
+        "-q",
+        "--continue-on-collection-errors",
+        "-r",
+        "fE",
+        name,
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=copy,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
     try:
         said, _ = process.communicate(timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -71,7 +97,9 @@ def _failing(copy: Path, path: Path) -> list[str]:
         process.communicate()
         return [f"{name}: its tests do not end within {_LIMIT_S:g} s"]
     found = sorted(set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)))
-    return found or ([] if process.returncode in (0, _NO_TESTS) else [f"{name}: its tests cannot be run"])
+    return found or (
+        [] if process.returncode in (0, _NO_TESTS) else [f"{name}: its tests cannot be run"]
+    )
 
 
 if __name__ == "__main__":

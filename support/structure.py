@@ -74,11 +74,19 @@ def _code_lines(tree: ast.Module, text: str) -> int:
     """Count the lines that are not blank, comment, import or docstring."""
     apart: set[int] = set()
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        is_text = (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
         if is_text or isinstance(node, (ast.Import, ast.ImportFrom)):
             apart.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = enumerate(text.splitlines(), 1)
-    return sum(1 for number, line in lines if line.strip() and number not in apart and not line.strip().startswith("#"))
+    return sum(
+        1
+        for number, line in lines
+        if line.strip() and number not in apart and not line.strip().startswith("#")
+    )
 
 
 def kind_branches(tree: ast.Module) -> Iterator[int]:
@@ -95,12 +103,18 @@ def kind_branches(tree: ast.Module) -> Iterator[int]:
         elif isinstance(node, ast.Subscript):
             values = [node.slice]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            if _is_kind_module(node.module) or any(_is_kind_module(f"{node.module}.{alias.name}") for alias in node.names):
+            if _is_kind_module(node.module) or any(
+                _is_kind_module(f"{node.module}.{alias.name}") for alias in node.names
+            ):
                 yield node.lineno
             continue
         else:
             continue
-        if any(isinstance(value, ast.Constant) and value.value in KINDS for value in values if isinstance(value, ast.Constant)):
+        if any(
+            isinstance(value, ast.Constant) and value.value in KINDS
+            for value in values
+            if isinstance(value, ast.Constant)
+        ):
             yield node.lineno
 
 
@@ -125,8 +139,14 @@ def cycles() -> list[str]:
         edges: dict[str, set[str]] = {child: set() for child in children}
         for child in children:
             for module in below[child]:
-                edges[child] |= {owner[other] for other in graph.find_modules_directly_imported_by(module) if owner.get(other, child) != child}
-        found += [" <-> ".join(sorted(group)) for group in _strongly_connected(edges) if len(group) > 1]
+                edges[child] |= {
+                    owner[other]
+                    for other in graph.find_modules_directly_imported_by(module)
+                    if owner.get(other, child) != child
+                }
+        found += [
+            " <-> ".join(sorted(group)) for group in _strongly_connected(edges) if len(group) > 1
+        ]
     return found
 
 
@@ -157,7 +177,7 @@ entered = set()
 def profile(frame, event, argument):
     if event == "call" and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function, neither a module nor a class body
         entered.add(frame.f_code.co_filename)
-from provision.cli.door import main
+from provision.cli.main import main
 sys.setprofile(profile)
 try:
     code = main(["apply", "spec.yaml", "--yes"])
@@ -175,11 +195,21 @@ def files_entered() -> list[str]:
 
     with tempfile.TemporaryDirectory(prefix="provision-structure-") as name:
         folder = Path(name)
-        wheels = (make_wheel(folder / "wheels", "alpha", "1.0"), make_wheel(folder / "wheels", "beta", "1.0", requires=("alpha<2",)))
+        wheels = (
+            make_wheel(folder / "wheels", "alpha", "1.0"),
+            make_wheel(folder / "wheels", "beta", "1.0", requires=("alpha<2",)),
+        )
         bench = Bench(folder / "project", make_index(folder / "index", wheels))
         (bench.folder / "home").mkdir(parents=True)
         bench.spec(small_spec("beta"))
-        done = subprocess.run([sys.executable, "-c", _TRACER], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", _TRACER],
+            cwd=bench.folder,
+            env=bench.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise SystemExit(f"apply ended with {done.returncode}:\n{done.stderr}")
         entered = json.loads((bench.folder / "entered.json").read_text())
@@ -196,12 +226,27 @@ def main() -> int:
     rows: list[tuple[str, float, float, list[str]]] = [
         ("syntax nodes", figures.nodes, 290_000, []),
         ("syntax nodes per code line", round(figures.nodes / figures.code_lines, 2), 5.5, []),
-        ("conditional expressions per 100 code lines", round(100 * figures.conditionals / figures.code_lines, 2), 3.5, []),
+        (
+            "conditional expressions per 100 code lines",
+            round(100 * figures.conditionals / figures.code_lines, 2),
+            3.5,
+            [],
+        ),
         ("nested conditional expressions", figures.nested, 0, []),
-        (f"functions over {FUNCTION_LINES} lines", len(figures.long_functions), 0, figures.long_functions),
+        (
+            f"functions over {FUNCTION_LINES} lines",
+            len(figures.long_functions),
+            0,
+            figures.long_functions,
+        ),
         (f"files over {FILE_LINES} lines", len(figures.long_files), 0, figures.long_files),
         ("import cycles between siblings", len(found), 0, found),
-        (f"branches on a kind in {', '.join(KIND_FREE)}", len(figures.kind_branches), 0, figures.kind_branches),
+        (
+            f"branches on a kind in {', '.join(KIND_FREE)}",
+            len(figures.kind_branches),
+            0,
+            figures.kind_branches,
+        ),
         ("files outside rules/ that `apply` of a local spec enters", len(entered), 60, []),
     ]
     listed = "--list" in sys.argv[1:]
@@ -209,7 +254,9 @@ def main() -> int:
         print(f"{'ok  ' if value <= bound else 'over'} {value:>9,} (at most {bound:,})  {label}")
         if listed:
             print("".join(f"       {line}\n" for line in details), end="")
-    print(f"     {figures.code_lines:>9,} code lines, {figures.functions:,} functions, {len(repeated)} class names defined more than once")
+    print(
+        f"     {figures.code_lines:>9,} code lines, {figures.functions:,} functions, {len(repeated)} class names defined more than once"
+    )
     if listed:
         print("     ", ", ".join(f"{name} {figures.classes[name]}" for name in repeated))
     return int(any(value > bound for _, value, bound, _ in rows))

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.state import dumps, loads
 from provision.verification import digest_of_expectations, probe_digest
-from provision.world import RealSystem
 from tests.rig import Bench
 from tests.support import make_once
 
 
-def apply_once(factory: pytest.TempPathFactory, bench: Bench, name: str, text: str, **variables: str) -> Bench:
+def apply_once(
+    factory: pytest.TempPathFactory, bench: Bench, name: str, text: str, **variables: str
+) -> Bench:
     """Return the bench with spec.yaml applied and verified for real: a copy of a project that is made once."""
 
     def make(folder: Path) -> None:
@@ -37,7 +39,11 @@ def copy_applied(project: Path, folder: Path) -> None:
     before, after = str(project).encode(), str(folder).encode()
     own = folder / ".provision"
     state = loads((own / "state.json").read_text(), "state.json")
-    for path in (path for path in own.rglob("*") if path.is_file() and not path.is_symlink() and path.name != "state.json"):
+    for path in (
+        path
+        for path in own.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.name != "state.json"
+    ):
         content = path.read_bytes()
         if before in content and b"\0" not in content:
             path.write_bytes(content.replace(before, after))
@@ -45,7 +51,9 @@ def copy_applied(project: Path, folder: Path) -> None:
         name, _, target = path.parent.name.partition(".")
         record = state.resource(f"{name}/{target}", "verification")
         asked = digest_of_expectations(json.loads(path.read_text()), probe_digest())
-        state = state.with_record(f"{name}/{target}", "verification", {**(record or {}), "expectations": asked})
+        state = state.with_record(
+            f"{name}/{target}", "verification", {**(record or {}), "expectations": asked}
+        )
     (own / "state.json").write_text(dumps(state))
     bind(own)
 
@@ -54,6 +62,13 @@ def bind(own: Path) -> None:
     """Make the state of a copied project its own."""
     path = own / "state.json"
     with suppress(ImportError):  # support/run_attacks.py tests sources that bind no state
-        from provision.stores.binding import read_current_binding
+        from provision.state_store.binding import read_current_binding
 
-        path.write_text(dumps(replace(loads(path.read_text(), "state.json"), binding=read_current_binding(own, RealSystem()))))
+        path.write_text(
+            dumps(
+                replace(
+                    loads(path.read_text(), "state.json"),
+                    binding=read_current_binding(own, RealSystem()),
+                )
+            )
+        )

@@ -34,9 +34,14 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 def _settle() -> None:
     """Undo what programs inherit from whoever starts the tests: ignored and blocked signals, the umask, and variables that change what people read."""
-    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # these two Python ignores itself
+    for number in signal.valid_signals() - {
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    }:  # these two Python ignores itself
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            signal.signal(
+                number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            )
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(0o022)
     for name in [name for name in os.environ if name.startswith(_CHANGES_TEXT)]:
@@ -45,11 +50,33 @@ def _settle() -> None:
     time.tzset()
 
 
-_CHANGES_TEXT = ("CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GITHUB_", "LANGUAGE", "LC_", "LINES", "MAKE", "MFLAGS", "NO_COLOR", "PAGER", "TTY_")
+_CHANGES_TEXT = (
+    "CLICOLOR",
+    "COLORTERM",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_",
+    "LANGUAGE",
+    "LC_",
+    "LINES",
+    "MAKE",
+    "MFLAGS",
+    "NO_COLOR",
+    "PAGER",
+    "TTY_",
+)
 _settle()
 
 
-_NOT_PURE = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "socket.bind", "socket.connect"}
+_NOT_PURE = {
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.exec",
+    "socket.bind",
+    "socket.connect",
+}
 _LONG_SHARE = 20
 """With a seed, one long test in this many runs."""
 _running: list[pytest.Item] = []
@@ -58,13 +85,28 @@ _running: list[pytest.Item] = []
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options by which `make test-quick`, `make test`, `.ci/run` and `make test-long` differ."""
     group = parser.getgroup("provision")
-    group.addoption("--quick", action="store_true", help="skip each test that starts a program or opens a connection, where it does")
-    group.addoption("--long", default="none", metavar="none|all|SEED", help="which tests marked long run; SEED draws a sample (default: none)")
+    group.addoption(
+        "--quick",
+        action="store_true",
+        help="skip each test that starts a program or opens a connection, where it does",
+    )
+    group.addoption(
+        "--long",
+        default="none",
+        metavar="none|all|SEED",
+        help="which tests marked long run; SEED draws a sample (default: none)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for programs and connections, if --quick was given; draw the same examples in each run, but with --long=all."""
-    settings.register_profile("same examples", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        "same examples",
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     if config.getoption("long") != "all":
         settings.load_profile("same examples")
     if config.getoption("quick"):
@@ -74,13 +116,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long tests that were not asked for, and with --quick the thorough ones."""
     if config.getoption("quick"):
-        _leave_out(config, items, {item.nodeid for item in items if item.get_closest_marker("thorough")})
+        _leave_out(
+            config, items, {item.nodeid for item in items if item.get_closest_marker("thorough")}
+        )
     chosen = str(config.getoption("long"))
     if chosen == "all":
         return
     long = dict(_long_tests(items))
     drawn = sorted(name for name, minutes in long.items() if not minutes)
-    kept = [] if chosen == "none" else random.Random(chosen).sample(drawn, -(-len(drawn) // _LONG_SHARE))
+    kept = (
+        []
+        if chosen == "none"
+        else random.Random(chosen).sample(drawn, -(-len(drawn) // _LONG_SHARE))
+    )
     _leave_out(config, items, set(long) - set(kept))
 
 
@@ -169,7 +217,9 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("quickstart.yaml", "quickstart.lock"):
             shutil.copy(ROOT / "specs" / name, folder / name)
         words = ["apply", "quickstart.yaml", "--yes"]
-        done = fork_server.run([*fork_server.ARGV, *words], cwd=folder, capture_output=True, text=True, timeout=1200)
+        done = fork_server.run(
+            [*fork_server.ARGV, *words], cwd=folder, capture_output=True, text=True, timeout=1200
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         (folder / "first-run.txt").write_text(done.stdout + done.stderr)
 
@@ -180,15 +230,25 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hf_python(request: pytest.FixtureRequest) -> str:
     """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
-    return given or str(request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python")
+    return given or str(
+        request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python"
+    )
 
 
 @pytest.fixture(scope="session")
 def pythons() -> list[str]:
     """Interpreters that the probe and the installer promise to run on; says which ones are not here."""
-    listed = [path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path]
-    found = listed or [path for minor in range(10, 15) if (path := shutil.which(f"python3.{minor}"))]
-    working = [path for path in found if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0]
+    listed = [
+        path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path
+    ]
+    found = listed or [
+        path for minor in range(10, 15) if (path := shutil.which(f"python3.{minor}"))
+    ]
+    working = [
+        path
+        for path in found
+        if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
+    ]
     for path in sorted(set(found) - set(working)):
         print(f"skipped: {path} does not run")
     if not working:

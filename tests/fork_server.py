@@ -27,18 +27,43 @@ from typing import Any, NoReturn
 
 ARGV = [sys.executable, "-m", "provision"]
 _STARTUP = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "COVERAGE_")
-_UNSUPPORTED = ("preexec_fn", "pass_fds", "executable", "shell", "process_group", "user", "group", "umask")
+_UNSUPPORTED = (
+    "preexec_fn",
+    "pass_fds",
+    "executable",
+    "shell",
+    "process_group",
+    "user",
+    "group",
+    "umask",
+)
 _LIMITS = [getattr(resource, name) for name in sorted(dir(resource)) if name.startswith("RLIMIT_")]
-_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_SIGNALS = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
 _ON_DEVICE = ("_assets", "cell", "device", "installing", "probe", "sandbox")
 _SERVER = "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import serve; serve(int(sys.argv[2]))"
 
 
 def can_fork(arguments: object, options: Mapping[str, Any]) -> bool:
     """Return whether a fork would behave as the program that `subprocess.Popen` starts with these arguments and options."""
-    if sys.platform != "linux" or os.environ.get("PROVISION_TEST_FORK") == "0" or any(options.get(name) for name in _UNSUPPORTED):
+    if (
+        sys.platform != "linux"
+        or os.environ.get("PROVISION_TEST_FORK") == "0"
+        or any(options.get(name) for name in _UNSUPPORTED)
+    ):
         return False
-    return isinstance(arguments, list) and arguments[:3] == ARGV and _at_startup(os.environ) == _at_startup(options.get("env") or os.environ)
+    return (
+        isinstance(arguments, list)
+        and arguments[:3] == ARGV
+        and _at_startup(os.environ) == _at_startup(options.get("env") or os.environ)
+    )
 
 
 class Process(subprocess.Popen[str]):
@@ -49,13 +74,46 @@ class Process(subprocess.Popen[str]):
         self._forks = can_fork(arguments, options)
         super().__init__(arguments, **options)
 
-    def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any, *rest: Any) -> None:
+    def _execute_child(
+        self,
+        args: Any,
+        executable: Any,
+        preexec_fn: Any,
+        close_fds: Any,
+        pass_fds: Any,
+        cwd: Any,
+        env: Any,
+        *rest: Any,
+    ) -> None:
         if not self._forks:
-            super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest)
+            super()._execute_child(
+                args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
+            )
             return
-        _, _, _, stdin, to_stdin, from_stdout, stdout, from_stderr, stderr, *_, start_new_session, _ = rest
-        given = [standard if number == -1 else number for standard, number in enumerate((stdin, stdout, stderr))]
-        request = request_of(args[3:], os.environ if env is None else env, Path.cwd() if cwd is None else cwd, session=start_new_session)
+        (
+            _,
+            _,
+            _,
+            stdin,
+            to_stdin,
+            from_stdout,
+            stdout,
+            from_stderr,
+            stderr,
+            *_,
+            start_new_session,
+            _,
+        ) = rest
+        given = [
+            standard if number == -1 else number
+            for standard, number in enumerate((stdin, stdout, stderr))
+        ]
+        request = request_of(
+            args[3:],
+            os.environ if env is None else env,
+            Path.cwd() if cwd is None else cwd,
+            session=start_new_session,
+        )
         self._status, self.pid = _server().fork(request, given)
         self._child_created = True
         self._close_pipe_fds(stdin, to_stdin, from_stdout, stdout, from_stderr, stderr)
@@ -81,7 +139,9 @@ class Process(subprocess.Popen[str]):
         with self._status:
             status = self._status.recv(64)
         if not status:
-            raise RuntimeError(f"the fork server ended before process {self.pid}; PROVISION_TEST_FORK=0 does without it")
+            raise RuntimeError(
+                f"the fork server ended before process {self.pid}; PROVISION_TEST_FORK=0 does without it"
+            )
         self.returncode = os.waitstatus_to_exitcode(int(status))
 
 
@@ -111,7 +171,9 @@ def run(
     return done
 
 
-def request_of(words: list[str], environment: Mapping[str, str], cwd: str | Path, *, session: bool = False) -> dict[str, Any]:
+def request_of(
+    words: list[str], environment: Mapping[str, str], cwd: str | Path, *, session: bool = False
+) -> dict[str, Any]:
     """Return what a child of this process with these words would be given."""
     return {
         "words": words,
@@ -133,7 +195,13 @@ class Server:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             words = [*command, str(Path(__file__).parents[1]), str(theirs.fileno())]
-            self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/")
+            self._process = subprocess.Popen(
+                words,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+            )
         atexit.register(self.close)
 
     def fork(self, request: dict[str, Any], streams: list[int]) -> tuple[socket.socket, int]:
@@ -172,7 +240,10 @@ def serve(number: int) -> None:
             _, descriptors, _, _ = socket.recv_fds(control, 16, 5)
             if not descriptors:
                 return
-            with io.FileIO(descriptors[0]) as document, socket.socket(fileno=descriptors[1]) as status:
+            with (
+                io.FileIO(descriptors[0]) as document,
+                socket.socket(fileno=descriptors[1]) as status,
+            ):
                 document.seek(0)
                 request = json.load(document)
                 threads, pid = len(list(Path("/proc/self/task").iterdir())), -1
@@ -200,7 +271,16 @@ def import_all() -> None:
 
     import provision
 
-    for name in ("jinja2", "rich.console", "rich.markup", "rich.progress", "rich.table", "packaging.requirements", "uv", "urllib.request"):
+    for name in (
+        "jinja2",
+        "rich.console",
+        "rich.markup",
+        "rich.progress",
+        "rich.table",
+        "packaging.requirements",
+        "uv",
+        "urllib.request",
+    ):
         import_module(name)
     for module in pkgutil.walk_packages(provision.__path__, "provision."):
         if module.name.split(".")[1] not in (*_ON_DEVICE, "__main__"):
@@ -209,7 +289,7 @@ def import_all() -> None:
     import gc
 
     from provision.facts import load_facts
-    from provision.grammar import StrictModel
+    from provision.field_types import StrictModel
 
     for model in StrictModel.__subclasses__():
         model.model_rebuild()
@@ -236,7 +316,14 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         os.dup2(stream, number)
         os.close(stream)
     for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN if number in request["ignored"] else signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(
+            number,
+            signal.SIG_IGN
+            if number in request["ignored"]
+            else signal.default_int_handler
+            if number == signal.SIGINT
+            else signal.SIG_DFL,
+        )
     signal.pthread_sigmask(signal.SIG_SETMASK, request["mask"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -250,7 +337,11 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
 
     sys.argv = [str(Path(provision.__file__).parent / "__main__.py"), *request["words"]]
     sys.path[0] = request["cwd"]
-    sys.stdin, sys.stdout, sys.stderr = _opened(0, sys.stdin), _opened(1, sys.stdout), _opened(2, sys.stderr)
+    sys.stdin, sys.stdout, sys.stderr = (
+        _opened(0, sys.stdin),
+        _opened(1, sys.stdout),
+        _opened(2, sys.stderr),
+    )
     from provision.cli import run_cli
 
     code = run_cli()
@@ -270,9 +361,17 @@ def _opened(number: int, like: Any) -> io.TextIOWrapper:
     raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
     raw.name = like.name
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED")) and number > 0
-    buffer = raw if unbuffered else io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+    buffer = (
+        raw if unbuffered else io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+    )
     lines = number == 2 or raw.isatty()
-    return io.TextIOWrapper(buffer, encoding=like.encoding, errors=like.errors, line_buffering=lines, write_through=unbuffered)  # type: ignore[type-var]
+    return io.TextIOWrapper(
+        buffer,
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=lines,
+        write_through=unbuffered,
+    )  # type: ignore[type-var]
 
 
 def _readable(status: socket.socket, timeout: float | None) -> bool:

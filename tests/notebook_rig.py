@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from provision.commands.loading import LoadedSpec, load_spec
+from provision.adapters import RealSystem
+from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.catalogue import select_checks
+from provision.agent.probe.compact import compact
+from provision.agent.probe.compact import expand as whole_report
+from provision.agent.probe.expectations import parse_expectations
+from provision.agent.probe.judging import ObservationLog, judge
+from provision.agent.probe.redactor import Redactor
+from provision.agent.probe.report import JudgedCheck, make_report
+from provision.commands.colab_report_import import ImportedReport, import_report
 from provision.commands.lock import read_lock
-from provision.commands.planning import get_driver_and_context
-from provision.commands.receiving import ImportedReport, import_report
+from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.errors import LockError, ProvisionError, Refused
-from provision.probe.brief import compact
-from provision.probe.brief import expand as whole_report
-from provision.probe.canonical import canonical_digest, to_canonical_json
-from provision.probe.catalogue import select_checks
-from provision.probe.expectations import parse_expectations
-from provision.probe.judging import ObservationLog, judge
-from provision.probe.redactor import Redactor
-from provision.probe.report import JudgedCheck, make_report
 from provision.targets import TargetContext
 from provision.verification import expectations_of, probe_digest, probe_zipapp
-from provision.world import RealSystem
 from tests.applied_project import bind
 from tests.rig import Bench, small_spec
 from tests.support import with_bytecode
@@ -84,16 +84,33 @@ class Home:
 
     def promised(self, **changes: Any) -> dict[str, Any]:
         place = self.place()
-        promised = expectations_of(place.spec, "colab", place.lock, place.environment, PurePosixPath("/content/.provision/env"))
-        shared = {"shared": True} if "isolation: system" in self.path.read_text() or "isolation" not in self.path.read_text() else {}
+        promised = expectations_of(
+            place.spec,
+            "colab",
+            place.lock,
+            place.environment,
+            PurePosixPath("/content/.provision/env"),
+        )
+        shared = (
+            {"shared": True}
+            if "isolation: system" in self.path.read_text()
+            or "isolation" not in self.path.read_text()
+            else {}
+        )
         return {**promised, "nonce": self.nonce, **shared, **changes}
 
-    def receive(self, content: bytes, name: str = "report.json", target: str | None = None) -> ImportedReport:
+    def receive(
+        self, content: bytes, name: str = "report.json", target: str | None = None
+    ) -> ImportedReport:
         return import_report(content, name, self.path, target, self.world, self.said.append)
 
     def snapshot(self) -> dict[str, bytes]:
         """Every file beside the spec but the lock file of whoever is at work."""
-        files = (path for path in self.bench.folder.rglob("*") if path.is_file() and path.name != "lock" and "uv-cache" not in path.parts)
+        files = (
+            path
+            for path in self.bench.folder.rglob("*")
+            if path.is_file() and path.name != "lock" and "uv-cache" not in path.parts
+        )
         return {str(path.relative_to(self.bench.folder)): path.read_bytes() for path in files}
 
 
@@ -109,7 +126,9 @@ def made(bench: Bench, text: str) -> Home:
 
 def copied(home: Home, folder: Path) -> Home:
     """The same without the environment, in a folder of its own."""
-    shutil.copytree(home.bench.folder, folder, ignore=shutil.ignore_patterns("uv-cache", "envs", ".cache"))
+    shutil.copytree(
+        home.bench.folder, folder, ignore=shutil.ignore_patterns("uv-cache", "envs", ".cache")
+    )
     bind(folder / ".provision")
     return Home(Bench(folder, home.bench.index), home.python)
 
@@ -140,10 +159,14 @@ def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
     document = whole_report(json.loads(content))
     change(document)
     if sealed:
-        identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
+        identity = {
+            one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"
+        }
         document["digests"] = {
             "identity": canonical_digest(identity),
-            "report": canonical_digest(compact({key: value for key, value in document.items() if key != "digests"})),
+            "report": canonical_digest(
+                compact({key: value for key, value in document.items() if key != "digests"})
+            ),
         }
     return to_canonical_json(document).encode()
 
@@ -153,7 +176,14 @@ def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = 
     expected = parse_expectations(promised)
     checks = select_checks(expected)
     account = ObservationLog(frozenset(one.id for one in checks))
-    report = make_report(expected, [JudgedCheck(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
+    report = make_report(
+        expected,
+        [JudgedCheck(one, judge(one, expected, seen, account), 0.1) for one in checks],
+        seen,
+        [],
+        Redactor(),
+        partial=False,
+    )
 
     def as_shipped(document: dict[str, Any]) -> None:
         document["tool"]["probe_sha256"] = probe_digest()
@@ -167,9 +197,19 @@ OF_TORCH: dict[str, Any] = {
     "torch.flags": {},
     "attention.errors": {"math": [1.6e-3, 1e-2], "efficient": [1.7e-3, 1e-2]},
     "numerics.device": "cuda",
-    **{f"numerics.{name}_error": error for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))},
-    **{f"numerics.{name}_large_error": error for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))},
-    **{f"numerics.{name}_{size}outside": 0 for name in ("fp32", "bf16", "fp16") for size in ("", "large_")},
+    **{
+        f"numerics.{name}_error": error
+        for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))
+    },
+    **{
+        f"numerics.{name}_large_error": error
+        for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))
+    },
+    **{
+        f"numerics.{name}_{size}outside": 0
+        for name in ("fp32", "bf16", "fp16")
+        for size in ("", "large_")
+    },
     "numerics.fp32_signature": 3e-7,
     "numerics.repeats": True,
     "numerics.conv_error": [3e-7, 3e-6],
@@ -197,7 +237,19 @@ OF_TORCH: dict[str, Any] = {
 def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
     """What the observers would note on a Colab machine with a T4 as the facts list it; keywords (with __ for dots) are what is otherwise."""
     installed = {package["name"]: package["version"] for package in promised["packages"]}
-    nothing = ("shadowed", "elsewhere", "duplicates", "unlocked", "unmet", "unread", "altered", "without_record", "never_fitted", "stray_pth", "stray")
+    nothing = (
+        "shadowed",
+        "elsewhere",
+        "duplicates",
+        "unlocked",
+        "unmet",
+        "unread",
+        "altered",
+        "without_record",
+        "never_fitted",
+        "stray_pth",
+        "stray",
+    )
     seen: dict[str, Any] = {
         "os.id": "ubuntu",
         "os.version": "22",
@@ -210,7 +262,15 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "host.shm_bytes": 6 * 2**30,
         "_shm.applies": True,
         "host.nofile": 1048576,
-        **dict.fromkeys(("host.pids", "host.nproc", "host.address_space_bytes", "host.file_size_bytes", "host.cpu_time_s")),
+        **dict.fromkeys(
+            (
+                "host.pids",
+                "host.nproc",
+                "host.address_space_bytes",
+                "host.file_size_bytes",
+                "host.cpu_time_s",
+            )
+        ),
         "_folder.paths": {},
         **dict.fromkeys(("folder.tmp", "folder.hf_cache"), "writable"),
         "folder.tmp_runs_programs": True,
@@ -258,7 +318,16 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "nvml.count": 1,
         "nvml.count_all": 1,
         "nvml.names": ["Tesla T4"],
-        **{f"nvml.{name}": [None] for name in ("remap_pending", "remap_failed", "compute_mode", "power_limit_mw", "power_default_mw")},
+        **{
+            f"nvml.{name}": [None]
+            for name in (
+                "remap_pending",
+                "remap_failed",
+                "compute_mode",
+                "power_limit_mw",
+                "power_default_mw",
+            )
+        },
         "nvml.retired_pending": [False],
         "nvml.ecc": [True],
         "nvml.pci": ["10de:1eb8"],
@@ -286,7 +355,12 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "nvml.used_bytes": [100 * 2**20],
         "nvml.total_bytes": [15360 * 2**20],
         **OF_TORCH,
-        "torch.libraries": {word: version for word in ("cudnn", "nccl", "triton") for name, version in installed.items() if word in name},
+        "torch.libraries": {
+            word: version
+            for word in ("cudnn", "nccl", "triton")
+            for name, version in installed.items()
+            if word in name
+        },
         "loaders.fork_sum": None,
         "loaders.spawn_sum": None,
     }
@@ -342,6 +416,9 @@ def without(part: str, key: str, wanted: str) -> Change:
 
     def change(document: dict[str, Any]) -> None:
         document[part] = [one for one in document[part] if one[key] != wanted]
-        document["verdict"]["counts"] = {status: sum(one["status"] == status for one in document["checks"]) for status in document["verdict"]["counts"]}
+        document["verdict"]["counts"] = {
+            status: sum(one["status"] == status for one in document["checks"])
+            for status in document["verdict"]["counts"]
+        }
 
     return change

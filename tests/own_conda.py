@@ -35,10 +35,16 @@ os._exit(0)  # py-rattler's threads are not waited for: on a busy machine their 
 """
 
 
-def own_conda(folder: Path, envs: Sequence[Path], *, name: str = "conda", key: str = "envs_dirs") -> Path:
+def own_conda(
+    folder: Path, envs: Sequence[Path], *, name: str = "conda", key: str = "envs_dirs"
+) -> Path:
     """Write such a program, whose folders of environments are `envs`; what it is asked stands in asked.txt beside it."""
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"log": str(folder / "asked.txt"), "cache": str(folder / "cache"), "folders": [str(one) for one in envs]}
+    told = {
+        "log": str(folder / "asked.txt"),
+        "cache": str(folder / "cache"),
+        "folders": [str(one) for one in envs],
+    }
     path = folder / name
     path.write_text(_PROGRAM.format(python=sys.executable, key=key, **told))
     path.chmod(0o755)

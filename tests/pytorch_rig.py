@@ -19,7 +19,12 @@ from tests.rig import make_index, make_wheel
 FLAVOURS = ("cpu", "cu126", "cu128", "cu130")
 PYTHONS = ("3.11", "3.12", "3.13")
 _LINUX, _ARM, _WINDOWS = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64"
-_PLATFORMS = {"cpu": (_LINUX, _ARM), "cu126": (_LINUX,), "cu128": (_LINUX, _WINDOWS), "cu130": (_LINUX, _WINDOWS)}
+_PLATFORMS = {
+    "cpu": (_LINUX, _ARM),
+    "cu126": (_LINUX,),
+    "cu128": (_LINUX, _WINDOWS),
+    "cu130": (_LINUX, _WINDOWS),
+}
 _NVIDIA = ("manylinux_2_27_x86_64", "manylinux_2_27_aarch64", _WINDOWS)
 _PINNED = re.compile(r"(nvidia-[a-z0-9-]+|triton)==([0-9.]+)")
 
@@ -33,11 +38,17 @@ class PyTorch:
     def variables(self, address: str = "") -> dict[str, str]:
         """The caller's variables that put the indexes in the place of PyTorch's; `address` is where `folder` is served, "" for file://."""
         root = address or self.folder.as_uri()
-        return {f"PROVISION_INDEX_PYTORCH_{flavour.upper()}": f"{root}/{flavour}" for flavour in FLAVOURS}
+        return {
+            f"PROVISION_INDEX_PYTORCH_{flavour.upper()}": f"{root}/{flavour}"
+            for flavour in FLAVOURS
+        }
 
     def offline(self, address: str = "") -> dict[str, str]:
         """The same with the default index: nothing is asked of the network."""
-        return {**self.variables(address), "PROVISION_INDEX_PYPI": f"{address or self.folder.as_uri()}/default"}
+        return {
+            **self.variables(address),
+            "PROVISION_INDEX_PYPI": f"{address or self.folder.as_uri()}/default",
+        }
 
 
 def lay_out(folder: Path) -> PyTorch:
@@ -52,7 +63,9 @@ def lay_out(folder: Path) -> PyTorch:
 @functools.cache
 def content() -> dict[str, Any]:
     """What tests/pytorch_rig.yaml says."""
-    found: dict[str, Any] = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    found: dict[str, Any] = yaml.load(
+        Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+    )
     return found
 
 
@@ -61,41 +74,76 @@ def _of_flavour(folder: Path, flavour: str) -> Iterator[Path]:
     for release, row in content()["torch"].items():
         if flavour not in row["flavours"]:
             continue
-        yield from _torch(folder, release, f"+{flavour}", row["flavours"][flavour], _PLATFORMS[flavour])
+        yield from _torch(
+            folder, release, f"+{flavour}", row["flavours"][flavour], _PLATFORMS[flavour]
+        )
         if flavour == "cpu":
             yield from _torch(folder, release, "", (), (row["macos"],))
     for name, version, release, flavours in _companions():
         if flavour in flavours:
-            yield from _companion(folder, name, f"{version}+{flavour}", release, _PLATFORMS[flavour])
+            yield from _companion(
+                folder, name, f"{version}+{flavour}", release, _PLATFORMS[flavour]
+            )
 
 
 def _defaults(folder: Path) -> Iterator[Path]:
     """Torch and its companions as the default index has them: Linux wheels of the default flavour that do not say so in their version."""
     for release, row in content()["torch"].items():
-        yield from _torch(folder, release, "", row["flavours"][row["default"]], (_LINUX, _ARM, _WINDOWS, row["macos"]))
+        yield from _torch(
+            folder,
+            release,
+            "",
+            row["flavours"][row["default"]],
+            (_LINUX, _ARM, _WINDOWS, row["macos"]),
+        )
     for name, version, release, _ in _companions():
-        yield from _companion(folder, name, version, release, (_LINUX, _ARM, _WINDOWS, "abi-macosx_11_0_arm64"))
+        yield from _companion(
+            folder, name, version, release, (_LINUX, _ARM, _WINDOWS, "abi-macosx_11_0_arm64")
+        )
 
 
-def _torch(folder: Path, release: str, local: str, cuda: tuple[str, ...], platforms: tuple[str, ...]) -> Iterator[Path]:
+def _torch(
+    folder: Path, release: str, local: str, cuda: tuple[str, ...], platforms: tuple[str, ...]
+) -> Iterator[Path]:
     row = content()["torch"][release]
-    requires = (*row["requires"], *(f"{line}; {row['marker']}" for line in cuda), *content()["extras"])
-    headers = ("Requires-Python: >=3.10", *(f"Provides-Extra: {extra}" for extra in ("optree", "opt-einsum", "pyyaml")))
+    requires = (
+        *row["requires"],
+        *(f"{line}; {row['marker']}" for line in cuda),
+        *content()["extras"],
+    )
+    headers = (
+        "Requires-Python: >=3.10",
+        *(f"Provides-Extra: {extra}" for extra in ("optree", "opt-einsum", "pyyaml")),
+    )
     for tag in _tags(platforms):
-        yield make_wheel(folder, "torch", release + local, requires=requires, headers=headers, tag=tag)
+        yield make_wheel(
+            folder, "torch", release + local, requires=requires, headers=headers, tag=tag
+        )
 
 
 def _companions() -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
     """Name, version, the torch release it pins ("" for none), the flavours it was built in."""
     for name, row in content()["companions"].items():
         for version, release in row["versions"].items():
-            yield name, version, release, tuple(content()["torch"][release or row["built_with"][version]]["flavours"])
+            yield (
+                name,
+                version,
+                release,
+                tuple(content()["torch"][release or row["built_with"][version]]["flavours"]),
+            )
 
 
-def _companion(folder: Path, name: str, version: str, release: str, platforms: tuple[str, ...]) -> Iterator[Path]:
-    requires = (*content()["companions"][name]["requires"], *([f"torch=={release}"] if release else []))
+def _companion(
+    folder: Path, name: str, version: str, release: str, platforms: tuple[str, ...]
+) -> Iterator[Path]:
+    requires = (
+        *content()["companions"][name]["requires"],
+        *([f"torch=={release}"] if release else []),
+    )
     for tag in _tags(platforms):
-        yield make_wheel(folder, name, version, requires=requires, headers=("Requires-Python: >=3.10",), tag=tag)
+        yield make_wheel(
+            folder, name, version, requires=requires, headers=("Requires-Python: >=3.10",), tag=tag
+        )
 
 
 def _tags(platforms: tuple[str, ...]) -> Iterator[str]:
@@ -109,16 +157,41 @@ def _tags(platforms: tuple[str, ...]) -> Iterator[str]:
 def _nvidia(folder: Path) -> Iterator[Path]:
     """What the CUDA builds pin: one wheel a platform, which asks for its neighbours as the real ones do, without a version."""
     toolkits = content()["toolkits"]
-    lines = [*(line for row in content()["torch"].values() for lines in row["flavours"].values() for line in lines), *_every(toolkits)]
-    for name, version in sorted({found.groups() for line in lines if (found := _PINNED.match(line))}):
+    lines = [
+        *(
+            line
+            for row in content()["torch"].values()
+            for lines in row["flavours"].values()
+            for line in lines
+        ),
+        *_every(toolkits),
+    ]
+    for name, version in sorted(
+        {found.groups() for line in lines if (found := _PINNED.match(line))}
+    ):
         of_cuda_12 = "-cu12" if name.endswith("-cu12") else ""
-        needs = tuple(need + of_cuda_12 for need in content()["needs"].get(re.sub(r"-cu\d+$", "", name), ()))
-        for tag in _tags(_NVIDIA[:2]) if name == "triton" else (f"py3-none-{platform}" for platform in _NVIDIA):
+        needs = tuple(
+            need + of_cuda_12 for need in content()["needs"].get(re.sub(r"-cu\d+$", "", name), ())
+        )
+        for tag in (
+            _tags(_NVIDIA[:2])
+            if name == "triton"
+            else (f"py3-none-{platform}" for platform in _NVIDIA)
+        ):
             yield make_wheel(folder, name, version, requires=needs, tag=tag)
     for version, parts in toolkits.items():
         on = "(sys_platform == 'linux' or sys_platform == 'win32')"
-        requires = tuple(f"{pin}.*; {'sys_platform == ' + repr('linux') if extra == 'cufile' else on} and extra == '{extra}'" for extra, pin in parts.items())
-        yield make_wheel(folder, "cuda-toolkit", version, requires=requires, headers=tuple(f"Provides-Extra: {extra}" for extra in parts))
+        requires = tuple(
+            f"{pin}.*; {'sys_platform == ' + repr('linux') if extra == 'cufile' else on} and extra == '{extra}'"
+            for extra, pin in parts.items()
+        )
+        yield make_wheel(
+            folder,
+            "cuda-toolkit",
+            version,
+            requires=requires,
+            headers=tuple(f"Provides-Extra: {extra}" for extra in parts),
+        )
 
 
 def _every(toolkits: dict[str, dict[str, str]]) -> Iterator[str]:
@@ -129,7 +202,10 @@ def _every(toolkits: dict[str, dict[str, str]]) -> Iterator[str]:
 def _others(folder: Path) -> Iterator[Path]:
     for name, versions in content()["pure"].items():
         for version, requires in versions.items():
-            extras = tuple(f"Provides-Extra: {extra}" for extra in sorted(set(re.findall(r'extra == "(\w+)"', " ".join(requires)))))
+            extras = tuple(
+                f"Provides-Extra: {extra}"
+                for extra in sorted(set(re.findall(r'extra == "(\w+)"', " ".join(requires))))
+            )
             yield make_wheel(folder, name, version, requires=tuple(requires), headers=extras)
     for name, versions in content()["compiled"].items():
         for version, requires in versions.items():

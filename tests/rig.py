@@ -45,7 +45,16 @@ def make_wheel(
     """Write a wheel with one module; `headers` are further lines of its METADATA, `size` adds a data file of that many incompressible bytes."""
     module = name.replace("-", "_")
     stem = f"{module}-{version}"
-    metadata = "\n".join(["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, *(f"Requires-Dist: {line}" for line in requires), ""])
+    metadata = "\n".join(
+        [
+            "Metadata-Version: 2.1",
+            f"Name: {name}",
+            f"Version: {version}",
+            *headers,
+            *(f"Requires-Dist: {line}" for line in requires),
+            "",
+        ]
+    )
     files = {
         f"{module}/__init__.py": (code or f"__version__ = {version!r}\n").encode(),
         f"{stem}.dist-info/METADATA": metadata.encode(),
@@ -53,7 +62,9 @@ def make_wheel(
     }
     if size:
         files[f"{module}/data.bin"] = os.urandom(size)
-    record = [f"{path},sha256={_record_hash(content)},{len(content)}" for path, content in files.items()] + [f"{stem}.dist-info/RECORD,,"]
+    record = [
+        f"{path},sha256={_record_hash(content)},{len(content)}" for path, content in files.items()
+    ] + [f"{stem}.dist-info/RECORD,,"]
     files[f"{stem}.dist-info/RECORD"] = "\n".join(record).encode()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem}-{tag}.whl"
@@ -95,7 +106,10 @@ def make_source(
     more: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a source distribution that is built by `rigbackend`; each build adds a line to `marker`, and imports alpha where it is there."""
-    module, metadata = name.replace("-", "_"), ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *headers]
+    module, metadata = (
+        name.replace("-", "_"),
+        ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *headers],
+    )
     code = f"NAME, VERSION = {module!r}, {version!r}\ntry:\n    from alpha import __version__ as SEEN\nexcept ImportError:\n    SEEN = None\n"
     code += f"open({str(marker)!r}, 'a').write(f'{{SEEN}}\\n')\n" if marker else ""
     files = {
@@ -106,7 +120,10 @@ def make_source(
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{module}-{version}.tar.gz"
-    with gzip.GzipFile(path, "wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+    with (
+        gzip.GzipFile(path, "wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
         for inner, text in files.items():
             if inner not in without:
                 member = tarfile.TarInfo(f"{module}-{version}/{inner}")
@@ -126,7 +143,10 @@ def make_index(folder: Path, wheels: tuple[Path, ...]) -> str:
         for file in files:
             if not (folder / name / file.name).exists():
                 shutil.copy(file, folder / name / file.name)
-        links = [f'<a href="{quote(f.name)}#sha256={hashlib.sha256(f.read_bytes()).hexdigest()}">{f.name}</a>' for f in files]
+        links = [
+            f'<a href="{quote(f.name)}#sha256={hashlib.sha256(f.read_bytes()).hexdigest()}">{f.name}</a>'
+            for f in files
+        ]
         (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
     return folder.as_uri()
 
@@ -144,7 +164,9 @@ def served(folder: Path, before: Callable[[str], None] | None = None) -> Iterato
         def log_message(self, *_: object) -> None:
             return
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=str(folder))
+    )
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -160,7 +182,9 @@ def interpreters() -> Path:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     words = ["python", "list", "--only-installed", "--offline", "--quiet", "--no-config"]
-    subprocess.run([uv.find_uv_bin(), *words, "--cache-dir", folder], check=True, capture_output=True, cwd="/")
+    subprocess.run(
+        [uv.find_uv_bin(), *words, "--cache-dir", folder], check=True, capture_output=True, cwd="/"
+    )
     return Path(folder)
 
 
@@ -177,10 +201,24 @@ class Bench:
         cache = self.folder / "uv-cache"
         if (self.folder / "home").exists() and not cache.exists():
             shutil.copytree(interpreters(), cache)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))}
-        own = {"HOME": str(self.folder / "home"), "UV_CACHE_DIR": str(cache), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))
+        }
+        own = {
+            "HOME": str(self.folder / "home"),
+            "UV_CACHE_DIR": str(cache),
+            "PIP_CONFIG_FILE": os.devnull,
+            "COLUMNS": "100",
+        }
         own |= {"XDG_CACHE_HOME": str(self.folder / "home/.cache")}
-        own |= {"PROVISION_INDEX_PYPI": self.index, "UV_PYTHON_DOWNLOADS": "never", "UV_HTTP_RETRIES": "0", "NO_COLOR": "1"}
+        own |= {
+            "PROVISION_INDEX_PYPI": self.index,
+            "UV_PYTHON_DOWNLOADS": "never",
+            "UV_HTTP_RETRIES": "0",
+            "NO_COLOR": "1",
+        }
         return {**kept, **own, **self.extra, **changes}
 
     def spec(self, text: str, name: str = "spec.yaml") -> Path:
@@ -189,10 +227,20 @@ class Bench:
         path.write_text(text)
         return path
 
-    def run(self, *words: str, timeout: float = 600, **changes: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, timeout: float = 600, **changes: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run `provision WORDS` without a terminal and return how it ended."""
         environment = self.environment(**changes)
-        return fork_server.run(self.argv(*words), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        return fork_server.run(
+            self.argv(*words),
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
 
     def start(self, *words: str, **changes: str) -> subprocess.Popen[str]:
         """Start `provision WORDS` in a session of its own and return the process."""
@@ -220,7 +268,9 @@ class Bench:
 def small_spec(*packages: str, extra: str = "") -> str:
     """A spec without torch, whose verification only imports: for tests of everything but training."""
     listed = "".join(f"  - {package}\n" for package in packages)
-    return f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: none}}\n{extra}'
+    return (
+        f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: none}}\n{extra}'
+    )
 
 
 def _record_hash(content: bytes) -> str:

@@ -14,7 +14,9 @@ import grpc
 from google.api_core.retry import Retry
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import notebooks_v2 as nb
-from google.cloud.notebooks_v2.services.notebook_service.transports import NotebookServiceGrpcTransport
+from google.cloud.notebooks_v2.services.notebook_service.transports import (
+    NotebookServiceGrpcTransport,
+)
 from googleapiclient import discovery
 
 from provision.sandbox import Sandbox, serve
@@ -27,7 +29,10 @@ BODY: dict[str, Any] = {
     "gceSetup": {
         "machineType": "g2-standard-4",
         "acceleratorConfigs": [{"type": "NVIDIA_L4", "coreCount": "1"}],
-        "vmImage": {"project": "cloud-notebooks-managed", "name": "workbench-instances-2603-20261004-2157-rc0"},
+        "vmImage": {
+            "project": "cloud-notebooks-managed",
+            "name": "workbench-instances-2603-20261004-2157-rc0",
+        },
         "bootDisk": {"diskSizeGb": "200", "diskType": "PD_SSD"},
         "gpuDriverConfig": {"enableGpuDriver": True},
         "disablePublicIp": True,
@@ -46,17 +51,31 @@ class Clients:
         self.store = running.store
         self.root = running.endpoints["notebooks_rest"]
         # grpc honours http_proxy even for loopback.
-        channel = grpc.insecure_channel(running.endpoints["notebooks_grpc"], options=[("grpc.enable_http_proxy", 0)])
+        channel = grpc.insecure_channel(
+            running.endpoints["notebooks_grpc"], options=[("grpc.enable_http_proxy", 0)]
+        )
         self.channel = channel
-        self.grpc = nb.NotebookServiceClient(transport=NotebookServiceGrpcTransport(channel=channel))
-        built = discovery.build("notebooks", "v2", static_discovery=True, credentials=AnonymousCredentials(), client_options={"api_endpoint": self.root})
+        self.grpc = nb.NotebookServiceClient(
+            transport=NotebookServiceGrpcTransport(channel=channel)
+        )
+        built = discovery.build(
+            "notebooks",
+            "v2",
+            static_discovery=True,
+            credentials=AnonymousCredentials(),
+            client_options={"api_endpoint": self.root},
+        )
         self.built = built
         self.rest = built.projects().locations()
 
-    def http(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any, Mapping[str, str]]:
+    def http(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any, Mapping[str, str]]:
         """Return status, body (JSON where it is some) and headers of a plain request."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.root + path, data=data, method=method, headers=dict(headers or {}))
+        request = urllib.request.Request(
+            self.root + path, data=data, method=method, headers=dict(headers or {})
+        )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=600) as answer:
@@ -67,7 +86,11 @@ class Clients:
     def made(self, name: str = NAME, body: Mapping[str, Any] = BODY) -> dict[str, Any]:
         """Make an instance over REST, wait until it is ACTIVE, and return it."""
         parent, _, instance = name.rpartition("/instances/")
-        operation = self.done(self.rest.instances().create(parent=parent, instanceId=instance, body=dict(body)).execute())
+        operation = self.done(
+            self.rest.instances()
+            .create(parent=parent, instanceId=instance, body=dict(body))
+            .execute()
+        )
         assert "error" not in operation, operation
         while (shown := self.rest.instances().get(name=name).execute())["state"] != "ACTIVE":
             pass

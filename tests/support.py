@@ -53,11 +53,21 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 def with_bytecode(shipped: bytes) -> bytes:
     """Return the zip of a program with its bytecode: without it each process would compile all of it, half of its time."""
     written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(shipped)) as archive, zipfile.ZipFile(written, "w") as out, tempfile.TemporaryDirectory() as folder:
+    with (
+        zipfile.ZipFile(io.BytesIO(shipped)) as archive,
+        zipfile.ZipFile(written, "w") as out,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         for name in archive.namelist():
             out.writestr(name, archive.read(name))
             if name != "__main__.py":
                 source = Path(archive.extract(name, folder))
-                compiled = py_compile.compile(str(source), f"{source}c", name, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                compiled = py_compile.compile(
+                    str(source),
+                    f"{source}c",
+                    name,
+                    doraise=True,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )
                 out.writestr(f"{name}c", Path(str(compiled)).read_bytes())
     return written.getvalue()

@@ -25,8 +25,15 @@ def python(code: str) -> Call:
     return Call((sys.executable, "-c", code), os.environ)
 
 
-def outcome(bound: float | None, ours: Cost | None = OURS, figure: Figure = Figure.CPU_RATIO) -> Outcome:
-    return Outcome(Promise("one", "ours", "theirs", figure, bound), ours, Cost(2, 4), "" if ours else "it did not start")
+def outcome(
+    bound: float | None, ours: Cost | None = OURS, figure: Figure = Figure.CPU_RATIO
+) -> Outcome:
+    return Outcome(
+        Promise("one", "ours", "theirs", figure, bound),
+        ours,
+        Cost(2, 4),
+        "" if ours else "it did not start",
+    )
 
 
 def test_the_cpu_of_children_counts() -> None:
@@ -67,7 +74,14 @@ def test_median_and_total() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "value"),
-    [(Figure.CPU_RATIO, 0.25), (Figure.WALL_RATIO, 0.5), (Figure.CPU_ADDED, -3), (Figure.WALL_ADDED, -1), (Figure.CPU, 1), (Figure.WALL, 1)],
+    [
+        (Figure.CPU_RATIO, 0.25),
+        (Figure.WALL_RATIO, 0.5),
+        (Figure.CPU_ADDED, -3),
+        (Figure.WALL_ADDED, -1),
+        (Figure.CPU, 1),
+        (Figure.WALL, 1),
+    ],
 )
 def test_a_figure_is_made_of_both_costs(figure: Figure, value: float) -> None:
     assert outcome(None, figure=figure).value == value
@@ -93,14 +107,22 @@ def test_what_was_not_measured_is_neither_kept_nor_broken() -> None:
 def test_every_promise_has_a_name_of_its_own_and_can_be_asked_for() -> None:
     names = [promise.name for promise in PROMISES]
     assert len(set(names)) == len(names)
-    listed = subprocess.run([sys.executable, "-m", "benchmarks", "nothing"], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    listed = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "nothing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert listed.returncode == 2
     assert all(name in listed.stderr for name in names)
 
 
 def test_make_and_the_pages_name_benchmarks_that_there_are() -> None:
     names = {promise.name for promise in PROMISES}
-    (recipe,) = re.findall(r"^bench-lock:.*\n.* -m benchmarks (.+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (recipe,) = re.findall(
+        r"^bench-lock:.*\n.* -m benchmarks (.+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
     listed = re.findall(r"^\| `([a-z-]+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert listed == recipe.split()
     assert set(listed) <= names
@@ -127,7 +149,12 @@ def test_a_side_that_fails_leaves_the_promise_unmeasured(tmp_path: Path) -> None
 
 
 def test_bytecode_is_wanted_whatever_the_caller_says(tmp_path: Path) -> None:
-    caller = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path), "UV_CACHE_DIR": "kept"}
+    caller = {
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(tmp_path),
+        "UV_CACHE_DIR": "kept",
+    }
     environment = Workshop(tmp_path, variables=caller).environment
     assert not {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"} & environment.keys()
     assert environment["UV_CACHE_DIR"] == "kept"
@@ -167,7 +194,9 @@ def test_the_calls_of_uv_are_made_again_by_hand(bench: Bench, tmp_path: Path) ->
 def test_the_command_line_ends_where_verification_would_begin(bench: Bench, tmp_path: Path) -> None:
     spec = bench.spec(small_spec("alpha"))
     call = Workshop(tmp_path, variables=bench.environment()).shortened("apply", str(spec), "--yes")
-    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert (bench.own / "envs/spec.here/provision.json").exists()
     assert not list(bench.own.rglob("report.json"))

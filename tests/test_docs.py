@@ -17,10 +17,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from provision import places
 from provision import spec as language
+from provision.kinds import models as places
 from provision.schema import json_schema
-from provision.source.shapes import target_models
+from provision.source.schema_lookup import target_models
 from tests import fork_server
 from tests.pytorch_rig import lay_out
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -35,13 +35,18 @@ MODELS = {
     name: model
     for module in (language, places)
     for name, model in vars(module).items()
-    if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__ and not name.startswith("_")
+    if isinstance(model, type)
+    and issubclass(model, BaseModel)
+    and model.__module__ == module.__name__
+    and not name.startswith("_")
 }
 SCHEMA = json_schema({})
 
 
 def _render() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("render_docs", ROOT / "support" / "render_docs.py")
+    spec = importlib.util.spec_from_file_location(
+        "render_docs", ROOT / "support" / "render_docs.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -71,7 +76,13 @@ def test_a_stale_a_missing_and_a_leftover_page_are_found(tmp_path: Path) -> None
 
 
 def test_the_script_says_whether_pages_are_fresh() -> None:
-    done = subprocess.run([sys.executable, "support/render_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "support/render_docs.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "docs are up to date\n")
 
 
@@ -87,7 +98,9 @@ def test_the_schema_is_that_of_the_command() -> None:
 def test_every_part_and_every_field_is_described(name: str) -> None:
     assert (MODELS[name].__doc__ or "").strip()
     part = SCHEMA if name == "Spec" else SCHEMA["definitions"][name]
-    fields = next(form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form)
+    fields = next(
+        form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form
+    )
     assert set(fields) == set(MODELS[name].model_fields)
     for key, field in MODELS[name].model_fields.items():
         tells_the_kind = key == "kind" and len(get_args(field.annotation)) == 1
@@ -106,7 +119,9 @@ def test_every_part_has_a_section_with_an_example_of_every_key() -> None:
 @pytest.mark.parametrize("name", sorted(set(MODELS) - {"Spec"}))
 def test_the_examples_are_valid(name: str) -> None:
     example = yaml.safe_load(render_docs.EXAMPLES)[name]
-    whole = [{key: value} for key, value in example.items()] if name == "SecretReference" else [example]
+    whole = (
+        [{key: value} for key, value in example.items()] if name == "SecretReference" else [example]
+    )
     for part in whole:
         MODELS[name].model_validate(part)
 
@@ -122,8 +137,11 @@ def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
 WHOLE = [
     (page, text)
     for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
-    for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    if page != GUIDE and all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
+    for text in re.findall(
+        r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    if page != GUIDE
+    and all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
 ]
 """Specs that a reader may copy as they stand; those of the guide, some of them wrong on purpose, are run with its commands."""
 
@@ -143,7 +161,10 @@ def test_links_between_pages_lead_somewhere(subtests: pytest.Subtests) -> None:
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# One\n[a](other.md) [b](#one) [c](#two) [d](page.md#one) [e](https://example.com)\n```\n[f](in-code.md)\n```\n", encoding="utf-8")
+    page.write_text(
+        "# One\n[a](other.md) [b](#one) [c](#two) [d](page.md#one) [e](https://example.com)\n```\n[f](in-code.md)\n```\n",
+        encoding="utf-8",
+    )
     assert _broken_links(page) == ["other.md", "#two"]
 
 
@@ -154,25 +175,36 @@ def test_paths_named_in_the_architecture_exist() -> None:
 def test_a_path_that_does_not_exist_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM.TARGET`", encoding="utf-8"
+        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM.TARGET`",
+        encoding="utf-8",
     )
     assert _missing_paths(page) == ["nowhere/", "src/provision/nowhere.py", "docs/nowhere.md"]
 
 
 def test_the_code_map_names_every_room() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    rooms = {f"{path.name}/" if path.is_dir() else path.name for path in (ROOT / "src/provision").iterdir() if not path.name.startswith(("_", "."))}
+    rooms = {
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in (ROOT / "src/provision").iterdir()
+        if not path.name.startswith(("_", "."))
+    }
     assert {room for room in rooms - {"py.typed"} if f"`{room}`" not in text} == set()
 
 
 def test_every_decision_is_listed() -> None:
-    listed = re.findall(r"\]\((\d{4}-[^)]+)\)", (DOCS / "decisions/README.md").read_text(encoding="utf-8"))
+    listed = re.findall(
+        r"\]\((\d{4}-[^)]+)\)", (DOCS / "decisions/README.md").read_text(encoding="utf-8")
+    )
     assert listed == sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
 
 
 def _broken_links(page: Path) -> list[str]:
     text = _prose(page)
-    links = [link for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+    links = [
+        link
+        for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text)
+        if not re.match(r"[a-z]+:", link)
+    ]
     return [link for link in links if not _leads_somewhere(page, *link.partition("#")[::2])]
 
 
@@ -187,21 +219,44 @@ def _anchors(page: Path) -> set[str]:
 
 
 def _prose(page: Path) -> str:
-    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def _missing_paths(page: Path) -> list[str]:
     """Return the code words that look like a path of the repository and lead nowhere: they end in a slash or a suffix, or name a room's file."""
     words = re.findall(r"`([A-Za-z_.][\w./-]*)`", _prose(page))
-    paths = [word for word in words if re.search(r"/$|\.(py|toml|md|json|yaml)$", word) and not re.match(r"\.provision|reports/|envs/|/|.*(STEM|NAME)", word)]
-    made = {"state.json", "journal.json", "report.json", "report.html", "report-only.json", "provision.json", "expectations.json", "plan.json", "compiled.json"}
-    return [path for path in paths if path not in made and not any((root / path).exists() for root in (ROOT, *_roots()))]
+    paths = [
+        word
+        for word in words
+        if re.search(r"/$|\.(py|toml|md|json|yaml)$", word)
+        and not re.match(r"\.provision|reports/|envs/|/|.*(STEM|NAME)", word)
+    ]
+    made = {
+        "state.json",
+        "journal.json",
+        "report.json",
+        "report.html",
+        "report-only.json",
+        "provision.json",
+        "expectations.json",
+        "plan.json",
+        "compiled.json",
+    }
+    return [
+        path
+        for path in paths
+        if path not in made and not any((root / path).exists() for root in (ROOT, *_roots()))
+    ]
 
 
 def _roots() -> Iterator[Path]:
     package = ROOT / "src/provision"
     yield package
-    yield from (package / name for name in ("commands", "stores", "source", "lock", "probe", "verification"))
+    yield from (
+        package / name for name in ("commands", "stores", "source", "lock", "probe", "verification")
+    )
 
 
 # The guide
@@ -223,12 +278,18 @@ class Step:
             yield command, shown
 
 
-_BLOCK = re.compile(r"^<!-- (?:file: (?P<file>\S+)|tested(?:: exit (?P<code>\d+))?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^<!-- (?:file: (?P<file>\S+)|tested(?:: exit (?P<code>\d+))?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def _steps(text: str) -> list[Step]:
     blocks = _BLOCK.finditer(text)
-    return [Step(text.count("\n", 0, b.start()) + 1, b["file"] or "", b["text"], int(b["code"] or 0)) for b in blocks]
+    return [
+        Step(text.count("\n", 0, b.start()) + 1, b["file"] or "", b["text"], int(b["code"] or 0))
+        for b in blocks
+    ]
 
 
 def test_the_guide_shows_what_the_commands_do(guide_bench: Bench) -> None:
@@ -253,7 +314,10 @@ def test_every_marked_block_of_the_guide_is_run() -> None:
             "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write nowhere.yaml\n```\n",
             "not said: error: cannot write nowhere.yaml",
         ),
-        ("<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write ...\n```\n", "not said: error: cannot write ..."),
+        (
+            "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write ...\n```\n",
+            "not said: error: cannot write ...",
+        ),
     ],
 )
 def test_a_guide_that_lies_is_found(guide_bench: Bench, block: str, said: str) -> None:
@@ -268,10 +332,16 @@ def guide_bench(tmp_path: Path) -> Bench:
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
     make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
     of_cpu = pytorch.folder / "wheels/cpu"
-    make_wheel(of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")  # for the Python of these tests, whichever it is
+    make_wheel(
+        of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"
+    )  # for the Python of these tests, whichever it is
     home = folder / "home"
     home.mkdir(parents=True)
-    places = {"PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "cpu", tuple(of_cpu.iterdir())), "XDG_DATA_HOME": str(home), "JUPYTER_DATA_DIR": str(home)}
+    places = {
+        "PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "cpu", tuple(of_cpu.iterdir())),
+        "XDG_DATA_HOME": str(home),
+        "JUPYTER_DATA_DIR": str(home),
+    }
     offline = pytorch.offline()
     return Bench(folder, offline["PROVISION_INDEX_PYPI"], {**offline, **places})
 
@@ -286,8 +356,18 @@ def _faults(step: Step, bench: Bench) -> Iterator[str]:
         said = {_plain(line, bench) for line in (done.stdout + done.stderr).splitlines()}
         missing = [line for line in shown if line != "..." and not _said(_plain(line, bench), said)]
         if missing or done.returncode != step.code:
-            problems = [f"exit {done.returncode}, not {step.code}"] if done.returncode != step.code else []
-            yield "\n".join([f"guide.md:{step.line}: {command}", *problems, *(f"not said: {line}" for line in missing), "--- said:", done.stdout + done.stderr])
+            problems = (
+                [f"exit {done.returncode}, not {step.code}"] if done.returncode != step.code else []
+            )
+            yield "\n".join(
+                [
+                    f"guide.md:{step.line}: {command}",
+                    *problems,
+                    *(f"not said: {line}" for line in missing),
+                    "--- said:",
+                    done.stdout + done.stderr,
+                ]
+            )
 
 
 def _run(command: str, bench: Bench) -> subprocess.CompletedProcess[str]:
@@ -295,7 +375,9 @@ def _run(command: str, bench: Bench) -> subprocess.CompletedProcess[str]:
     variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
     program, *rest = [word for word in words if not re.match(r"[A-Z_]+=", word)]
     if program in ("mkdir", "cp"):
-        return subprocess.run([program, *rest], cwd=bench.folder, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [program, *rest], cwd=bench.folder, capture_output=True, text=True, check=False
+        )
     assert program == "provision", command
     done = bench.run(*rest, **variables)
     if rest[0] == "init":
@@ -309,9 +391,13 @@ def _here(text: str, bench: Bench) -> str:
 
 
 def _plain(line: str, bench: Bench) -> str:
-    line = line.replace(str(bench.folder), SHOWN_FOLDER).replace(" (unconfirmed)", "").rstrip()  # wheels of this machine are, those of an index are not
+    line = (
+        line.replace(str(bench.folder), SHOWN_FOLDER).replace(" (unconfirmed)", "").rstrip()
+    )  # wheels of this machine are, those of an index are not
     return re.sub(r"\d+(?:\.\d+)*", "#", re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,64}\b", "#", line))
 
 
 def _said(line: str, said: set[str]) -> bool:
-    return any(other.startswith(line[:-3]) for other in said) if line.endswith("...") else line in said
+    return (
+        any(other.startswith(line[:-3]) for other in said) if line.endswith("...") else line in said
+    )

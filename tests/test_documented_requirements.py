@@ -11,20 +11,23 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from provision.agent.probe.checks import CHECKS
+from provision.agent.probe.expectations import parse_expectations
 from provision.assets import list_builtin_profiles
 from provision.facts import load_facts
-from provision.facts.parts import load_symptoms
-from provision.probe.checks import CHECKS
-from provision.probe.expectations import parse_expectations
+from provision.facts.lazy_tables import load_symptoms
 from provision.rules import RULES, Rule
-from provision.verification.symptoms import LookupContext, explain_error
-from tests.probe.conftest import document
-from tests.probe.rows import Row
-from tests.probe.test_judging import ROWS, judge_one
+from provision.verification.error_lookup.symptoms import LookupContext, explain_error
+from tests.agent.probe.conftest import document
+from tests.agent.probe.rows import Row
+from tests.agent.probe.test_judging import ROWS, judge_one
 from tests.rules.conftest import judge_text
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = yaml.load((Path(__file__).parent / "documented_requirements.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+DOCUMENTS = yaml.load(
+    (Path(__file__).parent / "documented_requirements.yaml").read_text(encoding="utf-8"),
+    yaml.CSafeLoader,
+)
 ENTRIES = [entry for source in DOCUMENTS for entry in source["says"]]
 POINTERS = [pointer for entry in ENTRIES for pointer in entry.get("shown_by", ())]
 FACTS = load_facts()
@@ -46,13 +49,20 @@ def problem_of(pointer: str, folder: Path) -> str:
         return _problem_of_row([row for row in ROWS if row.id == identity], outcome, text)
     if identity in SYMPTOM_IDS and outcome == "error":
         return _problem_of_error(identity, text)
-    if identity.removeprefix("builtin:") in list_builtin_profiles() and outcome in ("packages", "requires"):
+    if identity.removeprefix("builtin:") in list_builtin_profiles() and outcome in (
+        "packages",
+        "requires",
+    ):
         return _problem_of_profile(identity, outcome, text, folder)
     return f"{name} is not a rule, a check, a symptom, a profile or a test"
 
 
 def _problem_of_example(rule: Rule, outcome: str, text: str, folder: Path) -> str:
-    examples = [example for example in {"bad": rule.bad, "good": rule.good}.get(outcome, ()) if text in example.spec]
+    examples = [
+        example
+        for example in {"bad": rule.bad, "good": rule.good}.get(outcome, ())
+        if text in example.spec
+    ]
     if not examples:
         return f"{rule.id} has no {outcome} example with {text!r}"
     for example in examples:
@@ -63,14 +73,23 @@ def _problem_of_example(rule: Rule, outcome: str, text: str, folder: Path) -> st
 
 
 def _problem_of_row(rows: list[Row], status: str, text: str) -> str:
-    judgements = [judge_one(row.id, parse_expectations(document(**row.changes)), row.seen) for row in rows if row.status == status]
-    if any(judgement.status.value == status and text in judgement.message for judgement in judgements):
+    judgements = [
+        judge_one(row.id, parse_expectations(document(**row.changes)), row.seen)
+        for row in rows
+        if row.status == status
+    ]
+    if any(
+        judgement.status.value == status and text in judgement.message for judgement in judgements
+    ):
         return ""
     return f"no row of {rows[0].id} gets {status} with {text!r}: {[(judgement.status.value, judgement.message) for judgement in judgements]}"
 
 
 def _problem_of_error(identity: str, text: str) -> str:
-    found = [explanation.symptom.id for explanation in explain_error(text, load_symptoms(), LookupContext(FACTS))]
+    found = [
+        explanation.symptom.id
+        for explanation in explain_error(text, load_symptoms(), LookupContext(FACTS))
+    ]
     return "" if found[:1] == [identity] else f"{text!r} shows {found}, not {identity} first"
 
 
@@ -102,7 +121,11 @@ def _problem_of_test(pointer: str) -> str:
     if not (ROOT / path).is_file():
         return f"there is no file {path}"
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    tests = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    tests = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
     return "" if name in tests else f"{path} has no test {name}"
 
 
@@ -110,7 +133,11 @@ def test_each_entry_is_shown(subtests: pytest.Subtests, tmp_path: Path) -> None:
     for entry in ENTRIES:
         with subtests.test(entry["text"]):
             assert bool(entry.get("shown_by")) is not bool(entry.get("not_covered"))
-            assert [problem for pointer in entry.get("shown_by", ()) if (problem := problem_of(pointer, tmp_path))] == []
+            assert [
+                problem
+                for pointer in entry.get("shown_by", ())
+                if (problem := problem_of(pointer, tmp_path))
+            ] == []
 
 
 @pytest.mark.parametrize(
@@ -122,18 +149,29 @@ def test_each_entry_is_shown(subtests: pytest.Subtests, tmp_path: Path) -> None:
         ("", "is not a rule"),
         ("PKG001/bad transformers==1.0", "PKG001 has no bad example with 'transformers==1.0'"),
         ("PKG001/worse transformers", "PKG001 has no worse example"),
-        ("H05/fail the machine has 99 GiB", "no row of H05 gets fail with 'the machine has 99 GiB'"),
+        (
+            "H05/fail the machine has 99 GiB",
+            "no row of H05 gets fail with 'the machine has 99 GiB'",
+        ),
         ("H05/warn", "no row of H05 gets warn"),
         ("oom/error KeyError: 3", "shows [], not oom first"),
-        ("oom/error RuntimeError: No CUDA GPUs are available", "shows ['no-cuda-gpus'], not oom first"),
+        (
+            "oom/error RuntimeError: No CUDA GPUs are available",
+            "shows ['no-cuda-gpus'], not oom first",
+        ),
         ("builtin:huggingface-trainer/packages wandb", "does not list wandb"),
-        ("builtin:huggingface-trainer/packages datasets>=2.16.0", "accepts versions below >=2.16.0"),
+        (
+            "builtin:huggingface-trainer/packages datasets>=2.16.0",
+            "accepts versions below >=2.16.0",
+        ),
         ("builtin:huggingface-trainer/requires ram: 32GB", "requires ram: 16GB"),
         ("tests/lock/test_lock.py::test_that_was_renamed", "has no test test_that_was_renamed"),
         ("tests/lock/test_gone.py::test_lock", "there is no file tests/lock/test_gone.py"),
     ],
 )
-def test_a_pointer_that_shows_nothing_is_reported(pointer: str, problem: str, tmp_path: Path) -> None:
+def test_a_pointer_that_shows_nothing_is_reported(
+    pointer: str, problem: str, tmp_path: Path
+) -> None:
     assert problem in problem_of(pointer, tmp_path)
 
 
@@ -156,17 +194,30 @@ def test_every_documented_floor_is_a_floor_of_a_profile(subtests: pytest.Subtest
         if floor is None or "not_covered" in entry:
             continue
         with subtests.test(entry["text"]):
-            words = [word for pointer in entry["shown_by"] for word in pointer.split()[1:] if "/packages " in pointer]
+            words = [
+                word
+                for pointer in entry["shown_by"]
+                for word in pointer.split()[1:]
+                if "/packages " in pointer
+            ]
             assert f"{floor[1]}>={floor[2]}" in words
 
 
 def test_every_floor_of_the_trainer_profile_is_documented(tmp_path: Path) -> None:
-    spec = judge_text(f'extends: {TRAINER.partition("/")[0]}\ngpu: none\npython: "3.12"\n', tmp_path, FACTS).case.spec
-    words = [word for pointer in POINTERS if pointer.startswith(TRAINER) for word in pointer.split()[1:]]
+    spec = judge_text(
+        f'extends: {TRAINER.partition("/")[0]}\ngpu: none\npython: "3.12"\n', tmp_path, FACTS
+    ).case.spec
+    words = [
+        word for pointer in POINTERS if pointer.startswith(TRAINER) for word in pointer.split()[1:]
+    ]
     assert {package.key for package in spec.packages} == {Requirement(word).name for word in words}
 
 
 def test_reasons_name_only_checks_and_rules_that_exist() -> None:
-    named = {name for entry in ENTRIES for name in re.findall(r"\b[A-Z]{1,3}\d{2,3}\b", entry.get("not_covered", ""))}
+    named = {
+        name
+        for entry in ENTRIES
+        for name in re.findall(r"\b[A-Z]{1,3}\d{2,3}\b", entry.get("not_covered", ""))
+    }
     assert named
     assert named <= CHECK_IDS | set(RULE_OF)

@@ -28,7 +28,12 @@ WORDS = [
     ("apply", "spec.yaml"),
     ("completion", "bash"),
 ]
-PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+PIPES: dict[str, Any] = {
+    "stdin": subprocess.PIPE,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+    "text": True,
+}
 READS = ["why", "-"]
 """A command that waits for its standard input."""
 
@@ -37,11 +42,21 @@ READS = ["why", "-"]
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_it_says_and_ends_as_a_started_program(bench: Bench, words: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))
-    options: dict[str, Any] = {"cwd": bench.folder, "env": bench.environment(), "capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    options: dict[str, Any] = {
+        "cwd": bench.folder,
+        "env": bench.environment(),
+        "capture_output": True,
+        "text": True,
+        "stdin": subprocess.DEVNULL,
+    }
     forked = fork_server.run(bench.argv(*words), **options)
     (bench.folder / "spec.lock").unlink(missing_ok=True)
     started = subprocess.run(bench.argv(*words), **options)
-    assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (
+        started.returncode,
+        started.stdout,
+        started.stderr,
+    )
 
 
 def test_it_inherits_what_a_started_program_inherits(tmp_path: Path) -> None:
@@ -50,15 +65,28 @@ def test_it_inherits_what_a_started_program_inherits(tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, limit[1]))
     try:
-        started = seen_of(subprocess.Popen([*fork_server.ARGV, *READS], cwd=tmp_path, start_new_session=True, **PIPES))
-        forked = seen_of(fork_server.Process([*fork_server.ARGV, *READS], cwd=tmp_path, start_new_session=True, **PIPES))
+        started = seen_of(
+            subprocess.Popen(
+                [*fork_server.ARGV, *READS], cwd=tmp_path, start_new_session=True, **PIPES
+            )
+        )
+        forked = seen_of(
+            fork_server.Process(
+                [*fork_server.ARGV, *READS], cwd=tmp_path, start_new_session=True, **PIPES
+            )
+        )
     finally:
         os.umask(umask)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGHUP, handler)
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
     assert forked == started
-    assert (forked["Umask"], forked["Threads"], forked["files"], forked["leader"]) == ("0027", "1", ["0", "1", "2"], True)
+    assert (forked["Umask"], forked["Threads"], forked["files"], forked["leader"]) == (
+        "0027",
+        "1",
+        ["0", "1", "2"],
+        True,
+    )
     assert int(forked["SigBlk"], 16) == 1 << (signal.SIGUSR1 - 1)
     assert int(forked["SigIgn"], 16) & 1 << (signal.SIGHUP - 1)
 
@@ -79,7 +107,9 @@ def test_a_call_that_outlasts_its_limit_is_killed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "waits")
     held = os.open(tmp_path / "waits", os.O_RDWR)
     with pytest.raises(subprocess.TimeoutExpired):
-        fork_server.run([*fork_server.ARGV, *READS], stdin=held, capture_output=True, text=True, timeout=0.5)
+        fork_server.run(
+            [*fork_server.ARGV, *READS], stdin=held, capture_output=True, text=True, timeout=0.5
+        )
     os.close(held)
 
 
@@ -87,7 +117,9 @@ def test_a_change_that_a_fork_cannot_have_starts_a_program() -> None:
     own = dict(os.environ)
     assert fork_server.can_fork([*fork_server.ARGV, "lint"], {"env": own})
     for name in ("PYTHONPATH", "PYTHONHASHSEED", "LANG", "LC_ALL", "LD_PRELOAD"):
-        assert not fork_server.can_fork([*fork_server.ARGV, "lint"], {"env": {**own, name: "other"}}), name
+        assert not fork_server.can_fork(
+            [*fork_server.ARGV, "lint"], {"env": {**own, name: "other"}}
+        ), name
     assert not fork_server.can_fork([sys.executable, "-c", "pass"], {})
     assert not fork_server.can_fork([*fork_server.ARGV, "lint"], {"preexec_fn": os.getpid})
 
@@ -105,7 +137,9 @@ def test_the_server_refuses_to_fork_beside_a_thread(tmp_path: Path) -> None:
 
 def test_the_server_imports_neither_torch_nor_grpc() -> None:
     program = "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import import_all\nimport_all(); print({'torch', 'grpc'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT)], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"
 
 
@@ -115,8 +149,15 @@ def seen_of(process: subprocess.Popen[str], *, end: bool = True) -> dict[str, An
     last, same = {}, 0
     limit = time.monotonic() + 60
     while same < 5 and time.monotonic() < limit:
-        status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
-        now = {name: status[name].strip() for name in ("State", "Umask", "Threads", "SigBlk", "SigIgn", "SigCgt")}
+        status = dict(
+            line.split(":\t", 1)
+            for line in (folder / "status").read_text().splitlines()
+            if ":\t" in line
+        )
+        now = {
+            name: status[name].strip()
+            for name in ("State", "Umask", "Threads", "SigBlk", "SigIgn", "SigCgt")
+        }
         now["files"] = sorted(path.name for path in (folder / "fd").iterdir())
         now["limits"] = (folder / "limits").read_text()
         now["cwd"] = str((folder / "cwd").resolve())

@@ -33,8 +33,16 @@ def patterns() -> dict[str, re.Pattern[str]]:
     for info in pkgutil.walk_packages(provision.__path__, "provision."):
         if not set(info.name.split(".")) & {*NOT_IMPORTED, "_assets"}:
             for name, value in vars(importlib.import_module(info.name)).items():
-                found |= {f"{info.name}:{name}{place}": pattern for place, pattern in held(value) if isinstance(pattern.pattern, str)}
-    return {place: pattern for place, pattern in sorted(found.items(), reverse=True) if list(found.values()).index(pattern) == list(found).index(place)}
+                found |= {
+                    f"{info.name}:{name}{place}": pattern
+                    for place, pattern in held(value)
+                    if isinstance(pattern.pattern, str)
+                }
+    return {
+        place: pattern
+        for place, pattern in sorted(found.items(), reverse=True)
+        if list(found.values()).index(pattern) == list(found).index(place)
+    }
 
 
 def held(value: Any, place: str = "") -> Iterator[tuple[str, re.Pattern[Any]]]:
@@ -73,7 +81,14 @@ def one_of(code: Any, argument: Any, repeats: list[str], before: str) -> str:
     if code is codes.ANY:
         return "a"
     if code is codes.IN:
-        return next((character for character in "aA1-_. \tx/:" if re.fullmatch(charset(argument), character, re.DOTALL)), "")
+        return next(
+            (
+                character
+                for character in "aA1-_. \tx/:"
+                if re.fullmatch(charset(argument), character, re.DOTALL)
+            ),
+            "",
+        )
     if code is codes.SUBPATTERN:
         return sample(argument[3], repeats, before)
     if code is codes.ATOMIC_GROUP:
@@ -87,8 +102,16 @@ def one_of(code: Any, argument: Any, repeats: list[str], before: str) -> str:
 
 def charset(parts: Any) -> str:
     """Return a set of characters as a pattern."""
-    categories = {codes.CATEGORY_DIGIT: r"\d", codes.CATEGORY_SPACE: r"\s", codes.CATEGORY_WORD: r"\w"}
-    categories |= {codes.CATEGORY_NOT_DIGIT: r"\D", codes.CATEGORY_NOT_SPACE: r"\S", codes.CATEGORY_NOT_WORD: r"\W"}
+    categories = {
+        codes.CATEGORY_DIGIT: r"\d",
+        codes.CATEGORY_SPACE: r"\s",
+        codes.CATEGORY_WORD: r"\w",
+    }
+    categories |= {
+        codes.CATEGORY_NOT_DIGIT: r"\D",
+        codes.CATEGORY_NOT_SPACE: r"\S",
+        codes.CATEGORY_NOT_WORD: r"\W",
+    }
     text = ""
     for code, argument in parts:
         if code is codes.NEGATE:
@@ -106,9 +129,15 @@ def texts(pattern: re.Pattern[str], separators: Collection[str]) -> list[str]:
     """Return long texts that a pattern finds hard, if any; parts of it are repeated with each separator between them."""
     repeats: list[str] = []
     whole = sample(parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE.value), repeats)
-    starts = {whole[:length] for length in (1, 2, 3, 4, 6, 9, len(whole) // 2, len(whole) - 1, len(whole))} - {""}
+    starts = {
+        whole[:length] for length in (1, 2, 3, 4, 6, 9, len(whole) // 2, len(whole) - 1, len(whole))
+    } - {""}
     words = set(re.findall(r"[A-Za-z]{2,}", pattern.pattern)[:12])
-    again = [(start + separator) * (LENGTH // len(start + separator)) for start in sorted(starts | words) for separator in separators]
+    again = [
+        (start + separator) * (LENGTH // len(start + separator))
+        for start in sorted(starts | words)
+        for separator in separators
+    ]
     return [text + end for text in (*repeats, *again) for end in ("", "\x00")]
 
 
@@ -117,7 +146,11 @@ def uses(place: str) -> set[str]:
     module, _, name = place.partition(":")
     source = inspect.getsource(importlib.import_module(module))
     methods = r"\.(search|finditer|findall|sub|subn|match|fullmatch)\("
-    return set(re.findall(rf"\b{re.escape(name)}{methods}", source) or re.findall(methods, source) or ["finditer"])
+    return set(
+        re.findall(rf"\b{re.escape(name)}{methods}", source)
+        or re.findall(methods, source)
+        or ["finditer"]
+    )
 
 
 def search(pattern: re.Pattern[str], text: str, methods: Collection[str] = ("finditer",)) -> None:
@@ -142,7 +175,9 @@ def search(pattern: re.Pattern[str], text: str, methods: Collection[str] = ("fin
 @pytest.mark.thorough
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("separators", SEPARATORS)
-def test_every_pattern_takes_time_in_proportion(separators: Collection[str], subtests: pytest.Subtests) -> None:
+def test_every_pattern_takes_time_in_proportion(
+    separators: Collection[str], subtests: pytest.Subtests
+) -> None:
     for place, pattern in patterns().items():
         with subtests.test(place=place):
             methods = uses(place)

@@ -43,7 +43,9 @@ HOSTILE = (
 
 def tool(name: str) -> str:
     """A development tool beside this interpreter or on PATH; skips where there is none."""
-    found = shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
+    found = shutil.which(
+        name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    )
     if found is None:
         pytest.skip(f"{name} is not installed: pip install --group dev")
     return found
@@ -63,40 +65,68 @@ class Runner:
         self.bin.mkdir(exist_ok=True)
         path = self.bin / name
         # Each argument ends in NUL, each call in a line break after that.
-        path.write_text(f'#!/usr/bin/env bash\nprintf "%s\\0" "{name}" "$@" >>"$CALLS"; printf "\\n" >>"$CALLS"\n{body}\n')
+        path.write_text(
+            f'#!/usr/bin/env bash\nprintf "%s\\0" "{name}" "$@" >>"$CALLS"; printf "\\n" >>"$CALLS"\n{body}\n'
+        )
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def step(self, script: str, **inputs: str) -> subprocess.CompletedProcess[str]:
-        own = {"CALLS": str(self.folder / "calls"), "GITHUB_OUTPUT": str(self.folder / "output"), "RUNNER_TEMP": str(self.folder / "temp")}
+        own = {
+            "CALLS": str(self.folder / "calls"),
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "RUNNER_TEMP": str(self.folder / "temp"),
+        }
         environment = {**os.environ, **own, "PATH": f"{self.bin}:{os.environ['PATH']}", **inputs}
         (self.folder / "temp").mkdir(exist_ok=True)
         (self.folder / "step.sh").write_text(script)
         work = self.folder / "checkout"
         work.mkdir(exist_ok=True)
         return subprocess.run(
-            [*BASH, str(self.folder / "step.sh")], cwd=work, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+            [*BASH, str(self.folder / "step.sh")],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            stdin=subprocess.DEVNULL,
         )
 
     def lint(self, **inputs: str) -> subprocess.CompletedProcess[str]:
-        given = {"LINT_SPECS": "provision.yaml", "LINT_ARGUMENTS": "", "LINT_FOLDER": ".", "LINT_SARIF": "", "LINT_FAIL": "true", "LINT_BIN": str(self.bin)}
+        given = {
+            "LINT_SPECS": "provision.yaml",
+            "LINT_ARGUMENTS": "",
+            "LINT_FOLDER": ".",
+            "LINT_SARIF": "",
+            "LINT_FAIL": "true",
+            "LINT_BIN": str(self.bin),
+        }
         return self.step(LINT, **{**given, **inputs})
 
     @property
     def calls(self) -> list[list[str]]:
         path = self.folder / "calls"
-        return [call.split("\0") for call in path.read_text().split("\0\n")[:-1]] if path.exists() else []
+        return (
+            [call.split("\0") for call in path.read_text().split("\0\n")[:-1]]
+            if path.exists()
+            else []
+        )
 
     @property
     def output(self) -> dict[str, str]:
         path = self.folder / "output"
-        return dict(line.split("=", 1) for line in path.read_text().splitlines()) if path.exists() else {}
+        return (
+            dict(line.split("=", 1) for line in path.read_text().splitlines())
+            if path.exists()
+            else {}
+        )
 
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
     made.stand_in(
-        "python", '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"'
+        "python",
+        '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"',
     )
     return made
 
@@ -105,20 +135,39 @@ def runner(tmp_path: Path) -> Runner:
 
 
 def test_the_action_is_well_formed() -> None:
-    done = subprocess.run([tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml")], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            tool("check-jsonschema"),
+            "--builtin-schema",
+            "vendor.github-actions",
+            str(ROOT / "action.yml"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_zizmor_finds_nothing_in_action_and_hooks() -> None:
     files = [str(ROOT / name) for name in ("action.yml", ".pre-commit-hooks.yaml")]
-    done = subprocess.run([tool("zizmor"), "--offline", "--persona", "auditor", "--strict-collection", *files], capture_output=True, text=True)
+    done = subprocess.run(
+        [tool("zizmor"), "--offline", "--persona", "auditor", "--strict-collection", *files],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_zizmor_would_find_an_input_in_a_script(tmp_path: Path) -> None:
-    broken = (ROOT / "action.yml").read_text().replace('"$LINT_FOLDER"', '"${{ inputs.working-directory }}"')
+    broken = (
+        (ROOT / "action.yml")
+        .read_text()
+        .replace('"$LINT_FOLDER"', '"${{ inputs.working-directory }}"')
+    )
     (tmp_path / "action.yml").write_text(broken)
-    done = subprocess.run([tool("zizmor"), "--offline", str(tmp_path / "action.yml")], capture_output=True, text=True)
+    done = subprocess.run(
+        [tool("zizmor"), "--offline", str(tmp_path / "action.yml")], capture_output=True, text=True
+    )
     assert "template-injection" in done.stdout
 
 
@@ -128,9 +177,16 @@ def test_later_steps_get_the_folder_of_the_program() -> None:
 
 def test_inputs_reach_programs_as_variables_only() -> None:
     assert "${{" not in INSTALL + LINT
-    given = {name for step in ACTION["runs"]["steps"] for value in step["env"].values() for name in re.findall(r"inputs\.([a-z-]+)", value)}
+    given = {
+        name
+        for step in ACTION["runs"]["steps"]
+        for value in step["env"].values()
+        for name in re.findall(r"inputs\.([a-z-]+)", value)
+    }
     assert given == set(ACTION["inputs"])
-    assert all("uses" not in step for step in ACTION["runs"]["steps"]), "an action of others is pinned by its commit"
+    assert all("uses" not in step for step in ACTION["runs"]["steps"]), (
+        "an action of others is pinned by its commit"
+    )
 
 
 def test_each_variable_is_given_and_used() -> None:
@@ -143,13 +199,19 @@ def test_the_action_lints_and_says_how_it_ended(runner: Runner) -> None:
     assert done.returncode == 1
     assert done.stdout == "::error::found\n"
     line = ["python", "-I", "-m", "provision", "lint", "--output-format"]
-    assert runner.calls == [[*line, "sarif", "--", "provision.yaml"], [*line, "github", "--", "provision.yaml"]]
+    assert runner.calls == [
+        [*line, "sarif", "--", "provision.yaml"],
+        [*line, "github", "--", "provision.yaml"],
+    ]
     sarif = runner.folder / "temp" / "provision.sarif"
     assert runner.output == {"exit-code": "1", "sarif-file": str(sarif)}
     assert sarif.read_text() == "{}\n"
 
 
-@pytest.mark.parametrize(("code", "fail", "ends"), [("0", "true", 0), ("1", "true", 1), ("1", "false", 0), ("2", "false", 2), ("70", "false", 70)])
+@pytest.mark.parametrize(
+    ("code", "fail", "ends"),
+    [("0", "true", 0), ("1", "true", 1), ("1", "false", 0), ("2", "false", 2), ("70", "false", 70)],
+)
 def test_only_findings_can_be_let_pass(runner: Runner, code: str, fail: str, ends: int) -> None:
     assert runner.lint(CODE=code, LINT_FAIL=fail).returncode == ends
     assert runner.output["exit-code"] == code
@@ -160,10 +222,18 @@ def test_names_are_matched_and_never_split(runner: Runner) -> None:
     (work / "sub" / "deep").mkdir(parents=True)
     for name in ("a b.yaml", "c.yaml", "sub/deep/d.yaml"):
         (work / name).touch()
-    runner.lint(LINT_SPECS="*.yaml\n\nsub/**/*.yaml\nno such*.yaml\n", LINT_ARGUMENTS="--skip-foreign\n--fix\n")
+    runner.lint(
+        LINT_SPECS="*.yaml\n\nsub/**/*.yaml\nno such*.yaml\n",
+        LINT_ARGUMENTS="--skip-foreign\n--fix\n",
+    )
     (first, _) = runner.calls
     assert first[5:7] == ["--skip-foreign", "--fix"]
-    assert first[first.index("--") + 1 :] == ["a b.yaml", "c.yaml", "sub/deep/d.yaml", "no such*.yaml"]
+    assert first[first.index("--") + 1 :] == [
+        "a b.yaml",
+        "c.yaml",
+        "sub/deep/d.yaml",
+        "no such*.yaml",
+    ]
 
 
 def test_hostile_specs_and_arguments_arrive_as_they_are(runner: Runner) -> None:
@@ -171,7 +241,13 @@ def test_hostile_specs_and_arguments_arrive_as_they_are(runner: Runner) -> None:
     done = runner.lint(LINT_SPECS=listed, LINT_ARGUMENTS=listed)
     assert done.returncode == 0, done.stderr
     for call in runner.calls:
-        assert call[5:] == [*HOSTILE, "--output-format", call[call.index("--output-format") + 1], "--", *HOSTILE]
+        assert call[5:] == [
+            *HOSTILE,
+            "--output-format",
+            call[call.index("--output-format") + 1],
+            "--",
+            *HOSTILE,
+        ]
     assert list(runner.folder.rglob("pwned")) == []
 
 
@@ -187,7 +263,13 @@ def test_hostile_folders_and_sarif_names_are_names(runner: Runner, hostile: str)
 
 @pytest.mark.parametrize(
     "inputs",
-    [{"LINT_SARIF": "a\nexit-code=0"}, {"LINT_FOLDER": ".\n"}, {"LINT_FAIL": "no"}, {"LINT_FAIL": "true; touch pwned"}, {"LINT_FOLDER": "nowhere"}],
+    [
+        {"LINT_SARIF": "a\nexit-code=0"},
+        {"LINT_FOLDER": ".\n"},
+        {"LINT_FAIL": "no"},
+        {"LINT_FAIL": "true; touch pwned"},
+        {"LINT_FOLDER": "nowhere"},
+    ],
 )
 def test_what_is_no_input_is_refused(runner: Runner, inputs: dict[str, str]) -> None:
     done = runner.lint(**inputs)
@@ -206,8 +288,12 @@ def test_without_a_sarif_file_none_is_named(runner: Runner) -> None:
 def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> None:
     work = runner.folder / "checkout"
     work.mkdir()
-    (work / "provision.yaml").write_text('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n')
-    (runner.bin / "python").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n')
+    (work / "provision.yaml").write_text(
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n'
+    )
+    (runner.bin / "python").write_text(
+        f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n'
+    )
     done = runner.lint(GITHUB_WORKSPACE=str(work), GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
     assert done.returncode == 1, done.stderr
     (said,) = commands(done.stdout)
@@ -223,7 +309,8 @@ def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> Non
 def installer(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
     made.stand_in(
-        "python3", '[[ "$1" == -I ]] || exit 9\n[[ "$2" != -c ]] || exit "${OLD:-0}"\n[[ "$3" != venv ]] || { mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; }'
+        "python3",
+        '[[ "$1" == -I ]] || exit 9\n[[ "$2" != -c ]] || exit "${OLD:-0}"\n[[ "$3" != venv ]] || { mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; }',
     )
     return made
 
@@ -233,20 +320,41 @@ REPOSITORY = "https://git.example/someone/provision"
 
 @pytest.mark.parametrize("version", ["v0.1.0", "main", "release/1.x", "0f" * 20])
 def test_a_version_is_a_ref_of_the_actions_own_repository(installer: Runner, version: str) -> None:
-    assert installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action", LINT_REPOSITORY=REPOSITORY).returncode == 0
+    assert (
+        installer.step(
+            INSTALL, LINT_VERSION=version, LINT_ACTION="/action", LINT_REPOSITORY=REPOSITORY
+        ).returncode
+        == 0
+    )
     assert installer.calls[-1][-2:] == ["--", f"git+{REPOSITORY}@{version}"]
     assert installer.output == {"bin": f"{installer.folder}/temp/provision/bin"}
 
 
 def test_without_a_version_the_checkout_is_installed(installer: Runner) -> None:
-    assert installer.step(INSTALL, LINT_VERSION="", LINT_ACTION="/a folder/$(touch pwned)").returncode == 0
+    assert (
+        installer.step(INSTALL, LINT_VERSION="", LINT_ACTION="/a folder/$(touch pwned)").returncode
+        == 0
+    )
     assert installer.calls[-1][-2:] == ["--", "/a folder/$(touch pwned)"]
     assert list(installer.folder.rglob("pwned")) == []
 
 
 @pytest.mark.parametrize(
     "version",
-    ["1.0; touch pwned", "$(touch pwned)", "1.0\n", "1.0 --pre", "-r x", "a..b", "1.0\n1.0", "git+https://x", "1.0\r::error::x", ">=1", "x@y", "x#egg=y"],
+    [
+        "1.0; touch pwned",
+        "$(touch pwned)",
+        "1.0\n",
+        "1.0 --pre",
+        "-r x",
+        "a..b",
+        "1.0\n1.0",
+        "git+https://x",
+        "1.0\r::error::x",
+        ">=1",
+        "x@y",
+        "x#egg=y",
+    ],
 )
 def test_what_is_no_version_is_refused(installer: Runner, version: str) -> None:
     done = installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action")
@@ -265,7 +373,18 @@ def test_an_old_python_is_refused(installer: Runner) -> None:
 # A checkout with modules of its own
 
 
-MODULES = ("venv", "pip", "logging", "json", "provision", "click", "yaml", "sitecustomize", "usercustomize", "encodings")
+MODULES = (
+    "venv",
+    "pip",
+    "logging",
+    "json",
+    "provision",
+    "click",
+    "yaml",
+    "sitecustomize",
+    "usercustomize",
+    "encodings",
+)
 
 
 @pytest.fixture
@@ -282,27 +401,48 @@ def hostile(runner: Runner) -> Path:
 
 def test_installing_imports_nothing_of_the_checkout(runner: Runner, hostile: Path) -> None:
     runner.stand_in("python3", f'exec {shlex.quote(sys.executable)} "$@"')
-    done = runner.step(INSTALL, LINT_VERSION="", LINT_ACTION=str(runner.folder / "nothing"), LINT_REPOSITORY=REPOSITORY, PYTHONPATH=".")
+    done = runner.step(
+        INSTALL,
+        LINT_VERSION="",
+        LINT_ACTION=str(runner.folder / "nothing"),
+        LINT_REPOSITORY=REPOSITORY,
+        PYTHONPATH=".",
+    )
     assert "nothing" in done.stderr, "pip was run, and looked for what is not there"
     assert not hostile.exists(), hostile.read_text()
 
 
 def test_linting_imports_nothing_of_the_checkout(runner: Runner, hostile: Path) -> None:
-    (runner.bin / "python").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n')
+    (runner.bin / "python").write_text(
+        f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n'
+    )
     done = runner.lint(GITHUB_WORKSPACE=str(runner.folder / "checkout"), PYTHONPATH=".")
     assert done.returncode == 0, done.stderr
     assert not hostile.exists(), hostile.read_text()
 
 
 def test_the_trap_is_one(runner: Runner, hostile: Path) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "--version"], cwd=runner.folder / "checkout", capture_output=True, check=False)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--version"],
+        cwd=runner.folder / "checkout",
+        capture_output=True,
+        check=False,
+    )
     assert "pip" in hostile.read_text()
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
-def test_a_hook_imports_nothing_of_the_checkout(runner: Runner, hostile: Path, hook: dict[str, Any]) -> None:
+def test_a_hook_imports_nothing_of_the_checkout(
+    runner: Runner, hostile: Path, hook: dict[str, Any]
+) -> None:
     program, *words = [*shlex.split(hook["entry"]), *hook["args"], "provision.yaml"]
-    done = subprocess.run([tool(program), *words], cwd=runner.folder / "checkout", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool(program), *words],
+        cwd=runner.folder / "checkout",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert not hostile.exists(), hostile.read_text()
 
@@ -311,18 +451,42 @@ def test_a_hook_imports_nothing_of_the_checkout(runner: Runner, hostile: Path, h
 
 
 def test_the_hooks_are_well_formed() -> None:
-    done = subprocess.run([tool("pre-commit"), "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")], capture_output=True, text=True)
+    done = subprocess.run(
+        [tool("pre-commit"), "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert [hook["id"] for hook in HOOKS] == ["provision-lint", "provision-lint-fix"]
     # pre-commit takes keys that it does not know without a word.
-    assert {key for hook in HOOKS for key in hook} == {"id", "name", "description", "entry", "args", "language", "files"}
+    assert {key for hook in HOOKS for key in hook} == {
+        "id",
+        "name",
+        "description",
+        "entry",
+        "args",
+        "language",
+        "files",
+    }
     assert {hook["language"] for hook in HOOKS} == {"python"}
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
 def test_the_hooks_look_at_specs(hook: dict[str, Any]) -> None:
-    wanted = ("provision.yaml", "a/provision.yml", "provision-train.yaml", "provision.train.yaml", "-x/provision.yaml")
-    others = ("provisional.yaml", "myprovision.yaml", "provision.lock", "provision-a/b.yaml", "provision.yaml.j2")
+    wanted = (
+        "provision.yaml",
+        "a/provision.yml",
+        "provision-train.yaml",
+        "provision.train.yaml",
+        "-x/provision.yaml",
+    )
+    others = (
+        "provisional.yaml",
+        "myprovision.yaml",
+        "provision.lock",
+        "provision-a/b.yaml",
+        "provision.yaml.j2",
+    )
     assert [name for name in (*wanted, *others) if re.search(hook["files"], name)] == list(wanted)
 
 
@@ -333,8 +497,20 @@ def test_the_hooks_run(tmp_path: Path, hook: dict[str, Any]) -> None:
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(spec)
     # As pre-commit puts it together: entry, arguments, names.
-    _, *words = [*shlex.split(hook["entry"]), *hook["args"], "-x/provision.yaml", "chart/values.yaml"]
-    done = fork_server.run([*fork_server.ARGV, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    _, *words = [
+        *shlex.split(hook["entry"]),
+        *hook["args"],
+        "-x/provision.yaml",
+        "chart/values.yaml",
+    ]
+    done = fork_server.run(
+        [*fork_server.ARGV, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        stdin=subprocess.DEVNULL,
+    )
     fixes = hook["id"].endswith("fix")
     assert done.returncode == (0 if fixes else 1), done.stderr
     assert "skipped chart/values.yaml" in done.stderr

@@ -10,11 +10,17 @@ from provision.errors import StateError
 from provision.plan import Action, Operation, Plan
 from provision.state import Intent, Ledger, State, create_empty_state, dumps, loads
 
-RECORDS = st.dictionaries(st.text("abc/#", max_size=6).map("{}#x".format), st.dictionaries(st.text(max_size=4), st.text(max_size=6), max_size=3), max_size=4)
+RECORDS = st.dictionaries(
+    st.text("abc/#", max_size=6).map("{}#x".format),
+    st.dictionaries(st.text(max_size=4), st.text(max_size=6), max_size=3),
+    max_size=4,
+)
 
 
 @given(RECORDS, st.integers(0, 10**6))
-def test_a_state_is_read_back_as_it_was_written(resources: dict[str, dict[str, str]], serial: int) -> None:
+def test_a_state_is_read_back_as_it_was_written(
+    resources: dict[str, dict[str, str]], serial: int
+) -> None:
     state = State("lineage", serial, resources)
     assert loads(dumps(state), "state.json") == state
 
@@ -30,7 +36,9 @@ def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
 
 
 def test_an_action_is_recorded_and_a_destroyed_part_is_dropped() -> None:
-    made = create_empty_state("l").after_action(Action(Operation.CREATE, "spec/here", "environment", "t", "b", (), {"paths": ["envs/x"]}))
+    made = create_empty_state("l").after_action(
+        Action(Operation.CREATE, "spec/here", "environment", "t", "b", (), {"paths": ["envs/x"]})
+    )
     assert (made.serial, made.resource("spec/here", "environment")) == (1, {"paths": ["envs/x"]})
     assert made.parts("spec/here") == {"environment": {"paths": ["envs/x"]}}
     assert made.parts("spec/her") == {}
@@ -52,7 +60,10 @@ def test_a_plan_counts_its_verbs_and_seals_its_inputs() -> None:
     plan = Plan((create, keep, replace), {}, "sha256:s", "sha256:l", "lineage", 4)
     assert plan.changes == (create, replace)
     assert plan.summary() == "1 to create, 0 to change, 1 to replace, 0 to destroy"
-    assert plan.fingerprint()["steps"] == [["+", "spec/here", "environment", "t"], ["-/+", "spec/there", "environment", "t"]]
+    assert plan.fingerprint()["steps"] == [
+        ["+", "spec/here", "environment", "t"],
+        ["-/+", "spec/there", "environment", "t"],
+    ]
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "3", '{"schema": 4}'])

@@ -24,8 +24,18 @@ def test_unknown_names_are_refused() -> None:
         require("gpu", True, "unused")
 
 
-@pytest.mark.parametrize(("promised", "outcome"), [("", "Skipped"), ("npm,root", "Skipped"), ("browser", "Failed"), ("root, browser", "Failed")])
+@pytest.mark.parametrize(
+    ("promised", "outcome"),
+    [("", "Skipped"), ("npm,root", "Skipped"), ("browser", "Failed"), ("root, browser", "Failed")],
+)
 def test_missing_skips_or_fails(promised: str, outcome: str) -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, env={**os.environ, "REQUIRE": promised}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env={**os.environ, "REQUIRE": promised},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert outcome in done.stderr
     assert "no browser here" in done.stderr

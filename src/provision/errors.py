@@ -6,8 +6,8 @@
     ├── Refused             exit 2   asked for something this version or this place does not do
     ├── WorldError          exit 2   disk, network, interpreter or program in the way
     │   ├── NetworkError    exit 2   an index could not be reached
-    │   ├── CloudError      exit 2   a call that Google Cloud refused (provision.world.cloud.failures)
-    │   └── NoReport        exit 3   a device sent no report that can be accepted; 1 where it failed (provision.world.awaiting)
+    │   ├── CloudError      exit 2   a call that Google Cloud refused (provision.adapters.google.errors)
+    │   └── NoReport        exit 3   a device sent no report that can be accepted; 1 where it failed (provision.adapters.google.report_polling)
     ├── StateError          exit 2   the ledger is damaged, foreign or locked
     ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash that fits
     │   └── Unsatisfiable   exit 1   no set of versions satisfies the spec

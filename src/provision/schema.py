@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from provision import places, spec
+from provision import spec
+from provision.kinds import models
 from provision.spec import Spec
 
 
@@ -32,7 +33,7 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
 
 def _add_field_descriptions(parts: dict[str, Any]) -> None:
     """Give every field the text that stands below it in its file. Reading the files here keeps it out of the start of every command."""
-    written = _parse_classes(places) | _parse_classes(spec)
+    written = _parse_classes(models) | _parse_classes(spec)
     for name, part in parts.items():
         for owner in reversed([kind.__name__ for kind in _find_model(name).__mro__ if kind.__name__ in written]):
             for field, below in itertools.pairwise(written[owner].body):
@@ -51,7 +52,7 @@ def _parse_classes(module: ModuleType) -> dict[str, ast.ClassDef]:
 
 
 def _find_model(name: str) -> type:
-    model: type = getattr(spec, name, None) or getattr(places, name)
+    model: type = getattr(spec, name, None) or getattr(models, name)
     return model
 
 

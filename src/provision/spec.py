@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from pydantic import Field, Strict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from provision.grammar import (
+from provision.field_types import (
     COUNT_PATTERN,
     Duration,
     EnvironmentName,
@@ -26,7 +26,7 @@ from provision.grammar import (
     parse_size,
     without_pydantic_plugins,
 )
-from provision.places import ColabEnterpriseTarget, ColabTarget, Gpu, LocalTarget, Requires, Target, WorkbenchTarget
+from provision.kinds.models import ColabEnterpriseTarget, ColabTarget, Gpu, LocalTarget, Requires, Target, WorkbenchTarget
 
 __all__ = [
     "API_VERSION",

@@ -20,7 +20,9 @@ from cosmic_ray.mutating import mutate_code
 SOURCE = "src/provision"
 INERT_OPERATORS = r"NoOp|_Is_Eq$|_Eq_Is$|_IsNot_NotEq$|_NotEq_IsNot$"
 """`is` and `==` mostly have the same result: for enum members, classes and short strings."""
-INERT_DECORATORS = re.compile(r"@(\w+\.)?(abstractmethod|final|overload|override|runtime_checkable)$")
+INERT_DECORATORS = re.compile(
+    r"@(\w+\.)?(abstractmethod|final|overload|override|runtime_checkable)$"
+)
 
 OPERATORS = {
     name: plugins.get_operator(name)()
@@ -94,7 +96,9 @@ def find_inert_ranges(source: str) -> Iterator[tuple[tuple[int, int], tuple[int,
             inert = [item for item in node.decorator_list if "dataclass" in ast.unparse(item)]
         for item in filter(None, inert):
             # ast counts bytes, parso counts characters.
-            first, last = ((line, len(lines[line - 1][:byte].decode())) for line, byte in _ends(item))
+            first, last = (
+                (line, len(lines[line - 1][:byte].decode())) for line, byte in _ends(item)
+            )
             yield first, last
 
 
@@ -102,7 +106,9 @@ def _ends(node: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
 
 
-def make_mutant(root: Path, package: str, path: Path, operator: str, occurrence: int) -> Mutant | None:
+def make_mutant(
+    root: Path, package: str, path: Path, operator: str, occurrence: int
+) -> Mutant | None:
     """Return a mutant, or None if it does not compile or does not differ from the source."""
     source = path.read_text(encoding="utf-8")
     line, text = find_lines(source, operator)[occurrence]
@@ -115,24 +121,45 @@ def make_mutant(root: Path, package: str, path: Path, operator: str, occurrence:
     is_equal = ast.dump(ast.parse(source)) == ast.dump(ast.parse(mutated))
     if is_equal or (operator.endswith("RemoveDecorator") and INERT_DECORATORS.match(text)):
         return None
-    return Mutant(package, path.relative_to(root).as_posix(), operator, occurrence, line, text, list_changes(source, mutated), [])
+    return Mutant(
+        package,
+        path.relative_to(root).as_posix(),
+        operator,
+        occurrence,
+        line,
+        text,
+        list_changes(source, mutated),
+        [],
+    )
 
 
 def find_lines(source: str, operator: str) -> list[tuple[int, str]]:
     """Return the number and the stripped text of the line of every occurrence of an operator."""
     lines = source.split("\n")
-    starts = [start for node in ast_nodes(get_ast(source)) for start, _ in OPERATORS[operator].mutation_positions(node)]
+    starts = [
+        start
+        for node in ast_nodes(get_ast(source))
+        for start, _ in OPERATORS[operator].mutation_positions(node)
+    ]
     return [(line, lines[line - 1].strip()) for line, _ in starts]
 
 
 def list_changes(source: str, mutated: str) -> list[str]:
     """Return the removed and the added lines."""
-    return [line for line in difflib.unified_diff(source.split("\n"), mutated.split("\n"), n=0) if line[0] in "+-"][2:]
+    return [
+        line
+        for line in difflib.unified_diff(source.split("\n"), mutated.split("\n"), n=0)
+        if line[0] in "+-"
+    ][2:]
 
 
 def apply_mutant(mutant: Mutant, source: str) -> str | None:
     """Return the mutated source of any version of the module, or None if the line was changed."""
-    alike = [occurrence for occurrence, (_, text) in enumerate(find_lines(source, mutant.operator)) if text == mutant.text]
+    alike = [
+        occurrence
+        for occurrence, (_, text) in enumerate(find_lines(source, mutant.operator))
+        if text == mutant.text
+    ]
     for occurrence in sorted(alike, key=lambda index: abs(index - mutant.occurrence)):
         mutated: str = mutate_code(source, OPERATORS[mutant.operator], occurrence)
         if list_changes(source, mutated) == mutant.change:

@@ -59,9 +59,19 @@ def prepare_copy(folder: Path, commit: str) -> None:
     if not folder.exists():
         subprocess.run(["git", "clone", "--quiet", "--no-checkout", ROOT, folder], check=True)
     subprocess.run(["git", "-C", folder, "fetch", "--quiet", ROOT, commit], check=True)
-    subprocess.run(["git", "-C", folder, "checkout", "--quiet", "--force", "--detach", commit], check=True)
-    subprocess.run(["make", "--silent", "-C", folder, ".venv/.developed", f"PYTHON={sys.executable}"], check=True)
-    ask = [str(folder / ".venv/bin/python"), "-P", "-c", "import provision; print(provision.__file__)"]
+    subprocess.run(
+        ["git", "-C", folder, "checkout", "--quiet", "--force", "--detach", commit], check=True
+    )
+    subprocess.run(
+        ["make", "--silent", "-C", folder, ".venv/.developed", f"PYTHON={sys.executable}"],
+        check=True,
+    )
+    ask = [
+        str(folder / ".venv/bin/python"),
+        "-P",
+        "-c",
+        "import provision; print(provision.__file__)",
+    ]
     imported = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
     if Path(imported).parent != folder / SOURCE:
         raise SystemExit(f"{folder}/.venv imports {imported}")
@@ -72,14 +82,25 @@ def run_pytest(copy: Path, arguments: Sequence[str], limit_s: float) -> Run:
     mark = str(uuid.uuid4())
     scratch = Path(tempfile.mkdtemp(prefix="mutant-"))
     (scratch / "tmp").mkdir()
-    command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKERS]
+    command = [
+        str(copy / ".venv/bin/python"),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        MARKERS,
+    ]
     # The same examples each time, without limits of time and without examples of earlier runs.
     command += ["--hypothesis-profile=ci", f"--basetemp={scratch}/pytest"]
     started = monotonic()
     with (scratch / "output").open("w+", encoding="utf-8", errors="replace") as output:
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
         environment = make_environment(copy, scratch / "tmp", mark)
-        process = subprocess.Popen([*command, *arguments], cwd=copy, env=environment, start_new_session=True, **streams)
+        process = subprocess.Popen(
+            [*command, *arguments], cwd=copy, env=environment, start_new_session=True, **streams
+        )
         try:
             code = wait(process, mark, limit_s)
         finally:
@@ -93,8 +114,21 @@ def run_pytest(copy: Path, arguments: Sequence[str], limit_s: float) -> Run:
 
 def make_environment(copy: Path, temporary: Path, mark: str) -> dict[str, str]:
     """Return the variables that `make test` sets, with another folder for temporary files."""
-    unset = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "VIRTUAL_ENV", "REQUIRE", "CI", "PYTEST_ADDOPTS"}
-    cache = {"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "HF_HOME": "hf", "XDG_DATA_HOME": "share", "XDG_CACHE_HOME": ""}
+    unset = {
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONPATH",
+        "VIRTUAL_ENV",
+        "REQUIRE",
+        "CI",
+        "PYTEST_ADDOPTS",
+    }
+    cache = {
+        "UV_CACHE_DIR": "uv",
+        "PIP_CACHE_DIR": "pip",
+        "HF_HOME": "hf",
+        "XDG_DATA_HOME": "share",
+        "XDG_CACHE_HOME": "",
+    }
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     ours = {name: str(copy / ".cache" / folder) for name, folder in cache.items()}
     ours |= {"TMPDIR": str(temporary), "MUTATION_SAMPLE": mark}

@@ -29,7 +29,11 @@ class TestFiles:
         for name, imported in names.items():
             for module, item in imported:
                 # A package's __init__.py re-exports names of its modules: those are imported as well.
-                origins = {origin for origin, given in names.get(module, ()) if given == item and origin.startswith(module)}
+                origins = {
+                    origin
+                    for origin, given in names.get(module, ())
+                    if given == item and origin.startswith(module)
+                }
                 for target in {f"{module}.{item}", module, *origins} & names.keys():
                     self.importers[target].add(name)
 
@@ -37,7 +41,9 @@ class TestFiles:
         """Return the closest files that fit the budget, or the shortest of the closest files."""
         parts = Path(mutant.module).with_suffix("").parts[1:]
         distances = self._distances_to(".".join(parts).removesuffix(".__init__"))
-        ranked = sorted((*self._rank(file, parts, mutant.package, distances), file) for file in self.seconds)
+        ranked = sorted(
+            (*self._rank(file, parts, mutant.package, distances), file) for file in self.seconds
+        )
         chosen: list[str] = []
         for rank, _, _, seconds, file in ranked:
             if seconds <= budget_s and rank < UNRELATED:
@@ -45,11 +51,16 @@ class TestFiles:
                 budget_s -= seconds
         return chosen or [min(ranked, key=lambda row: (row[0], row[3]))[4]]
 
-    def _rank(self, file: str, parts: Sequence[str], package: str, distances: dict[str, int]) -> tuple[int, int, int, float]:
+    def _rank(
+        self, file: str, parts: Sequence[str], package: str, distances: dict[str, int]
+    ) -> tuple[int, int, int, float]:
         """Return a sort key: closeness, common words in the names, imports in between, seconds."""
         distance = distances.get(file.removesuffix(".py").replace("/", "."), UNRELATED)
         closeness = 0 if distance == 1 else 1 if package in Path(file).parts else distance
-        words, others = ({word[:4] for word in re.split(r"\W|_", name)} for name in ("_".join(parts[2:] or parts[1:]), file))
+        words, others = (
+            {word[:4] for word in re.split(r"\W|_", name)}
+            for name in ("_".join(parts[2:] or parts[1:]), file)
+        )
         mentioned = bool(re.search(rf"\b{parts[-1].replace('_', '[-_]')}\b", self.texts[file]))
         return closeness, -len(words & others) - mentioned, distance, self.seconds[file]
 
@@ -92,4 +103,9 @@ def read_junit(report: Path, files: Iterable[str]) -> Iterator[tuple[str, str, f
         while module and module not in by_module:
             module = module.rpartition(".")[0]
         if module:
-            yield by_module[module], case.get("name", ""), float(case.get("time", 0)), not {"failure", "error"} & {child.tag for child in case}
+            yield (
+                by_module[module],
+                case.get("name", ""),
+                float(case.get("time", 0)),
+                not {"failure", "error"} & {child.tag for child in case},
+            )

@@ -74,9 +74,13 @@ class PipIndex:
         if self._options.no_index:
             raise Unreachable("pip's configuration says no-index")
         try:
-            page = self._collector.fetch_response(Link(f"{self._options.index_url.rstrip('/')}/{canonicalize_name(package)}/"))
+            page = self._collector.fetch_response(
+                Link(f"{self._options.index_url.rstrip('/')}/{canonicalize_name(package)}/")
+            )
         except (PipError, RequestException, OSError) as error:
-            raise Unreachable(f"the package index does not answer for {package}: {type(error).__name__}") from error
+            raise Unreachable(
+                f"the package index does not answer for {package}: {type(error).__name__}"
+            ) from error
         if page is None:
             raise Unreachable(f"the package index does not answer for {package}")
         self.received += len(page.content)
@@ -94,7 +98,9 @@ class PipIndex:
         answer = self._get(url, {"Range": f"bytes={span}", "Accept-Encoding": "identity"})
         if answer.status_code == 206:
             return answer.content, int(answer.headers["content-range"].rpartition("/")[2])
-        if span.startswith("-") and int(answer.headers.get("content-length", 1 << 40)) <= int(span[1:]):
+        if span.startswith("-") and int(answer.headers.get("content-length", 1 << 40)) <= int(
+            span[1:]
+        ):
             return answer.content, len(answer.content)
         raise Unreachable("the package index does not serve parts of files (HTTP ranges)")
 
@@ -106,7 +112,9 @@ class PipIndex:
             if answer.status_code == 206 or not headers:
                 self.received += len(answer.content)
         except (PipError, RequestException, OSError) as error:
-            raise Unreachable(f"the package index does not give {url.rpartition('/')[2]}: {type(error).__name__}") from error
+            raise Unreachable(
+                f"the package index does not give {url.rpartition('/')[2]}: {type(error).__name__}"
+            ) from error
         return answer
 
 

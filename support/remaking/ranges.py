@@ -43,7 +43,9 @@ class RangeFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move the position; nothing is fetched."""
-        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence])
+        self._at = max(
+            0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        )
         return self._at
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
@@ -60,7 +62,11 @@ class RangeFile(io.RawIOBase):
         if start >= self._tail_at:
             return self._tail[start - self._tail_at : end - self._tail_at]
         first, last = start // self._block, (min(end, self._tail_at) - 1) // self._block
-        held = {number: self._blocks[number] for number in range(first, last + 1) if number in self._blocks}
+        held = {
+            number: self._blocks[number]
+            for number in range(first, last + 1)
+            if number in self._blocks
+        }
         missing = [number for number in range(first, last + 1) if number not in held]
         if missing:
             held |= self._load(missing[0], missing[-1])
@@ -69,8 +75,12 @@ class RangeFile(io.RawIOBase):
             self._blocks.move_to_end(number)
         while len(self._blocks) > self._kept:
             self._blocks.popitem(last=False)
-        joined = b"".join(held[number] for number in range(first, last + 1))[start - first * self._block :]
-        return (joined + self._tail)[: end - start] if end > self._tail_at else joined[: end - start]
+        joined = b"".join(held[number] for number in range(first, last + 1))[
+            start - first * self._block :
+        ]
+        return (
+            (joined + self._tail)[: end - start] if end > self._tail_at else joined[: end - start]
+        )
 
     def _load(self, first: int, last: int) -> dict[int, bytes]:
         """Fetch blocks `first` to `last` in one request; the last one ends where the tail begins."""
@@ -79,4 +89,7 @@ class RangeFile(io.RawIOBase):
         if len(data) != end - start:
             raise OSError(f"asked for {end - start} bytes, got {len(data)}")
         self.requests, self.received = self.requests + 1, self.received + len(data)
-        return {first + place: data[place * self._block : (place + 1) * self._block] for place in range(last - first + 1)}
+        return {
+            first + place: data[place * self._block : (place + 1) * self._block]
+            for place in range(last - first + 1)
+        }

@@ -37,14 +37,34 @@ class Remade:
 
 def options(arguments: Sequence[str], about: str, *, newest: bool = False) -> argparse.Namespace:
     """Return the options that all scripts have, and how many releases to read where a script can read the `newest` alone."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--write", action="store_true", help="change the table; then run `make facts`")
-    mode.add_argument("--check", action="store_true", help="change nothing, exit 1 when the table differs")
-    parser.add_argument("--tables", type=Path, default=TABLES, help="folder of the tables (default: those of this checkout)")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="folder where parts of wheels are kept for the next run (default: .cache/remake)")
+    mode.add_argument(
+        "--write", action="store_true", help="change the table; then run `make facts`"
+    )
+    mode.add_argument(
+        "--check", action="store_true", help="change nothing, exit 1 when the table differs"
+    )
+    parser.add_argument(
+        "--tables",
+        type=Path,
+        default=TABLES,
+        help="folder of the tables (default: those of this checkout)",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=CACHE,
+        help="folder where parts of wheels are kept for the next run (default: .cache/remake)",
+    )
     if newest:
-        parser.add_argument("--newest", type=int, help="read only that many releases, the newest; the others stay as they are")
+        parser.add_argument(
+            "--newest",
+            type=int,
+            help="read only that many releases, the newest; the others stay as they are",
+        )
     return parser.parse_args(arguments)
 
 
@@ -57,12 +77,22 @@ def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime
         old = sheet(text, part.name)
         known = [row.values for row in old.rows]
         told = [*missing(known, part), *differences(known, part)]
-        print("\n".join(told) if told else f"{part.table}.{part.name}: as read, {len(part.rows)} rows")
+        print(
+            "\n".join(told) if told else f"{part.table}.{part.name}: as read, {len(part.rows)} rows"
+        )
         new = rewritten(old, part.key, part.rows)
         if chosen.write:
             path.write_text(dated(new, today) if part.whole else new, encoding="utf-8")
         elif told and not chosen.check:
-            sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), new.splitlines(True), path.name, f"{path.name} as read", n=0))
+            sys.stdout.writelines(
+                difflib.unified_diff(
+                    text.splitlines(True),
+                    new.splitlines(True),
+                    path.name,
+                    f"{path.name} as read",
+                    n=0,
+                )
+            )
         fails = any(missing(part.rows if chosen.write else known, part)) or (chosen.check and told)
         code |= int(bool(fails))
     return code
@@ -72,7 +102,9 @@ def ask(chosen: argparse.Namespace, read: Callable[[Shelf], Iterable[Remade]]) -
     """Run a script on the index of pip's configuration; one that cannot be asked is a line and exit 2. How much was read goes to stderr."""
     index = PipIndex()
     try:
-        code = finish(chosen, read(Shelf(index, chosen.cache)), datetime.datetime.now(tz=datetime.UTC).date())
+        code = finish(
+            chosen, read(Shelf(index, chosen.cache)), datetime.datetime.now(tz=datetime.UTC).date()
+        )
     except (Unreachable, OSError, BadZipFile) as error:
         print(f"cannot read anew: {error}", file=sys.stderr)
         return 2
@@ -90,7 +122,10 @@ def missing(rows: Iterable[Row], part: Remade) -> Iterator[str]:
 
 def differences(rows: Iterable[Row], part: Remade) -> Iterator[str]:
     """Yield a line for each cell and row of the table that differs from what was read."""
-    known, read = ({tuple(row[name] for name in part.key): row for row in listed} for listed in (rows, part.rows))
+    known, read = (
+        {tuple(row[name] for name in part.key): row for row in listed}
+        for listed in (rows, part.rows)
+    )
     for key in (*known, *(key for key in read if key not in known)):
         place = f"{part.table}.{part.name} {' '.join(str(word) for word in key)}"
         if key not in read:
@@ -108,7 +143,10 @@ def dated(text: str, today: datetime.date) -> str:
 
 def rows_of(tables: Path, table: str, name: str = "rows") -> list[Row]:
     """Return the rows of a list as the table has them."""
-    return [row.values for row in sheet((tables / f"{table}.yaml").read_text(encoding="utf-8"), name).rows]
+    return [
+        row.values
+        for row in sheet((tables / f"{table}.yaml").read_text(encoding="utf-8"), name).rows
+    ]
 
 
 def _cells(known: Row, read: Row) -> Iterator[str]:

@@ -37,7 +37,10 @@ def sheet(text: str, name: str) -> Sheet:
     values, node = yaml.safe_load(text)[name], _list(text, name)
     rows = tuple(_written(text, row, value) for row, value in zip(node.value, values, strict=True))
     first, last = node.value[0], node.value[-1]
-    between = "".join(text[left.end_mark.index : right.start_mark.index] for left, right in zip(node.value, node.value[1:], strict=False))
+    between = "".join(
+        text[left.end_mark.index : right.start_mark.index]
+        for left, right in zip(node.value, node.value[1:], strict=False)
+    )
     if "#" in between:
         raise ValueError(f"a comment stands between the rows of {name}; put it above the table")
     return Sheet(text[: first.start_mark.index], rows, text[last.end_mark.index :])
@@ -53,10 +56,18 @@ def rewritten(old: Sheet, key: Sequence[str], rows: Iterable[Row]) -> str:
 def written(value: Any) -> str:
     """Return a value in YAML's flow style: plain names bare, all other text between double quotes."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{written(name)}: {written(item)}" for name, item in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{written(name)}: {written(item)}" for name, item in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(written(item) for item in value) + "]"
-    if isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", value) and yaml.safe_load(value) == value:
+    if (
+        isinstance(value, str)
+        and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", value)
+        and yaml.safe_load(value) == value
+    ):
         return value
     return json.dumps(value)
 
@@ -66,7 +77,14 @@ def _text(row: Row, old: Written | None) -> str:
         return old.text
     items, values = (old.items, old.values) if old is not None else ({}, {})
     names = [name for name in dict.fromkeys((*items, *row)) if name in row]
-    return _wrapped([items[name] if name in items and values[name] == row[name] else f"{name}: {written(row[name])}" for name in names])
+    return _wrapped(
+        [
+            items[name]
+            if name in items and values[name] == row[name]
+            else f"{name}: {written(row[name])}"
+            for name in names
+        ]
+    )
 
 
 def _wrapped(items: list[str]) -> str:
@@ -90,5 +108,11 @@ def _list(text: str, name: str) -> yaml.SequenceNode:
 def _written(text: str, node: yaml.MappingNode, values: Row) -> Written:
     starts = [key.start_mark.index for key, _ in node.value]
     ends = [*starts[1:], node.end_mark.index - 1]
-    items = (re.sub(r",?\s*$", "", text[start:end]) for start, end in zip(starts, ends, strict=True))
-    return Written(text[node.start_mark.index : node.end_mark.index], values, dict(zip(values, items, strict=True)))
+    items = (
+        re.sub(r",?\s*$", "", text[start:end]) for start, end in zip(starts, ends, strict=True)
+    )
+    return Written(
+        text[node.start_mark.index : node.end_mark.index],
+        values,
+        dict(zip(values, items, strict=True)),
+    )

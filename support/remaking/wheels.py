@@ -87,12 +87,18 @@ class Wheel:
         if ending == ".dist-info/METADATA" and self.file.metadata:
             return self._index.text(self.file.metadata)
         archive, file = self._open()
-        found = min((name for name in archive.namelist() if name.endswith(ending)), key=lambda name: (name.count("/"), name), default=None)
+        found = min(
+            (name for name in archive.namelist() if name.endswith(ending)),
+            key=lambda name: (name.count("/"), name),
+            default=None,
+        )
         if found is None:
             return None
         info = archive.getinfo(found)
         if info.compress_size > LARGEST:
-            raise Unreachable(f"{found} in {self.file.name} has {info.compress_size} bytes; at most {LARGEST} are read")
+            raise Unreachable(
+                f"{found} in {self.file.name} has {info.compress_size} bytes; at most {LARGEST} are read"
+            )
         file.seek(info.header_offset)
         file.read(info.compress_size + 512)  # its header and content in one request
         return archive.read(found)
@@ -112,7 +118,10 @@ def each(work: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answ
 
 def requirements(metadata: Message) -> list[Requirement]:
     """Return what a wheel asks for; the forms of older metadata, `name (>=1)`, included."""
-    return [Requirement(re.sub(r"\(([^()]*)\)(?=\s*(;|$))", r"\1", text, count=1)) for text in metadata.get_all("Requires-Dist", [])]
+    return [
+        Requirement(re.sub(r"\(([^()]*)\)(?=\s*(;|$))", r"\1", text, count=1))
+        for text in metadata.get_all("Requires-Dist", [])
+    ]
 
 
 def python_of(metadata: Message) -> str:
@@ -127,14 +136,30 @@ def bound(specifier: SpecifierSet) -> str:
 
 def constants(source: str, ending: str) -> dict[str, str]:
     """Return the texts that a module gives at its top level to names with that ending; read as text, never run."""
-    return {name[: -len(ending)]: value for name, value in _assigned(ast.parse(source)) if name.endswith(ending)}
+    return {
+        name[: -len(ending)]: value
+        for name, value in _assigned(ast.parse(source))
+        if name.endswith(ending)
+    }
 
 
 def _assigned(module: ast.Module) -> Iterator[tuple[str, str]]:
     for line in module.body:
-        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str):
-            yield from ((target.id, line.value.value) for target in line.targets if isinstance(target, ast.Name))
-        elif isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Constant) and isinstance(line.target, ast.Name):
+        if (
+            isinstance(line, ast.Assign)
+            and isinstance(line.value, ast.Constant)
+            and isinstance(line.value.value, str)
+        ):
+            yield from (
+                (target.id, line.value.value)
+                for target in line.targets
+                if isinstance(target, ast.Name)
+            )
+        elif (
+            isinstance(line, ast.AnnAssign)
+            and isinstance(line.value, ast.Constant)
+            and isinstance(line.target, ast.Name)
+        ):
             yield line.target.id, str(line.value.value)
 
 

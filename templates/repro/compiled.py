@@ -19,7 +19,9 @@ with tempfile.TemporaryDirectory() as folder:
         return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (64,))).sum(-1)
 
     generator = torch.Generator().manual_seed(20)
-    operands = [torch.randn(shape, generator=generator).to(CASE["device"]) for shape in ((32, 64), (64, 64))]
+    operands = [
+        torch.randn(shape, generator=generator).to(CASE["device"]) for shape in ((32, 64), (64, 64))
+    ]
     plain, made = written(*operands), torch.compile(written)(*operands)
     error = float((made - plain).norm() / plain.norm())
 print(f"compiled on {CASE['device']}: relative error {error:.3g}, at most {CASE['bound']:g} wanted")

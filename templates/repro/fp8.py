@@ -10,7 +10,9 @@ if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9):
     print(f"torch {torch.__version__} sees no card with fp8 (compute capability 8.9 or more)")
     sys.exit(2)
 generator = torch.Generator().manual_seed(20)
-left, right = (torch.randn((256, 512), generator=generator).to(torch.float8_e4m3fn) for _ in range(2))
+left, right = (
+    torch.randn((256, 512), generator=generator).to(torch.float8_e4m3fn) for _ in range(2)
+)
 one = torch.tensor(1.0, device="cuda")
 operands, functional = (left.to("cuda"), right.to("cuda").t()), torch.nn.functional
 if hasattr(functional, "scaled_mm"):
@@ -21,5 +23,7 @@ else:
 truth = left.double() @ right.double().t()
 apart = (result.double().cpu() - truth).abs()
 error, element = float(apart.norm() / truth.norm()), float(apart.max() / truth.pow(2).mean().sqrt())
-print(f"fp8: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted")
+print(
+    f"fp8: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted"
+)
 sys.exit(not (error <= CASE["bound"] and element <= 10 * CASE["bound"]))

@@ -17,7 +17,9 @@ def late(*_):
 signal.signal(signal.SIGALRM, late)
 signal.alarm(20)
 try:
-    status = urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).status
+    status = urllib.request.urlopen(
+        urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10
+    ).status
 except urllib.error.HTTPError as error:
     status = error.code
 except (OSError, ValueError) as error:

@@ -16,7 +16,13 @@ def normal(name):
 held = importlib.metadata.packages_distributions()
 wrong = 0
 for package in CASE["packages"]:
-    modules = [module for module, names in held.items() if normal(package) in map(normal, names) and module.isidentifier() and not module.startswith("_")]
+    modules = [
+        module
+        for module, names in held.items()
+        if normal(package) in map(normal, names)
+        and module.isidentifier()
+        and not module.startswith("_")
+    ]
     for module in modules or [package.replace("-", "_")]:
         try:
             importlib.import_module(module)

@@ -23,7 +23,10 @@ def measured(what):
         there = float(len(os.sched_getaffinity(0)))
         return there if quota == "max" else min(there, int(quota) / int(period[0]))
     if what == "memory":
-        total, limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), read("/sys/fs/cgroup/memory.max")[0]
+        total, limit = (
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            read("/sys/fs/cgroup/memory.max")[0],
+        )
         return total if limit == "max" else min(total, int(limit))
     if what == "shared memory":
         return os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize
@@ -31,7 +34,9 @@ def measured(what):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return limit if limit >= 0 else sys.maxsize
     known = {"environment": sys.prefix, "tmp": tempfile.gettempdir(), "working": "."}
-    places = [known.get(place, os.path.expandvars(os.path.expanduser(place))) for place in CASE["places"]]
+    places = [
+        known.get(place, os.path.expandvars(os.path.expanduser(place))) for place in CASE["places"]
+    ]
     return min(shutil.disk_usage(place).free for place in places)
 
 

@@ -18,9 +18,20 @@ class Blocks:
 
 
 def main():
-    loader = DataLoader(Blocks(), batch_size=CASE["batch"], num_workers=CASE["workers"], multiprocessing_context=CASE["method"], timeout=100)
-    found, wanted = sum(int(batch.long().sum()) for batch in loader), LENGTH * ROWS * (ROWS + 1) // 2
-    print(f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}")
+    loader = DataLoader(
+        Blocks(),
+        batch_size=CASE["batch"],
+        num_workers=CASE["workers"],
+        multiprocessing_context=CASE["method"],
+        timeout=100,
+    )
+    found, wanted = (
+        sum(int(batch.long().sum()) for batch in loader),
+        LENGTH * ROWS * (ROWS + 1) // 2,
+    )
+    print(
+        f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}"
+    )
     return found != wanted
 
 

@@ -17,5 +17,7 @@ def maker():
 colab = bool(os.environ.get("COLAB_RELEASE_TAG"))
 image = any(os.path.exists(place) for place in ("/opt/deeplearning/metadata", "/opt/c2d"))
 here = {"colab": colab, "workbench": not colab and (image or maker() == "Google Compute Engine")}
-print(f"COLAB_RELEASE_TAG is {'set' if colab else 'not set'}; files of a Workbench image: {image}; the machine is made by {maker() or 'nobody it tells'}")
+print(
+    f"COLAB_RELEASE_TAG is {'set' if colab else 'not set'}; files of a Workbench image: {image}; the machine is made by {maker() or 'nobody it tells'}"
+)
 sys.exit(not here[CASE["place"]])

@@ -13,5 +13,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = torch.nn.Linear(4, 4)
     Trainer(model=model, args=arguments, train_dataset=[])
 device = next(model.parameters()).device.type
-print(f"the model is on {device}, wanted is {CASE['device']}; one process takes {arguments.n_gpu} cards, {arguments.parallel_mode}")
+print(
+    f"the model is on {device}, wanted is {CASE['device']}; one process takes {arguments.n_gpu} cards, {arguments.parallel_mode}"
+)
 sys.exit(device != CASE["device"] or arguments.n_gpu > 1)

@@ -11,6 +11,8 @@ for name in CASE["modules"]:
     spec = importlib.util.find_spec(name)
     file = os.path.realpath((spec.origin or "") if spec else "")
     inside = file.startswith(os.path.realpath(sys.prefix) + os.sep)
-    print(f"{name} comes from {file or 'nowhere'}{'' if inside else ', which is not in ' + sys.prefix}")
+    print(
+        f"{name} comes from {file or 'nowhere'}{'' if inside else ', which is not in ' + sys.prefix}"
+    )
     wrong += not inside
 sys.exit(wrong > 0)

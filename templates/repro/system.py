@@ -13,7 +13,9 @@ def numbers(version):
     return [int(part) for part in re.findall(r"\d+", version or "0")[:2]]
 
 
-machine = {"amd64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+machine = {"amd64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}.get(
+    platform.machine().lower(), platform.machine().lower()
+)
 here = f"{ {'linux': 'linux', 'darwin': 'macos', 'win32': 'windows'}.get(sys.platform, sys.platform) }-{machine}"
 libc = platform.libc_ver()[1] if platform.libc_ver()[0] == "glibc" else None
 encoding = locale.getpreferredencoding(False).lower().replace("-", "").replace("_", "")

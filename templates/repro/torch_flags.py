@@ -9,7 +9,9 @@ CASE = {"CASE": "HERE"}
 
 wrong = 0
 for name, usual in CASE["flags"].items():
-    value = functools.reduce(lambda part, word: getattr(part, word, None), name.split("."), torch.backends)
+    value = functools.reduce(
+        lambda part, word: getattr(part, word, None), name.split("."), torch.backends
+    )
     print(f"torch.backends.{name} is {value!r}, usual is {usual!r}")
     wrong += value is not None and value != usual
 sys.exit(wrong > 0)

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from provision.agent.core.gpu_names import is_declared_gpu
-from provision.cell.checking import _fits
-from provision.cell.document import Gpu
-from provision.cell.machine import Card
+from provision.agent.notebook.document import Gpu
+from provision.agent.notebook.machine_check import _fits
+from provision.agent.notebook.machine_info import Card
 from provision.facts import load_facts
 
 DRIVER_NAMES = {
@@ -42,8 +42,15 @@ def test_each_gpu_of_compute_engine_has_its_own_name_and_all_its_aliases(name: s
 def test_a_gpu_is_no_other_one(name: str) -> None:
     spoken = DRIVER_NAMES.get(name, f"NVIDIA {name.replace('-', ' ')}")
     assert is_declared_gpu(spoken, name)
-    same = {without_size(name), *(without_size(other) for other, told in DRIVER_NAMES.items() if told == spoken)}
-    assert [card.name for card in CARDS if without_size(card.name) not in same and is_declared_gpu(spoken, card.name)] == []
+    same = {
+        without_size(name),
+        *(without_size(other) for other, told in DRIVER_NAMES.items() if told == spoken),
+    }
+    assert [
+        card.name
+        for card in CARDS
+        if without_size(card.name) not in same and is_declared_gpu(spoken, card.name)
+    ] == []
 
 
 def without_size(name: str) -> str:
@@ -53,7 +60,12 @@ def without_size(name: str) -> str:
 
 @pytest.mark.parametrize(
     ("declared", "name"),
-    [("RTX-4090", "NVIDIA GeForce RTX 3090"), ("V100-32GB", "Tesla V100-SXM2-16GB"), ("L4", "NVIDIA L40S"), ("RTX-4060", "NVIDIA RTX 4060 Ti")],
+    [
+        ("RTX-4090", "NVIDIA GeForce RTX 3090"),
+        ("V100-32GB", "Tesla V100-SXM2-16GB"),
+        ("L4", "NVIDIA L40S"),
+        ("RTX-4060", "NVIDIA RTX 4060 Ti"),
+    ],
 )
 def test_a_notebook_takes_no_other_gpu_either(declared: str, name: str) -> None:
     assert not _fits(Card(name, "", 1, 1), Gpu(declared, None, 1))

@@ -13,8 +13,10 @@ import pytest
 import provision
 
 SOURCE = Path(provision.__file__).parents[1]
-PROGRAMS = ("agent", "probe", "installing", "device", "cell")
-MODULES = [SOURCE / "provision/sandbox/inside.py"] + [path for name in PROGRAMS for path in sorted((SOURCE / "provision" / name).rglob("*.py"))]
+PROGRAMS = ("core", "install", "notebook", "probe", "workbench")
+MODULES = [SOURCE / "provision/sandbox/init_process.py"] + [
+    path for name in PROGRAMS for path in sorted((SOURCE / "provision/agent" / name).rglob("*.py"))
+]
 
 
 def imported(text: str, package: str) -> Iterator[str]:
@@ -28,15 +30,27 @@ def imported(text: str, package: str) -> Iterator[str]:
 
 def foreign(text: str, package: str) -> set[str]:
     """Return what a module of a program imports beside the standard library, its own program and the core; torch and its like only inside functions."""
-    own = (".".join(package.split(".")[:2]), "provision.agent")
-    outside = {name for name in imported(text, package) if not f"{name}.".startswith(tuple(f"{one}." for one in own))}
-    at_top = "\n".join(ast.unparse(node) for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    own = (".".join(package.split(".")[:3]), "provision.agent.core")
+    outside = {
+        name
+        for name in imported(text, package)
+        if not f"{name}.".startswith(tuple(f"{one}." for one in own))
+    }
+    at_top = "\n".join(
+        ast.unparse(node)
+        for node in ast.parse(text).body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
     return {name for name in outside if name.startswith("provision")} | {
-        name for name in imported(at_top, package) if name in outside and name.split(".")[0] not in sys.stdlib_module_names
+        name
+        for name in imported(at_top, package)
+        if name in outside and name.split(".")[0] not in sys.stdlib_module_names
     }
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE / "provision").as_posix())
+@pytest.mark.parametrize(
+    "path", MODULES, ids=lambda path: path.relative_to(SOURCE / "provision").as_posix()
+)
 def test_it_imports_the_standard_library_its_program_and_the_core_only(path: Path) -> None:
     package = ".".join(path.relative_to(SOURCE).parent.parts)
     assert foreign(path.read_text(encoding="utf-8"), package) == set()
@@ -45,12 +59,15 @@ def test_it_imports_the_standard_library_its_program_and_the_core_only(path: Pat
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("import json\nfrom . import x\nfrom ..agent.core.redact import redact\nfrom .cards import y", set()),
+        (
+            "import json\nfrom . import x\nfrom ..core.redact import redact\nfrom .cards import y",
+            set(),
+        ),
         ("import yaml", {"yaml"}),
         ("def f():\n import torch", set()),
-        ("from ..installing.install import install", {"provision.installing.install"}),
-        ("from provision.safe import safe", {"provision.safe"}),
+        ("from ..install.installer import install", {"provision.agent.install.installer"}),
+        ("from provision.sanitize import safe", {"provision.sanitize"}),
     ],
 )
 def test_anything_else_is_found(text: str, found: set[str]) -> None:
-    assert foreign(text, "provision.probe") == found
+    assert foreign(text, "provision.agent.probe") == found

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from provision.agent.core.redact import is_secret_like, redact, secret_spellings
-from provision.cell.telling import Printer
-from provision.device.telling import SecretRedactor
-from provision.probe.redactor import Redactor
-from provision.safe import redact as redact_at_home
-from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
+from provision.agent.notebook.output import Printer
+from provision.agent.probe.redactor import Redactor
+from provision.agent.workbench.status import SecretRedactor
+from provision.sanitize import redact as redact_at_home
+from tests.agent.probe.test_redact import MULTILINE, PARTS, TOKENS
 
 PROGRAMS: dict[str, Callable[[str], str]] = {
     "command line": redact_at_home,
@@ -23,7 +23,10 @@ PROGRAMS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("text", [*TOKENS, "https://me:hun/ter22@pypi.example/simple", MULTILINE.partition("-----END")[0]])
+@pytest.mark.parametrize(
+    "text",
+    [*TOKENS, "https://me:hun/ter22@pypi.example/simple", MULTILINE.partition("-----END")[0]],
+)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_each_shape_is_hidden_by_each_program(program: str, text: str) -> None:
     shown = PROGRAMS[program](f"before {text}")
@@ -31,7 +34,16 @@ def test_each_shape_is_hidden_by_each_program(program: str, text: str) -> None:
     assert not any(part in shown for part in (*PARTS, "ter22"))
 
 
-@pytest.mark.parametrize("token", ["hf_" + "Ab1" * 6, "ghp_" + "Ab1" * 8, "AKIA" + "ABCD1234" * 2, "sk-" + "Ab1" * 8, "glpat-" + "Ab1" * 8])
+@pytest.mark.parametrize(
+    "token",
+    [
+        "hf_" + "Ab1" * 6,
+        "ghp_" + "Ab1" * 8,
+        "AKIA" + "ABCD1234" * 2,
+        "sk-" + "Ab1" * 8,
+        "glpat-" + "Ab1" * 8,
+    ],
+)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_token_behind_an_escape_is_hidden(program: str, token: str) -> None:
     for before in ("\\n", "\\t", "line\\r\\n"):
@@ -54,7 +66,14 @@ def test_what_follows_bearer_is_hidden_unless_it_is_a_word(program: str) -> None
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_digests_names_and_versions_stay(program: str) -> None:
-    text = "torch 2.13.0+cpu sha256:" + "0f" * 32 + " git hash " + "0a1b" * 10 + " pypi-simple eyJ.a.b npm_install monkey=" + "a" * 39
+    text = (
+        "torch 2.13.0+cpu sha256:"
+        + "0f" * 32
+        + " git hash "
+        + "0a1b" * 10
+        + " pypi-simple eyJ.a.b npm_install monkey="
+        + "a" * 39
+    )
     assert PROGRAMS[program](text) == text
 
 

@@ -11,7 +11,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as Theirs
 
-from provision.agent.core.versions import UnreadableVersion, is_same_version, normalize_name, read_version, specifier_allows
+from provision.agent.core.versions import (
+    UnreadableVersion,
+    is_same_version,
+    normalize_name,
+    read_version,
+    specifier_allows,
+)
 
 VERSIONS = [
     "0", "1", "1.0", "1.0.0", "1.1", "1.10", "2.13.0", "2.13.0+cpu", "2.13.0+cu130", "2.13.0+cu130.2", "1.0a1", "1.0b2", "1.0rc1", "1.0.dev3",
@@ -24,11 +30,29 @@ SPECIFIERS = [
     "===1.0", "===2.13.0+CPU", ">=1,<2", ">=1.0,!=1.0.post1,<3", "~=1.0,>1", "",
 ]  # fmt: skip
 
-release = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
-suffix = st.sampled_from(["", "a1", "b2", "rc3", ".post1", ".dev2", "a1.dev3", ".post2.dev1", "+cpu", "+cu130", "rc1+local.2"])
+release = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
+    lambda parts: ".".join(map(str, parts))
+)
+suffix = st.sampled_from(
+    [
+        "",
+        "a1",
+        "b2",
+        "rc3",
+        ".post1",
+        ".dev2",
+        "a1.dev3",
+        ".post2.dev1",
+        "+cpu",
+        "+cu130",
+        "rc1+local.2",
+    ]
+)
 versions = st.tuples(st.sampled_from(["", "", "", "1!"]), release, suffix).map("".join)
 bounds = st.tuples(release, st.sampled_from(["", "a1", "rc3", ".post1", ".dev2"])).map("".join)
-clauses = st.tuples(st.sampled_from(["==", "!=", "<=", ">=", "<", ">", "~="]), bounds).map("".join) | release.map(lambda text: f"=={text}.*")
+clauses = st.tuples(st.sampled_from(["==", "!=", "<=", ">=", "<", ">", "~="]), bounds).map(
+    "".join
+) | release.map(lambda text: f"=={text}.*")
 
 
 def agree(specifier: str, version: str) -> None:
@@ -60,7 +84,9 @@ def test_order_and_equality_agree_with_packaging(one: str, other: str) -> None:
     assert is_same_version(one, other) is (Theirs(one) == Theirs(other))
 
 
-@pytest.mark.parametrize("text", ["", "x", "1.x", "1..0", "1.0+", "1.0 0", "latest", "1.0--1", "==1"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "1.x", "1..0", "1.0+", "1.0 0", "latest", "1.0--1", "==1"]
+)
 def test_what_is_no_version_is_said(text: str) -> None:
     with pytest.raises(InvalidVersion):
         Theirs(text)
@@ -68,7 +94,9 @@ def test_what_is_no_version_is_said(text: str) -> None:
         read_version(text)
 
 
-@pytest.mark.parametrize("specifier", ["1.0", "=1.0", "~=1", ">=1.0.*", ">1.0+cpu", "==1.0a1.*", ">= x", "==", ">=1;"])
+@pytest.mark.parametrize(
+    "specifier", ["1.0", "=1.0", "~=1", ">=1.0.*", ">1.0+cpu", "==1.0a1.*", ">= x", "==", ">=1;"]
+)
 def test_what_is_no_specifier_is_said(specifier: str) -> None:
     with pytest.raises(InvalidSpecifier):
         SpecifierSet(specifier)

@@ -11,10 +11,12 @@ import pytest
 
 from provision.errors import ExternalError
 from provision.state import State, StateBinding, dumps, loads
-from provision.stores.binding import explain_foreign_binding, read_current_binding
+from provision.state_store.binding import explain_foreign_binding, read_current_binding
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
-WITH_KERNEL = small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n")
+WITH_KERNEL = small_spec(
+    "alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n"
+)
 
 
 def state_of(project: Bench) -> State:
@@ -58,8 +60,13 @@ def test_a_copy_removes_nothing_until_it_is_adopted(applied: Bench) -> None:
     assert applied.run("status", "spec.yaml").returncode == 0
 
 
-@pytest.mark.parametrize("words", [("destroy", "spec.yaml", "--yes"), ("plan", "spec.yaml"), ("apply", "spec.yaml", "--yes")])
-def test_a_state_of_another_machine_removes_nothing(elsewhere: Bench, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("destroy", "spec.yaml", "--yes"), ("plan", "spec.yaml"), ("apply", "spec.yaml", "--yes")],
+)
+def test_a_state_of_another_machine_removes_nothing(
+    elsewhere: Bench, words: tuple[str, ...]
+) -> None:
     before = sorted(elsewhere.own.glob("envs/*"))
     elsewhere.spec(small_spec("beta"))
     refused = elsewhere.run(*words)
@@ -75,11 +82,19 @@ def test_what_removes_nothing_goes_on_and_says_so(elsewhere: Bench) -> None:
     assert "is of another place: it was written on another machine" in done.stderr
     shown = elsewhere.run("status", "spec.yaml")
     assert "state        foreign: it was written on another machine" in shown.stdout
-    assert json.loads(elsewhere.run("status", "spec.yaml", "--output-format", "json").stdout)["state_foreign"]
+    assert json.loads(elsewhere.run("status", "spec.yaml", "--output-format", "json").stdout)[
+        "state_foreign"
+    ]
 
 
 def test_a_half_made_environment_of_another_machine_stays(elsewhere: Bench) -> None:
-    journal = {"address": "spec/here", "part": "environment", "verb": "create", "paths": ["envs/spec.here-0123456789ab"], "began": "2026-01-01T00:00:00Z"}
+    journal = {
+        "address": "spec/here",
+        "part": "environment",
+        "verb": "create",
+        "paths": ["envs/spec.here-0123456789ab"],
+        "began": "2026-01-01T00:00:00Z",
+    }
     (elsewhere.own / "journal.json").write_text(json.dumps(journal))
     (elsewhere.own / "envs/spec.here-0123456789ab").mkdir()
     assert "was not written here" in elsewhere.run("apply", "spec.yaml", "--yes").stderr
@@ -123,7 +138,9 @@ def test_what_adopt_answers(elsewhere: Bench) -> None:
     before = (elsewhere.own / "state.json").read_text()
     assert elsewhere.run("adopt", "spec.yaml").returncode == 2  # nobody is there to say yes
     assert (elsewhere.own / "state.json").read_text() == before
-    told = json.loads(elsewhere.run("adopt", "spec.yaml", "--yes", "--output-format", "json").stdout)
+    told = json.loads(
+        elsewhere.run("adopt", "spec.yaml", "--yes", "--output-format", "json").stdout
+    )
     assert told["adopted"]
     assert {one["becomes"] for one in told["resources"]} == {"is here"}
     again = elsewhere.run("adopt", "spec.yaml")
@@ -132,13 +149,17 @@ def test_what_adopt_answers(elsewhere: Bench) -> None:
     assert "there is no" in elsewhere.run("adopt", "spec.yaml").stderr
 
 
-@pytest.mark.parametrize("binding", [{"machine": "x"}, {"machine": 1, "folder": "x", "inode": "x"}, [], "x"])
+@pytest.mark.parametrize(
+    "binding", [{"machine": "x"}, {"machine": 1, "folder": "x", "inode": "x"}, [], "x"]
+)
 def test_a_binding_of_another_form_is_damage(applied: Bench, binding: object) -> None:
     from provision.state import _checksum
 
     document = json.loads((applied.own / "state.json").read_text())
     document["binding"] = binding
-    document["checksum"] = _checksum({key: value for key, value in document.items() if key != "checksum"})
+    document["checksum"] = _checksum(
+        {key: value for key, value in document.items() if key != "checksum"}
+    )
     (applied.own / "state.json").write_text(json.dumps(document))
     assert "its binding is of the wrong form" in applied.run("status", "spec.yaml").stderr
 

@@ -17,7 +17,14 @@ from tests.rig import Bench
 pytest.importorskip("google.cloud.notebooks_v2")
 ZONES = ("[us-central1-a, us-central1-b]", "[us-central1-b]", "[us-east1-c]")
 PROJECTS = ("my-project", "other-project")
-FAULTS = ((), (), (), ("--fault", "hidden:12"), ("--fault", "stockout:us-central1-a"), ("--fault", "silent-device"))
+FAULTS = (
+    (),
+    (),
+    (),
+    ("--fault", "hidden:12"),
+    ("--fault", "stockout:us-central1-a"),
+    ("--fault", "silent-device"),
+)
 _LIMIT_S = 600
 
 
@@ -25,7 +32,12 @@ class Walk:
     """A project that commands are run in; `steps` lists them with their exit codes."""
 
     def __init__(self, bench: Bench, seed: int) -> None:
-        self.bench, self.random, self.steps, self.verified = bench, random.Random(seed), list[str](), 0
+        self.bench, self.random, self.steps, self.verified = (
+            bench,
+            random.Random(seed),
+            list[str](),
+            0,
+        )
         bench.spec(SPEC.format(more="nat: true"))
 
     def step(self) -> None:
@@ -42,12 +54,16 @@ class Walk:
     def apply(self) -> None:
         fault = self.random.choice(FAULTS)
         waits = fault != ("--fault", "silent-device") and self.random.random() < 0.6
-        done = self.run("apply", "spec.yaml", "--sandbox", "--yes", *fault, *(() if waits else ("--detach",)))
+        done = self.run(
+            "apply", "spec.yaml", "--sandbox", "--yes", *fault, *(() if waits else ("--detach",))
+        )
         self.verified += "SIMULATED" in done.stdout
 
     def cut(self) -> None:
         """Kill an apply or a destroy somewhere in its course."""
-        words = self.random.choice([("apply", "spec.yaml"), ("apply", "spec.yaml"), ("destroy", "spec.yaml")])
+        words = self.random.choice(
+            [("apply", "spec.yaml"), ("apply", "spec.yaml"), ("destroy", "spec.yaml")]
+        )
         number = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
         process = self.bench.start(*words, "--sandbox", "--yes", *self.random.choice(FAULTS))
         seconds = self.random.uniform(0.3, 6)
@@ -57,12 +73,16 @@ class Walk:
             process.send_signal(number)
             _, said = process.communicate(timeout=_LIMIT_S)
             assert process.returncode in (-number, 128 + number, 0, 1, 2, 3), self.told(said)
-        self.steps.append(f"{' '.join(words)} ({number.name} after {seconds:.1f} s): {process.returncode}")
+        self.steps.append(
+            f"{' '.join(words)} ({number.name} after {seconds:.1f} s): {process.returncode}"
+        )
 
     def move(self) -> None:
         text = (self.bench.folder / "spec.yaml").read_text()
         zones, project = self.random.choice(ZONES), self.random.choice(PROJECTS)
-        text = re.sub(r"zones: .*", f"zones: {zones}", re.sub(r"project: .*", f"project: {project}", text))
+        text = re.sub(
+            r"zones: .*", f"zones: {zones}", re.sub(r"project: .*", f"project: {project}", text)
+        )
         (self.bench.folder / "spec.yaml").write_text(text)
         self.steps.append(f"move to {project}, {zones}")
 
@@ -70,7 +90,16 @@ class Walk:
         self.run("destroy", "spec.yaml", "--sandbox", "--yes")
 
     def told(self, more: str = "") -> str:
-        return "\n".join([*self.steps, "there:", *sorted(left(self.bench)), "known:", *sorted(known(self.bench)), more[-3000:]])
+        return "\n".join(
+            [
+                *self.steps,
+                "there:",
+                *sorted(left(self.bench)),
+                "known:",
+                *sorted(known(self.bench)),
+                more[-3000:],
+            ]
+        )
 
 
 @pytest.mark.long(minutes=True)
@@ -85,7 +114,9 @@ def test_no_instance_of_a_booted_device_is_ever_unknown(bench: Bench, seed: int)
         assert json.loads(listed.stdout)["orphans"] == [], walk.told(listed.stdout)
     journal = bench.folder / ".provision/sandbox/state/journal.json"
     if journal.exists():
-        journal.write_text(re.sub(r'"asked": "[^"]*"', '"asked": "2026-01-01T00:00:00Z"', journal.read_text()))
+        journal.write_text(
+            re.sub(r'"asked": "[^"]*"', '"asked": "2026-01-01T00:00:00Z"', journal.read_text())
+        )
     walk.destroy()
     assert (left(bench), known(bench)) == (set(), set()), walk.told()
     print(f"seed {seed}, 10 steps, {walk.verified} verified runs")

@@ -56,9 +56,13 @@ def same_ids(cell: dict[str, Any]) -> dict[str, Any]:
     return cell
 
 
-def add_copy(document: Notebook, name: str, *, edited: str, paste: Paste = same_ids, before: bool = False) -> None:
+def add_copy(
+    document: Notebook, name: str, *, edited: str, paste: Paste = same_ids, before: bool = False
+) -> None:
     """Copy the cell of a name, and put an edit into the "copy", the "original" or neither ("")."""
-    at = next(index for index, cell in enumerate(document["cells"]) if cell["metadata"]["id"] == name)
+    at = next(
+        index for index, cell in enumerate(document["cells"]) if cell["metadata"]["id"] == name
+    )
     original = document["cells"][at]
     second = paste(copy.deepcopy(original))
     for cell in {"copy": [second], "original": [original], "": []}[edited]:
@@ -83,8 +87,17 @@ def texts(document: Notebook) -> list[str]:
 
 
 @pytest.mark.long(after=4)
-@pytest.mark.parametrize(("name", "changed"), [(MAKE, True), (VERIFY, False), (MAKE, False), (VERIFY, True), ("provision-about", True)])
-def test_an_unedited_copy_goes(made: RenderedFiles, of_changed_spec: RenderedFiles, notebook: Notebook, name: str, changed: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [(MAKE, True), (VERIFY, False), (MAKE, False), (VERIFY, True), ("provision-about", True)],
+)
+def test_an_unedited_copy_goes(
+    made: RenderedFiles,
+    of_changed_spec: RenderedFiles,
+    notebook: Notebook,
+    name: str,
+    changed: bool,
+) -> None:
     add_copy(notebook, name, edited="")
     found, copies = again(of_changed_spec if changed else made, notebook)
     assert (len(found["cells"]), copies) == (len(notebook["cells"]) - 1, ())
@@ -102,7 +115,13 @@ CASES = [
 @pytest.mark.long(after=4)
 @pytest.mark.parametrize(("paste", "edited", "before", "changed"), CASES)
 def test_what_was_edited_stays_and_what_was_rendered_is_renewed(
-    made: RenderedFiles, of_changed_spec: RenderedFiles, notebook: Notebook, paste: Paste, edited: str, before: bool, changed: bool
+    made: RenderedFiles,
+    of_changed_spec: RenderedFiles,
+    notebook: Notebook,
+    paste: Paste,
+    edited: str,
+    before: bool,
+    changed: bool,
 ) -> None:
     first = texts(notebook)
     add_copy(notebook, MAKE, edited=edited, paste=paste, before=before)
@@ -122,25 +141,35 @@ def test_several_copies_with_the_same_edit_stay(made: RenderedFiles, notebook: N
     assert sum(text.startswith(EDIT) for text in texts(found)) == 2
 
 
-def test_a_copy_of_the_cell_for_ones_own_code_stays_with_its_results(made: RenderedFiles, notebook: Notebook) -> None:
+def test_a_copy_of_the_cell_for_ones_own_code_stays_with_its_results(
+    made: RenderedFiles, notebook: Notebook
+) -> None:
     mine = notebook["cells"][-1]
     unused = copy.deepcopy(mine)
     mine["source"] = ["train()"]
-    second = {**copy.deepcopy(mine), "source": ["train(2)"], "outputs": [{"output_type": "stream", "name": "stdout", "text": ["ran\n"]}]}
+    second = {
+        **copy.deepcopy(mine),
+        "source": ["train(2)"],
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": ["ran\n"]}],
+    }
     notebook["cells"] += [second, unused]
     found, _ = again(made, notebook)
     assert texts(found)[-2:] == ["train()", "train(2)"]
     assert found["cells"][-1]["outputs"] == second["outputs"]
 
 
-def test_an_edited_cell_without_a_copy_is_rendered_anew(made: RenderedFiles, notebook: Notebook) -> None:
+def test_an_edited_cell_without_a_copy_is_rendered_anew(
+    made: RenderedFiles, notebook: Notebook
+) -> None:
     first = texts(notebook)
     notebook["cells"][1]["source"] = [EDIT, *notebook["cells"][1]["source"]]
     found, copies = again(made, notebook)
     assert (texts(found), copies) == (first, ())
 
 
-def test_cells_of_an_earlier_version_carry_no_digest(of_changed_spec: RenderedFiles, notebook: Notebook) -> None:
+def test_cells_of_an_earlier_version_carry_no_digest(
+    of_changed_spec: RenderedFiles, notebook: Notebook
+) -> None:
     for cell in notebook["cells"]:
         del cell["metadata"]["provision_sha256"]
     add_copy(notebook, MAKE, edited="copy")
@@ -163,7 +192,10 @@ def test_apply_and_render_say_it(bench: Bench) -> None:
     applied = bench.run("apply", *words, "--yes")
     assert applied.returncode == 3, applied.stderr
     assert line in applied.stderr
-    assert sum(text.startswith(EDIT) for text in texts(json.loads((bench.folder / NAME).read_text()))) == 1
+    assert (
+        sum(text.startswith(EDIT) for text in texts(json.loads((bench.folder / NAME).read_text())))
+        == 1
+    )
     (bench.folder / NAME).write_text(edited)
     done = bench.run("render", *words, "--output-format", "json")
     assert json.loads(done.stdout)["targets"][0]["copies"] == [MAKE]

@@ -30,24 +30,50 @@ def edited(site: Path) -> None:
 
 def edited_with_its_record(site: Path) -> None:
     """The same, and the RECORD lists it as it is now."""
-    before = base64.urlsafe_b64encode(hashlib.sha256((site / CODE).read_bytes()).digest()).decode().rstrip("=")
+    before = (
+        base64.urlsafe_b64encode(hashlib.sha256((site / CODE).read_bytes()).digest())
+        .decode()
+        .rstrip("=")
+    )
     edited(site)
-    after = base64.urlsafe_b64encode(hashlib.sha256((site / CODE).read_bytes()).digest()).decode().rstrip("=")
+    after = (
+        base64.urlsafe_b64encode(hashlib.sha256((site / CODE).read_bytes()).digest())
+        .decode()
+        .rstrip("=")
+    )
     record = site / "alpha-2.0.dist-info/RECORD"
     assert before in record.read_text()
     record.write_text(record.read_text().replace(before, after))
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "deleted": (lambda site: (site / CODE).unlink(), f"~    environment {{name}}: it was changed since it was made: alpha: {CODE} is missing"),
+    "deleted": (
+        lambda site: (site / CODE).unlink(),
+        f"~    environment {{name}}: it was changed since it was made: alpha: {CODE} is missing",
+    ),
     "same size": (edited, f"alpha: {CODE} was changed"),
     "truncated": (lambda site: (site / CODE).write_text(""), f"alpha: {CODE} has 0 bytes, not 20"),
     "with its RECORD": (edited_with_its_record, "alpha: its RECORD was changed"),
-    "garbled RECORD": (lambda site: (site / "alpha-2.0.dist-info/RECORD").write_bytes(b"\x00\xff"), "alpha: its RECORD is garbled"),
-    "no RECORD": (lambda site: (site / "alpha-2.0.dist-info/RECORD").unlink(), "alpha: its RECORD cannot be read: No such file or directory"),
-    "no dist-info": (lambda site: shutil.rmtree(site / "alpha-2.0.dist-info"), "it was changed since it was made: alpha is missing"),
-    "read at each start": (lambda site: (site / "evil.pth").write_text("import os\n"), "evil.pth, which Python reads at each start, belongs to no package"),
-    "no pyvenv.cfg": (lambda site: (site.parents[2] / "pyvenv.cfg").unlink(), "its pyvenv.cfg is gone"),
+    "garbled RECORD": (
+        lambda site: (site / "alpha-2.0.dist-info/RECORD").write_bytes(b"\x00\xff"),
+        "alpha: its RECORD is garbled",
+    ),
+    "no RECORD": (
+        lambda site: (site / "alpha-2.0.dist-info/RECORD").unlink(),
+        "alpha: its RECORD cannot be read: No such file or directory",
+    ),
+    "no dist-info": (
+        lambda site: shutil.rmtree(site / "alpha-2.0.dist-info"),
+        "it was changed since it was made: alpha is missing",
+    ),
+    "read at each start": (
+        lambda site: (site / "evil.pth").write_text("import os\n"),
+        "evil.pth, which Python reads at each start, belongs to no package",
+    ),
+    "no pyvenv.cfg": (
+        lambda site: (site.parents[2] / "pyvenv.cfg").unlink(),
+        "its pyvenv.cfg is gone",
+    ),
 }
 
 
@@ -99,7 +125,9 @@ def test_a_failure_that_nothing_can_put_right_is_verified_again(applied: Bench) 
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
-def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(applied: Bench) -> None:
+def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
+    applied: Bench,
+) -> None:
     """The time of change is all that tells such an edit without reading the file: `apply` says so, and reads every file after a failure."""
     site = site_of(applied)
     about = (site / CODE).stat()
@@ -146,13 +174,17 @@ def test_an_environment_in_use_is_left_and_the_refusal_names_the_damage(applied:
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", ["zeta", "beta"])
-def test_a_record_that_lists_files_of_another_package_takes_none_away(bench: Bench, name: str) -> None:
+def test_a_record_that_lists_files_of_another_package_takes_none_away(
+    bench: Bench, name: str
+) -> None:
     """An installer removes what a RECORD lists: here that of a locked package was edited, or a package was added by hand."""
     bench.spec(small_spec("beta"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     site = site_of(bench)
     (site / f"{name}-1.0.dist-info").mkdir(exist_ok=True)
-    (site / f"{name}-1.0.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (site / f"{name}-1.0.dist-info/METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    )
     with (site / f"{name}-1.0.dist-info/RECORD").open("a") as record:
         record.write(f"{CODE},sha256=x,20\n")
         record.write(f"{name}-1.0.dist-info/METADATA,,\n{name}-1.0.dist-info/RECORD,,\n")
@@ -170,10 +202,14 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     cached.write_text(cached.read_text().replace("2.0", "6.6"))
     offline = bench.run("apply", "spec.yaml", "--yes", "--offline")
     assert offline.returncode == 2
-    assert "uv's cache holds damaged files of alpha, and the network is switched off" in offline.stderr
+    assert (
+        "uv's cache holds damaged files of alpha, and the network is switched off" in offline.stderr
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
+    assert (
+        "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
+    )
     assert (site_of(bench) / CODE).read_text() == "__version__ = '2.0'\n"
 
 

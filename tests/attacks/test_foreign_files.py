@@ -21,7 +21,12 @@ FORMS = ("text", "json", "sarif", "github")
 def checkout(bench: Bench) -> Bench:
     """A repository beside which, and in whose hidden folders, secrets lie."""
     (bench.folder / ".git").mkdir()
-    for path in (bench.folder / ".git/config", bench.folder / ".env", bench.folder.parent / "netrc", bench.folder / "account.json"):
+    for path in (
+        bench.folder / ".git/config",
+        bench.folder / ".env",
+        bench.folder.parent / "netrc",
+        bench.folder / "account.json",
+    ):
         path.write_text(f"{SECRET}: {SECRET}\nmachine: [{SECRET}\n")
     return bench
 
@@ -36,8 +41,12 @@ def lint_in_all_forms(checkout: Bench, name: str) -> str:
     return said
 
 
-@pytest.mark.parametrize("target", ["../netrc", "/proc/self/environ", "/etc/passwd", ".git/config", ".env"])
-def test_a_spec_that_is_a_link_shows_nothing_of_what_it_leads_to(checkout: Bench, target: str) -> None:
+@pytest.mark.parametrize(
+    "target", ["../netrc", "/proc/self/environ", "/etc/passwd", ".git/config", ".env"]
+)
+def test_a_spec_that_is_a_link_shows_nothing_of_what_it_leads_to(
+    checkout: Bench, target: str
+) -> None:
     (checkout.folder / "provision.yaml").symlink_to(target)
     said = lint_in_all_forms(checkout, "provision.yaml")
     assert SECRET not in said
@@ -65,7 +74,14 @@ def test_links_that_lead_to_each_other_are_said(checkout: Bench, command: str) -
 @pytest.mark.parametrize("command", ["lint", "plan", "status"])
 def test_a_working_folder_that_was_removed_is_said(checkout: Bench, command: str) -> None:
     start = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([sys.executable, '-m', 'provision', command, 'provision.yaml'])}"
-    done = subprocess.run(["bash", "-c", start], cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", start],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "the folder that you are in was removed" in done.stderr
 
@@ -77,7 +93,9 @@ def test_a_folder_that_is_a_link_leads_nowhere(checkout: Bench) -> None:
     assert "outside the project" in said
 
 
-@pytest.mark.parametrize("name", [".git/config", ".env", "../netrc", "account.json", "link.yaml", "specs/netrc"])
+@pytest.mark.parametrize(
+    "name", [".git/config", ".env", "../netrc", "account.json", "link.yaml", "specs/netrc"]
+)
 def test_what_is_extended_is_a_spec_of_the_project(checkout: Bench, name: str) -> None:
     (checkout.folder / "link.yaml").symlink_to(".git/config")
     (checkout.folder / "specs").symlink_to("..")
@@ -108,12 +126,17 @@ def test_a_fix_changes_the_file_and_leaves_the_link(checkout: Bench) -> None:
 
 def test_secrets_are_hidden_in_a_spec_that_has_other_errors_too(checkout: Bench) -> None:
     token = "hf_" + "Ab1" * 8
-    checkout.spec(f"gpu: none\npython: 3\nnonsense: [\nenv: {{HF_TOKEN: {token}}}\n", "provision.yaml")
+    checkout.spec(
+        f"gpu: none\npython: 3\nnonsense: [\nenv: {{HF_TOKEN: {token}}}\n", "provision.yaml"
+    )
     assert token not in lint_in_all_forms(checkout, "provision.yaml")
 
 
 def test_a_secret_is_reported_although_the_spec_has_errors_of_shape(checkout: Bench) -> None:
     token = "hf_" + "Ab1" * 8
-    checkout.spec(f'gpu: none\npython: "3.11"\npackages: {{}}\nnonsense: 1\nenv: {{HF_TOKEN: {token}}}\n', "provision.yaml")
+    checkout.spec(
+        f'gpu: none\npython: "3.11"\npackages: {{}}\nnonsense: 1\nenv: {{HF_TOKEN: {token}}}\n',
+        "provision.yaml",
+    )
     found = json.loads(checkout.run("lint", "provision.yaml", "--output-format", "json").stdout)
     assert "SEC001" in {one["id"] for one in found["diagnostics"]}

@@ -17,7 +17,11 @@ from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 from tests.support import make_once
 
 SPEC = small_spec(
-    "alpha", "gamma>=1", "{name: delta, index: private}", "zeta; sys_platform == 'win32'", extra="indexes: {private: {url: https://private.test/simple}}\n"
+    "alpha",
+    "gamma>=1",
+    "{name: delta, index: private}",
+    "zeta; sys_platform == 'win32'",
+    extra="indexes: {private: {url: https://private.test/simple}}\n",
 )
 ZEROS = "0" * 64
 Document = dict[str, Any]
@@ -28,12 +32,24 @@ def sealed(document: Document, *, environments: bool = True) -> str:
     for key, environment in dict(document["environments"]).items() if environments else ():
         rows = [row for row in document["packages"] if key in row.get("in", [key])]
         held = [
-            [row["name"], row["version"], row["index"], [[name, value] for name, value in row["files"].items()]]
+            [
+                row["name"],
+                row["version"],
+                row["index"],
+                [[name, value] for name, value in row["files"].items()],
+            ]
             for row in sorted(rows, key=lambda row: (row["name"], row["version"]))
         ]
-        parts = {"python": document["python"], "platform": environment["platform"], "flavour": environment["flavour"], "packages": held}
+        parts = {
+            "python": document["python"],
+            "platform": environment["platform"],
+            "flavour": environment["flavour"],
+            "packages": held,
+        }
         environment["digest"] = digest_of(parts)
-    document["digest"] = digest_of({key: value for key, value in document.items() if key != "digest"})
+    document["digest"] = digest_of(
+        {key: value for key, value in document.items() if key != "digest"}
+    )
     text = json.dumps(document, indent=1)
     try:
         return dumps(loads(text, "spec.lock"))
@@ -47,7 +63,13 @@ def package(document: Document, name: str) -> Document:
 
 
 def evil(name: str = "evil", index: str = "pypi", version: str = "1.0") -> Document:
-    return {"name": name, "version": version, "index": index, "requires": [], "files": {f"{name}-{version}-py3-none-any.whl": ZEROS}}
+    return {
+        "name": name,
+        "version": version,
+        "index": index,
+        "requires": [],
+        "files": {f"{name}-{version}-py3-none-any.whl": ZEROS},
+    }
 
 
 def _add(**how: str) -> Callable[[Document], None]:
@@ -100,7 +122,13 @@ def _other_platform(document: Document) -> None:
 
 
 def _unused_environment(document: Document) -> None:
-    document["environments"]["macos-arm64"] = {"platform": "macos-arm64", "flavour": None, "glibc": None, "driver": None, "digest": ""}
+    document["environments"]["macos-arm64"] = {
+        "platform": "macos-arm64",
+        "flavour": None,
+        "glibc": None,
+        "driver": None,
+        "digest": "",
+    }
 
 
 class Damage(NamedTuple):
@@ -111,54 +139,123 @@ class Damage(NamedTuple):
 
 
 DAMAGES = {
-    "a package that nobody asked for": Damage(_add(), "package evil 1.0: nothing that the spec requires needs it"),
-    "one from an index that the spec does not name": Damage(_from_unknown_index, "index evil: the spec names no such index; the lock has it at https://evil"),
+    "a package that nobody asked for": Damage(
+        _add(), "package evil 1.0: nothing that the spec requires needs it"
+    ),
+    "one from an index that the spec does not name": Damage(
+        _from_unknown_index,
+        "index evil: the spec names no such index; the lock has it at https://evil",
+    ),
     "no packages": Damage(_head("packages", []), "alpha, which the spec requires, is missing"),
     "no targets": Damage(_no_target, "target here: the lock has nothing for this target"),
-    "a target that the spec has not": Damage(_other_target, "target there: the spec has no such target"),
-    "an environment that no target uses": Damage(_unused_environment, "environment macos-arm64: no target uses it"),
-    "another platform": Damage(_other_platform, "target here: it has no environment for linux-x86_64"),
-    "an unknown platform": Damage(_environment(platform="plan9"), "unknown platform 'plan9'"),
-    "another Python": Damage(_head("python", "3.99"), f"the lock is for Python 3.99, the spec requires {MINOR}"),
-    "an option as Python": Damage(_head("python", "--foo"), "'--foo' is not a Python version"),
-    "another address of an index": Damage(_address("https://evil.test/simple"), "its address is https://private.test/simple; the lock has https://evil.test"),
-    "an http index": Damage(_address("http://private.test/simple"), "its address is https://private.test/simple; the lock has http://private.test"),
-    "pypi as a named index": Damage(lambda d: d["indexes"].update(pypi="https://evil.test"), "index pypi: the spec names no such index"),
-    "an index of torch that nothing uses": Damage(
-        lambda d: d["indexes"].update({"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}), "nothing in the lock comes from it"
+    "a target that the spec has not": Damage(
+        _other_target, "target there: the spec has no such target"
     ),
-    "an index that the lock lacks": Damage(_with("alpha", index="evil"), "the lock has no index 'evil'"),
-    "a public package in the place of a private one": Damage(_with("delta", index="pypi"), "it comes from index pypi; the spec has it from private"),
-    "a private package in the place of a public one": Damage(_with("alpha", index="private"), "it comes from index private; the spec has it from pypi"),
-    "two versions of one package": Damage(_add(name="alpha", version="3.0"), "has another version of alpha"),
+    "an environment that no target uses": Damage(
+        _unused_environment, "environment macos-arm64: no target uses it"
+    ),
+    "another platform": Damage(
+        _other_platform, "target here: it has no environment for linux-x86_64"
+    ),
+    "an unknown platform": Damage(_environment(platform="plan9"), "unknown platform 'plan9'"),
+    "another Python": Damage(
+        _head("python", "3.99"), f"the lock is for Python 3.99, the spec requires {MINOR}"
+    ),
+    "an option as Python": Damage(_head("python", "--foo"), "'--foo' is not a Python version"),
+    "another address of an index": Damage(
+        _address("https://evil.test/simple"),
+        "its address is https://private.test/simple; the lock has https://evil.test",
+    ),
+    "an http index": Damage(
+        _address("http://private.test/simple"),
+        "its address is https://private.test/simple; the lock has http://private.test",
+    ),
+    "pypi as a named index": Damage(
+        lambda d: d["indexes"].update(pypi="https://evil.test"),
+        "index pypi: the spec names no such index",
+    ),
+    "an index of torch that nothing uses": Damage(
+        lambda d: d["indexes"].update({"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}),
+        "nothing in the lock comes from it",
+    ),
+    "an index that the lock lacks": Damage(
+        _with("alpha", index="evil"), "the lock has no index 'evil'"
+    ),
+    "a public package in the place of a private one": Damage(
+        _with("delta", index="pypi"), "it comes from index pypi; the spec has it from private"
+    ),
+    "a private package in the place of a public one": Damage(
+        _with("alpha", index="private"), "it comes from index private; the spec has it from pypi"
+    ),
+    "two versions of one package": Damage(
+        _add(name="alpha", version="3.0"), "has another version of alpha"
+    ),
     "a version that the spec excludes": Damage(
-        lambda d: package(d, "gamma").update(version="0.9", files={"gamma-0.9-py3-none-any.whl": ZEROS}), "the spec requires gamma>=1"
+        lambda d: package(d, "gamma").update(
+            version="0.9", files={"gamma-0.9-py3-none-any.whl": ZEROS}
+        ),
+        "the spec requires gamma>=1",
     ),
     "an option as a name": Damage(_add(name="--foo"), "'--foo' is not a canonical package name"),
-    "a name that is not canonical": Damage(_with("alpha", name="Al_pha"), "'Al_pha' is not a canonical package name"),
-    "an option as a version": Damage(_with("alpha", version="1.0 --pre"), "'1.0 --pre' is not a version"),
-    "a requirement that is an option": Damage(_with("alpha", requires=["--foo"]), "requires '--foo'"),
-    "a hash that is not hexadecimal": Damage(_file("alpha-2.0-py3-none-any.whl", "g" * 64), "is not a sha256: 64 hexadecimal digits"),
-    "a hash that is too short": Damage(_file("alpha-2.0-py3-none-any.whl", "0" * 63), "is not a sha256: 64 hexadecimal digits"),
+    "a name that is not canonical": Damage(
+        _with("alpha", name="Al_pha"), "'Al_pha' is not a canonical package name"
+    ),
+    "an option as a version": Damage(
+        _with("alpha", version="1.0 --pre"), "'1.0 --pre' is not a version"
+    ),
+    "a requirement that is an option": Damage(
+        _with("alpha", requires=["--foo"]), "requires '--foo'"
+    ),
+    "a hash that is not hexadecimal": Damage(
+        _file("alpha-2.0-py3-none-any.whl", "g" * 64), "is not a sha256: 64 hexadecimal digits"
+    ),
+    "a hash that is too short": Damage(
+        _file("alpha-2.0-py3-none-any.whl", "0" * 63), "is not a sha256: 64 hexadecimal digits"
+    ),
     "no files": Damage(_with("alpha", files={}), "it has no wheel for Python"),
-    "a file of another package": Damage(_file("evil-2.0-py3-none-any.whl"), "evil-2.0-py3-none-any.whl is a file of evil 2.0"),
-    "a file of another version": Damage(_file("alpha-1.0-py3-none-any.whl"), "is a file of alpha 1.0"),
-    "a wheel for another platform": Damage(_file("alpha-2.0-py3-none-win_amd64.whl"), "does not run on linux-x86_64"),
-    "a path as a file": Damage(_file("../alpha-2.0-py3-none-any.whl"), "is not the file name of a wheel"),
-    "source that would be built": Damage(_file("alpha-2.0.tar.gz"), "the spec has no `build: true` for it"),
-    "an environment that the lock lacks": Damage(lambda d: package(d, "alpha").update({"in": ["elsewhere"]}), "the lock has no environment elsewhere"),
-    "a package that is missing": Damage(_remove("delta"), "delta, which the spec requires, is missing"),
-    "an older C library than the wheels need": Damage(_environment(glibc="9.9"), "its wheels need glibc of any version, recorded is 9.9"),
-    "a part that nothing reads": Damage(_head("note", "trust me"), "note: provision does not write such a part"),
-    "a number as a version": Damage(_with("alpha", version=2), "packages[0].version: expected a string"),
-    "a list as an environment": Damage(_head("environments", []), "environments: expected an object"),
+    "a file of another package": Damage(
+        _file("evil-2.0-py3-none-any.whl"), "evil-2.0-py3-none-any.whl is a file of evil 2.0"
+    ),
+    "a file of another version": Damage(
+        _file("alpha-1.0-py3-none-any.whl"), "is a file of alpha 1.0"
+    ),
+    "a wheel for another platform": Damage(
+        _file("alpha-2.0-py3-none-win_amd64.whl"), "does not run on linux-x86_64"
+    ),
+    "a path as a file": Damage(
+        _file("../alpha-2.0-py3-none-any.whl"), "is not the file name of a wheel"
+    ),
+    "source that would be built": Damage(
+        _file("alpha-2.0.tar.gz"), "the spec has no `build: true` for it"
+    ),
+    "an environment that the lock lacks": Damage(
+        lambda d: package(d, "alpha").update({"in": ["elsewhere"]}),
+        "the lock has no environment elsewhere",
+    ),
+    "a package that is missing": Damage(
+        _remove("delta"), "delta, which the spec requires, is missing"
+    ),
+    "an older C library than the wheels need": Damage(
+        _environment(glibc="9.9"), "its wheels need glibc of any version, recorded is 9.9"
+    ),
+    "a part that nothing reads": Damage(
+        _head("note", "trust me"), "note: provision does not write such a part"
+    ),
+    "a number as a version": Damage(
+        _with("alpha", version=2), "packages[0].version: expected a string"
+    ),
+    "a list as an environment": Damage(
+        _head("environments", []), "environments: expected an object"
+    ),
 }
 
 
 @pytest.fixture
 def honest(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A project with a lock that `provision lock` made, and its private index."""
-    private = make_index(bench.folder.parent / "private", (make_wheel(bench.folder.parent / "own", "delta", "1.0"),))
+    private = make_index(
+        bench.folder.parent / "private", (make_wheel(bench.folder.parent / "own", "delta", "1.0"),)
+    )
 
     def make(folder: Path) -> None:
         bench.spec(SPEC)
@@ -168,7 +265,9 @@ def honest(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
             shutil.copy(bench.folder / name, folder / name)
 
     bench.extra = {"PROVISION_INDEX_PRIVATE": private}
-    shutil.copytree(make_once(tmp_path_factory, "foreign-locks", make), bench.folder, dirs_exist_ok=True)
+    shutil.copytree(
+        make_once(tmp_path_factory, "foreign-locks", make), bench.folder, dirs_exist_ok=True
+    )
     return bench
 
 
@@ -182,13 +281,17 @@ def damaged(bench: Bench, change: Callable[[Document], None], *, environments: b
 def test_an_honest_lock_holds_with_digests_made_anew(honest: Bench) -> None:
     before = json.loads((honest.folder / "spec.lock").read_text())
     damaged(honest, lambda _: None)
-    assert json.loads((honest.folder / "spec.lock").read_text()) == before, "the digests of these tests are those of provision"
+    assert json.loads((honest.folder / "spec.lock").read_text()) == before, (
+        "the digests of these tests are those of provision"
+    )
     done = honest.run("lock", "spec.yaml", "--check")
     assert (done.returncode, done.stdout) == (0, "spec.lock holds\n"), done.stderr
     assert honest.run("plan", "spec.yaml").returncode == 0
 
 
-def test_each_damage_is_refused_with_its_place_and_the_fix(honest: Bench, subtests: pytest.Subtests) -> None:
+def test_each_damage_is_refused_with_its_place_and_the_fix(
+    honest: Bench, subtests: pytest.Subtests
+) -> None:
     path = honest.folder / "spec.lock"
     text = path.read_text()
     for name, damage in DAMAGES.items():
@@ -213,8 +316,18 @@ def test_a_part_that_is_written_twice_is_refused(honest: Bench) -> None:
     assert "'packages' appears more than once" in done.stderr
 
 
-@pytest.mark.parametrize("words", [("plan",), ("apply", "--yes"), ("apply", "--locked", "--yes"), ("export", "--format", "requirements")])
-def test_what_obeys_a_lock_refuses_it_before_anything_is_made(honest: Bench, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan",),
+        ("apply", "--yes"),
+        ("apply", "--locked", "--yes"),
+        ("export", "--format", "requirements"),
+    ],
+)
+def test_what_obeys_a_lock_refuses_it_before_anything_is_made(
+    honest: Bench, words: tuple[str, ...]
+) -> None:
     damaged(honest, _from_unknown_index)
     command, *options = words
     done = honest.run(command, "spec.yaml", *options)
@@ -250,20 +363,38 @@ def _other_hash(document: Document) -> None:
     files.update(dict.fromkeys(files, ZEROS))
 
 
-@pytest.mark.parametrize("words", [("lock", "--check"), ("plan",), ("apply", "--locked", "--yes"), ("verify",), ("status",), ("run",)])
-def test_a_hash_under_the_digest_of_another_is_refused(applied: Bench, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lock", "--check"),
+        ("plan",),
+        ("apply", "--locked", "--yes"),
+        ("verify",),
+        ("status",),
+        ("run",),
+    ],
+)
+def test_a_hash_under_the_digest_of_another_is_refused(
+    applied: Bench, words: tuple[str, ...]
+) -> None:
     damaged(applied, _other_hash, environments=False)
     command, *options = words
-    done = applied.run(command, "spec.yaml", *options, *(("--", "true") if command == "run" else ()))
+    done = applied.run(
+        command, "spec.yaml", *options, *(("--", "true") if command == "run" else ())
+    )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "its digest does not fit its packages, their files and their hashes" in " ".join(done.stderr.split())
+    assert "its digest does not fit its packages, their files and their hashes" in " ".join(
+        done.stderr.split()
+    )
     assert "verified" not in done.stdout.casefold()
 
 
 def test_another_hash_is_another_environment_and_is_compared_with_the_file(applied: Bench) -> None:
     before = (applied.own / "envs/spec.here").resolve()
     damaged(applied, _other_hash)
-    assert applied.run("lock", "spec.yaml", "--check").returncode == 0, "no digest can tell: `lock --verify` asks the index"
+    assert applied.run("lock", "spec.yaml", "--check").returncode == 0, (
+        "no digest can tell: `lock --verify` asks the index"
+    )
     planned = applied.run("plan", "spec.yaml")
     assert "the environment changes" in planned.stdout, planned.stdout
     done = applied.run("apply", "spec.yaml", "--locked", "--yes")

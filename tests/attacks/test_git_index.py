@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.stores.git_index import is_tracked_by_git, read_tracked_names
+from provision.state_store.git_index import is_tracked_by_git, read_tracked_names
 
 
 @pytest.mark.parametrize("version", ["2", "4"])
@@ -20,7 +20,9 @@ def test_the_index_is_read_as_git_reads_it(tmp_path: Path, version: str) -> None
         (tmp_path / name).write_text("x")
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "add", "--intent-to-add", "."], check=True)
-    told = subprocess.run([*git, "ls-files", "-z"], check=True, capture_output=True).stdout.split(b"\0")[:-1]
+    told = subprocess.run([*git, "ls-files", "-z"], check=True, capture_output=True).stdout.split(
+        b"\0"
+    )[:-1]
     assert list(read_tracked_names((tmp_path / ".git/index").read_bytes())) == told
     assert is_tracked_by_git(tmp_path / "deep")
     assert is_tracked_by_git(tmp_path / "DEEP")

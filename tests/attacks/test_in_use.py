@@ -42,7 +42,9 @@ def environments(project: Bench) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--no-monitor",)])
-def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(applied: Bench, options: tuple[str, ...]) -> None:
+def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(
+    applied: Bench, options: tuple[str, ...]
+) -> None:
     (old,) = environments(applied)
     with program(applied, *options) as running:
         applied.spec(small_spec("beta"))
@@ -78,7 +80,9 @@ def test_an_earlier_environment_in_use_goes_with_destroy_too(applied: Bench) -> 
         assert "is in use" in applied.run("destroy", "spec.yaml", "--yes").stderr
         (old,) = {path.parent.name for path in applied.own.glob("use/*/*")}
     done = applied.run("destroy", "spec.yaml", "--yes")
-    assert (done.returncode, f", and {old} of an earlier lock" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, f", and {old} of an earlier lock" in done.stderr) == (0, True), (
+        done.stderr
+    )
     assert not applied.own.exists()
 
 
@@ -95,7 +99,10 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
         shutil.rmtree(package)
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2, refused.stdout + refused.stderr
-        assert "has to be repaired (it was changed since it was made: alpha is missing) and is in use: process" in refused.stderr
+        assert (
+            "has to be repaired (it was changed since it was made: alpha is missing) and is in use: process"
+            in refused.stderr
+        )
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
@@ -134,7 +141,10 @@ def test_notes_behind_a_link_are_not_touched(applied: Bench, tmp_path: Path, lin
     place.symlink_to(victim)
     assert applied.run("plan", "spec.yaml").returncode == 0
     assert applied.run("status", "spec.yaml").returncode == 0
-    assert [file.read_text() for file in (victim / "1", victim / name / "1")] == ["precious", "precious"]
+    assert [file.read_text() for file in (victim / "1", victim / name / "1")] == [
+        "precious",
+        "precious",
+    ]
 
 
 def test_a_file_of_another_kind_among_the_notes_stays(applied: Bench) -> None:
@@ -149,19 +159,31 @@ def test_a_file_of_another_kind_among_the_notes_stays(applied: Bench) -> None:
 def test_a_kernel_holds_its_environment_and_stays_in_it(bench: Bench, tmp_path: Path) -> None:
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "ipykernel", "7.0"),))
     data = tmp_path / "jupyter"
-    bench.spec(small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n"))
+    bench.spec(
+        small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n")
+    )
     assert bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0
     (kernel,) = data.glob("kernels/*/kernel.json")
     (tmp_path / "path").mkdir()
-    (tmp_path / "path/ipykernel_launcher.py").write_text("import sys; print(sys.prefix, *sys.argv[1:], flush=True); sys.stdin.readline()\n")
-    argv = [word.replace("{connection_file}", "file.json") for word in json.loads(kernel.read_text())["argv"]]
+    (tmp_path / "path/ipykernel_launcher.py").write_text(
+        "import sys; print(sys.prefix, *sys.argv[1:], flush=True); sys.stdin.readline()\n"
+    )
+    argv = [
+        word.replace("{connection_file}", "file.json")
+        for word in json.loads(kernel.read_text())["argv"]
+    ]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "path")}
-    running = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert running.stdout is not None
         (old,) = environments(bench)
         assert running.stdout.readline() == f"{bench.own / 'envs' / old} -f file.json\n"
-        assert f"process {running.pid}: a Jupyter kernel" in bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).stderr
+        assert (
+            f"process {running.pid}: a Jupyter kernel"
+            in bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).stderr
+        )
     finally:
         running.communicate("\n", timeout=60)
     assert bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0

@@ -8,20 +8,41 @@ from contextlib import suppress
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
-from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance, UploadObjects
+from provision.effects import (
+    CreateInstance,
+    DeleteInstance,
+    DeleteObjects,
+    StartInstance,
+    StopInstance,
+    UpdateInstance,
+    UploadObjects,
+)
 from provision.errors import ProvisionError
-from provision.world import RealSystem
 from tests.attacks.test_unknown_instances import Late, Refusing, settle_as_another_target
 from tests.commands.test_workbench import CutShort, Device, Failing, Place, at
 from tests.commands.test_workbench_owning import asked_long_ago
 from tests.rig import Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
-ZONES = ("[us-central1-a, us-central1-b]", "[us-central1-b]", "[us-east1-c]", "[us-east1-c, us-central1-a]")
+ZONES = (
+    "[us-central1-a, us-central1-b]",
+    "[us-central1-b]",
+    "[us-east1-c]",
+    "[us-east1-c, us-central1-a]",
+)
 PROJECTS = ("my-project", "other-project")
-CUT_AT = (UploadObjects, CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance)
+CUT_AT = (
+    UploadObjects,
+    CreateInstance,
+    DeleteInstance,
+    DeleteObjects,
+    StartInstance,
+    StopInstance,
+    UpdateInstance,
+)
 
 
 class Walk:
@@ -33,7 +54,13 @@ class Walk:
 
     def step(self) -> None:
         """Do something, whatever becomes of it."""
-        does = [self.apply] * 10 + [self.move] * 6 + [self.destroy] * 4 + [self.another_target, self.wait] * 2 + [self.lose_state]
+        does = (
+            [self.apply] * 10
+            + [self.move] * 6
+            + [self.destroy] * 4
+            + [self.another_target, self.wait] * 2
+            + [self.lose_state]
+        )
         doing: Callable[[], None] = self.random.choice(does)
         self.steps.append(doing.__name__)
         with suppress(CutShort, ProvisionError):
@@ -46,8 +73,12 @@ class Walk:
         if kind == "cut":
             effect, after = self.random.choice(CUT_AT), self.random.random() < 0.5
             self.steps[-1] += f" {'after' if after else 'before'} {effect.__name__}"
-            return Failing(place.bench.environment(), endpoints=place.endpoints, at=effect, after=after)
-        made = {"plain": RealSystem, "refusing": Refusing, "late": Late}[kind](place.bench.environment(), endpoints=place.endpoints)
+            return Failing(
+                place.bench.environment(), endpoints=place.endpoints, at=effect, after=after
+            )
+        made = {"plain": RealSystem, "refusing": Refusing, "late": Late}[kind](
+            place.bench.environment(), endpoints=place.endpoints
+        )
         if isinstance(made, Late):  # what is recorded was shown before
             made.shown = frozenset(self.recorded())
         return made
@@ -56,12 +87,16 @@ class Walk:
         self.place.apply(self.world(), detach=True, adopt=self.random.random() < 0.3)
 
     def destroy(self) -> None:
-        destroy(self.place.path, (), self.world(), lambda _: None, self.place.lines.append, sandbox=True)
+        destroy(
+            self.place.path, (), self.world(), lambda _: None, self.place.lines.append, sandbox=True
+        )
 
     def move(self) -> None:
         text = self.place.path.read_text()
         for options in (ZONES, PROJECTS):
-            old = next(one for one in sorted(options, key=len, reverse=True) if f": {one}\n" in text)
+            old = next(
+                one for one in sorted(options, key=len, reverse=True) if f": {one}\n" in text
+            )
             text = text.replace(f": {old}\n", f": {self.random.choice(options)}\n")
         self.place.path.write_text(text)
 
@@ -78,8 +113,14 @@ class Walk:
     def check(self) -> None:
         """Each instance is known, or its state was removed: then `orphans` shows it if the spec names its project."""
         there, known = self.there(), self.known()
-        listed = {orphan.name for orphan in list_orphans([self.place.loaded()], self.place.world).orphans}
-        lost = {name for name in self.lost if f"project: {name.split('/')[1]}\n" in self.place.path.read_text()}
+        listed = {
+            orphan.name for orphan in list_orphans([self.place.loaded()], self.place.world).orphans
+        }
+        lost = {
+            name
+            for name in self.lost
+            if f"project: {name.split('/')[1]}\n" in self.place.path.read_text()
+        }
         told = "\n".join([*self.steps, "known:", *sorted(known), "lines:", *self.place.lines[-20:]])
         assert there <= known | self.lost, told
         assert there & lost - known <= listed, told
@@ -95,7 +136,9 @@ class Walk:
 
     def known(self) -> set[str]:
         """Return the full names that state and journal have."""
-        return self.recorded() | {name for intent in self.place.ledger().intents for name in intent.names}
+        return self.recorded() | {
+            name for intent in self.place.ledger().intents for name in intent.names
+        }
 
     def recorded(self) -> set[str]:
         """Return the full names that the state has."""
@@ -103,14 +146,21 @@ class Walk:
         for record in self.place.ledger().state.resources.values():
             if record.get("instance"):
                 zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
-                names |= {f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones}
+                names |= {
+                    f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}"
+                    for zone in zones
+                }
         return names
 
 
 @pytest.mark.thorough
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize(("seed", "length"), [(1, 14), (2, 14), *((seed, 100) for seed in range(3, 23))])
-def test_no_instance_is_ever_unknown_and_destroy_ends_with_none(bench: Bench, seed: int, length: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "length"), [(1, 14), (2, 14), *((seed, 100) for seed in range(3, 23))]
+)
+def test_no_instance_is_ever_unknown_and_destroy_ends_with_none(
+    bench: Bench, seed: int, length: int
+) -> None:
     with at(bench, Device()) as place:
         walk = Walk(place, seed)
         for _ in range(length):

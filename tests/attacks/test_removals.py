@@ -37,7 +37,15 @@ def forge(project: Bench, part: str, **changes: Any) -> None:
     """Change a record in the state, and give the state a right checksum again."""
     state = state_of(project)
     record = {**(state.resource("spec/here", part) or {}), **changes}
-    (project.own / "state.json").write_text(dumps(state.with_record("spec/here", part, {name: value for name, value in record.items() if value is not None})))
+    (project.own / "state.json").write_text(
+        dumps(
+            state.with_record(
+                "spec/here",
+                part,
+                {name: value for name, value in record.items() if value is not None},
+            )
+        )
+    )
 
 
 def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Bench) -> None:
@@ -56,9 +64,22 @@ def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Benc
 
 
 @pytest.mark.parametrize(
-    "path", ["envs/", "envs", "envs/other.here", "envs/l/home", "reports/", "envs/..", "../x", "envs/spec.here-0123456789ab/bin", "envs/spec.hereafter"]
+    "path",
+    [
+        "envs/",
+        "envs",
+        "envs/other.here",
+        "envs/l/home",
+        "reports/",
+        "envs/..",
+        "../x",
+        "envs/spec.here-0123456789ab/bin",
+        "envs/spec.hereafter",
+    ],
 )
-def test_a_state_that_names_other_folders_is_refused(applied: Bench, victim: Path, path: str) -> None:
+def test_a_state_that_names_other_folders_is_refused(
+    applied: Bench, victim: Path, path: str
+) -> None:
     (applied.own / "envs/l").symlink_to(victim)
     (applied.own / "envs/other.here").mkdir()
     forge(applied, "environment", paths=[path])
@@ -79,7 +100,9 @@ def test_a_state_that_names_another_kernel_is_refused(applied: Bench, victim: Pa
 
 
 @pytest.mark.parametrize("place", ["envs", "reports"])
-def test_a_link_in_place_of_our_folders_is_refused(applied: Bench, victim: Path, place: str) -> None:
+def test_a_link_in_place_of_our_folders_is_refused(
+    applied: Bench, victim: Path, place: str
+) -> None:
     (victim / "spec.here").mkdir()
     (applied.own / place).rename(applied.own / "away")
     (applied.own / place).symlink_to(victim)
@@ -89,7 +112,9 @@ def test_a_link_in_place_of_our_folders_is_refused(applied: Bench, victim: Path,
     assert (victim / "spec.here").is_dir()
 
 
-def test_a_link_in_place_of_an_environment_is_removed_and_not_followed(applied: Bench, victim: Path) -> None:
+def test_a_link_in_place_of_an_environment_is_removed_and_not_followed(
+    applied: Bench, victim: Path
+) -> None:
     for path in (applied.own / "envs").iterdir():
         if not path.is_symlink():
             path.rename(victim / path.name)
@@ -102,7 +127,10 @@ def test_a_link_in_place_of_an_environment_is_removed_and_not_followed(applied: 
 def test_what_a_repository_brings_along_is_refused(applied: Bench, version: str) -> None:
     git = ["git", "-C", str(applied.folder), "-c", f"index.version={version}"]
     subprocess.run([*git, "init", "--quiet"], check=True)
-    subprocess.run([*git, "add", "--force", "spec.yaml", ".provision/state.json", ".provision/envs"], check=True)
+    subprocess.run(
+        [*git, "add", "--force", "spec.yaml", ".provision/state.json", ".provision/envs"],
+        check=True,
+    )
     for words in (("destroy", "spec.yaml", "--yes"), ("apply", "spec.yaml", "--yes")):
         done = applied.run(*words)
         assert done.returncode == 2, done.stdout
@@ -120,7 +148,17 @@ def test_a_folder_that_others_may_write_to_is_closed_to_them(applied: Bench) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "null", "1", '"x"', "{}", '{"address": 1}', '{"address": "x", "part": "environment", "verb": "+", "paths": [], "began": ""}', "[" * 5000]
+    "text",
+    [
+        "[]",
+        "null",
+        "1",
+        '"x"',
+        "{}",
+        '{"address": 1}',
+        '{"address": "x", "part": "environment", "verb": "+", "paths": [], "began": ""}',
+        "[" * 5000,
+    ],
 )
 def test_a_damaged_journal_is_said_so(applied: Bench, text: str) -> None:
     (applied.own / "journal.json").write_text(text)
@@ -132,11 +170,28 @@ def test_a_damaged_journal_is_said_so(applied: Bench, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"resources": []}, {"resources": {"x": {}}}, {"resources": {"spec/here#environment": 1}}, {"serial": "1"}, {"lineage": None}, {"serial": True}]
+    "change",
+    [
+        {"resources": []},
+        {"resources": {"x": {}}},
+        {"resources": {"spec/here#environment": 1}},
+        {"serial": "1"},
+        {"lineage": None},
+        {"serial": True},
+    ],
 )
-def test_a_state_with_a_right_checksum_and_wrong_parts_is_damaged(applied: Bench, change: dict[str, Any]) -> None:
+def test_a_state_with_a_right_checksum_and_wrong_parts_is_damaged(
+    applied: Bench, change: dict[str, Any]
+) -> None:
     content = json.loads((applied.own / "state.json").read_text())
-    forged = State(**{"lineage": content["lineage"], "serial": content["serial"], "resources": content["resources"], **change})
+    forged = State(
+        **{
+            "lineage": content["lineage"],
+            "serial": content["serial"],
+            "resources": content["resources"],
+            **change,
+        }
+    )
     (applied.own / "state.json").write_text(dumps(forged))
     for verb in ("status", "plan", "destroy"):
         done = applied.run(verb, "spec.yaml")
@@ -145,7 +200,10 @@ def test_a_state_with_a_right_checksum_and_wrong_parts_is_damaged(applied: Bench
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize(("verb", "part"), list(product(["apply", "plan", "status", "verify", "report"], ["environment", "verification"])))
+@pytest.mark.parametrize(
+    ("verb", "part"),
+    list(product(["apply", "plan", "status", "verify", "report"], ["environment", "verification"])),
+)
 def test_a_record_that_lacks_a_part_is_no_bug(applied: Bench, verb: str, part: str) -> None:
     before = (applied.own / "state.json").read_text()
     for name in state_of(applied).resource("spec/here", part) or {}:
@@ -170,7 +228,16 @@ def shared(applied: Bench) -> Iterator[Path]:
 
 
 def as_stranger(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, user=_STRANGER, group=_STRANGER, extra_groups=[], capture_output=True, text=True, timeout=600, **options)
+    return subprocess.run(
+        argv,
+        user=_STRANGER,
+        group=_STRANGER,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        **options,
+    )
 
 
 def python_of_strangers() -> str:
@@ -184,9 +251,16 @@ def python_of_strangers() -> str:
 
 
 @pytest.mark.parametrize("words", [("apply", "--yes"), ("destroy", "--yes")])
-def test_a_folder_of_another_user_is_refused(applied: Bench, shared: Path, words: tuple[str, str]) -> None:
+def test_a_folder_of_another_user_is_refused(
+    applied: Bench, shared: Path, words: tuple[str, str]
+) -> None:
     paths = os.pathsep.join(path for path in sys.path if path)
-    variables = applied.environment(HOME=str(shared / "home"), UV_CACHE_DIR=str(shared / "uv-cache"), TMPDIR="/tmp", PYTHONPATH=paths)
+    variables = applied.environment(
+        HOME=str(shared / "home"),
+        UV_CACHE_DIR=str(shared / "uv-cache"),
+        TMPDIR="/tmp",
+        PYTHONPATH=paths,
+    )
     argv = [python_of_strangers(), "-m", "provision", words[0], "spec.yaml", *words[1:]]
     done = as_stranger(argv, cwd=shared, env=variables)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -196,7 +270,9 @@ def test_a_folder_of_another_user_is_refused(applied: Bench, shared: Path, words
 
 
 @pytest.mark.parametrize("missing", [{"digest": None}, {}])
-def test_a_title_in_a_state_is_never_a_command_of_a_workflow(applied: Bench, missing: dict[str, None]) -> None:
+def test_a_title_in_a_state_is_never_a_command_of_a_workflow(
+    applied: Bench, missing: dict[str, None]
+) -> None:
     for part in ("environment", "verification"):
         forge(applied, part, title="here\n::error file=x::forged", **missing)
     shown = ""
@@ -210,7 +286,9 @@ def test_a_title_in_a_state_is_never_a_command_of_a_workflow(applied: Bench, mis
 
 def test_an_interrupted_verification_leaves_nothing_behind_destroy(applied: Bench) -> None:
     state = state_of(applied)
-    (applied.own / "state.json").write_text(dumps(state.with_record("spec/here", "verification", None)))
+    (applied.own / "state.json").write_text(
+        dumps(state.with_record("spec/here", "verification", None))
+    )
     assert (applied.own / "reports/spec.here").exists()
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.sandbox.boot import Booter
+from provision.sandbox.namespace_booter import Booter
 from tests.commands.test_workbench_waiting import SPEC, TARGET
 from tests.rig import Bench
 from tests.support import require
@@ -65,7 +65,11 @@ def mounts() -> list[str]:
 
 def needs_machines(tmp_path: Path) -> None:
     why = Booter(tmp_path / "nowhere").unavailable_reason()
-    require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root needs root here: {why or 'not root'}")
+    require(
+        "root",
+        os.geteuid() == 0 and not why,
+        f"a machine in an isolated root needs root here: {why or 'not root'}",
+    )
 
 
 @pytest.mark.long(after=1)
@@ -92,11 +96,23 @@ def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals
 @pytest.mark.parametrize("folders", ["one", "four"])
 def test_four_runs_at_once(bench: Bench, folders: str) -> None:
     """Four specs, in one folder or in four: one after the other ends, and each has made its instance."""
-    projects = [bench if folders == "one" else beside(bench, f"project-{number}") for number in range(4)]
+    projects = [
+        bench if folders == "one" else beside(bench, f"project-{number}") for number in range(4)
+    ]
     running = []
     for number, project in enumerate(projects):
         project.spec(TEXT, f"spec{number}.yaml")
-        running.append(project.start("apply", f"spec{number}.yaml", "--sandbox", "--yes", "--detach", "--lock-timeout", str(LIMIT_S)))
+        running.append(
+            project.start(
+                "apply",
+                f"spec{number}.yaml",
+                "--sandbox",
+                "--yes",
+                "--detach",
+                "--lock-timeout",
+                str(LIMIT_S),
+            )
+        )
     for number, process in enumerate(running):
         stdout, stderr = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 3, stderr
@@ -108,16 +124,28 @@ def test_four_runs_at_once(bench: Bench, folders: str) -> None:
 @pytest.mark.root
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("ending", [None, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_of_a_detached_run_stays(bench: Bench, tmp_path: Path, ending: signal.Signals | None) -> None:
+def test_nothing_of_a_detached_run_stays(
+    bench: Bench, tmp_path: Path, ending: signal.Signals | None
+) -> None:
     needs_machines(tmp_path)
     bench.spec(TEXT)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     words = ["--detach"] if ending is None else []
-    process = bench.start("apply", "spec.yaml", "--sandbox", "--yes", *words, TMPDIR=str(temporary), PROVISION_TEST_FORK="0")
+    process = bench.start(
+        "apply",
+        "spec.yaml",
+        "--sandbox",
+        "--yes",
+        *words,
+        TMPDIR=str(temporary),
+        PROVISION_TEST_FORK="0",
+    )
     if ending is not None:
         says(process, "is ACTIVE")
-        until(lambda: processes(bench.folder / ".provision/sandbox/machines"), "no machine was booted")
+        until(
+            lambda: processes(bench.folder / ".provision/sandbox/machines"), "no machine was booted"
+        )
         process.send_signal(ending)
     process.communicate(timeout=LIMIT_S)
     if ending is signal.SIGKILL:  # its machine notices that nobody holds its channel any more

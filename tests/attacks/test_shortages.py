@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from provision.cli.door import _resource_shortage
+from provision.cli.main import _resource_shortage
 from provision.targets.colab.notebook import dumps
 from tests.rig import Bench, small_spec
 
@@ -26,7 +26,9 @@ def test_too_few_descriptors_are_said(bench: Bench, limit: str) -> None:
     assert "may not open as many files" in limited(bench, limit)
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "x"), caused(ValueError("x"), MemoryError())])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError(errno.ENOMEM, "x"), caused(ValueError("x"), MemoryError())]
+)
 def test_too_little_memory_is_said(error: Exception) -> None:
     what, hint = _resource_shortage(error) or ("", "")
     assert "memory" in what
@@ -41,7 +43,14 @@ def test_other_errors_are_no_shortage() -> None:
 def limited(bench: Bench, limit: str) -> str:
     """Return what a plan says with too little of something."""
     command = f"ulimit {limit}; exec {shlex.join([sys.executable, '-m', 'provision', 'plan', 'spec.yaml', '--output-format', 'json'])}"
-    done = subprocess.run(["bash", "-c", command], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=bench.folder,
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["error"]["help"]

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.lock import loads as read_lock
-from provision.stores import LocalStore
-from provision.world import RealSystem
+from provision.state_store import LocalStore
 from tests.rig import Bench, small_spec
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STARTS = {
-    "console script": [sys.executable, "-c", "import sys; from provision.cli import main; sys.exit(main())"],
+    "console script": [
+        sys.executable,
+        "-c",
+        "import sys; from provision.cli import main; sys.exit(main())",
+    ],
     "module": [sys.executable, "-m", "provision"],
 }
 COMMANDS = {
@@ -31,7 +35,9 @@ COMMANDS = {
 }
 OWN_CODES = {"lint": {0}, "plan": {0}, "status": {0, 1}, "lock": {0, 1}, "apply": {0}}
 """What a command answers that no signal reached: an apply that was interrupted leaves a stale lock and what is not current."""
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc shows which signals a process handles")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="/proc shows which signals a process handles"
+)
 
 
 @dataclass
@@ -70,7 +76,10 @@ class Attack:
 
     def send(self, name: str) -> None:
         """Send one signal at a random moment of a command, and judge how it ends."""
-        number, after = self.random.choice(SIGNALS), self.random.uniform(0, self.seconds[name] * 1.05)
+        number, after = (
+            self.random.choice(SIGNALS),
+            self.random.uniform(0, self.seconds[name] * 1.05),
+        )
         process = self.start(name)
         due = time.monotonic() + after
         while not (covered := handles(process.pid)) and time.monotonic() < due:
@@ -105,7 +114,11 @@ def handles(pid: int) -> bool:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    masks = {name: int(value, 16) for name, _, value in (line.partition(":") for line in lines) if name in {"SigCgt", "SigIgn"}}
+    masks = {
+        name: int(value, 16)
+        for name, _, value in (line.partition(":") for line in lines)
+        if name in {"SigCgt", "SigIgn"}
+    }
     return bool(sum(masks.values()) & 1 << signal.SIGHUP - 1)
 
 
@@ -118,7 +131,9 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
     order = [*list(COMMANDS)[:-1] * 5, "apply"]
     for turn in range(signals):
         attack.send(order[turn % len(order)])
-    print(f"seed {seed}, {signals} signals: {attack.covered} when handlers stood, {attack.late} too late, {attack.ended} ended by theirs")
+    print(
+        f"seed {seed}, {signals} signals: {attack.covered} when handlers stood, {attack.late} too late, {attack.ended} ended by theirs"
+    )
     assert attack.covered
     assert attack.ended
     done = applied.run("apply", "spec.yaml", "--yes")
@@ -127,9 +142,20 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
 
 def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
     code = "import sys; before = set(sys.modules); from provision.cli import main; print(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     loaded = set(done.stdout.split())
-    assert {name for name in loaded if name.startswith("provision")} == {"provision", "provision.cli", "provision.cli.entry"}
+    assert {name for name in loaded if name.startswith("provision")} == {
+        "provision",
+        "provision.cli",
+        "provision.cli.entry",
+    }
     assert {name.split(".")[0] for name in loaded} <= {*sys.stdlib_module_names, "provision"}
     assert not loaded & {"typing", "re", "json", "pathlib", "click"}
 
@@ -172,11 +198,18 @@ MOMENTS = ["send", "drop", "define", "at_exit", "while_threads_end", "when_taken
 
 
 @pytest.mark.parametrize(
-    ("work", "number"), [*((work, signal.SIGTERM) for work in MOMENTS), *((work, signal.SIGINT) for work in MOMENTS[:4]), ("send", signal.SIGHUP)]
+    ("work", "number"),
+    [
+        *((work, signal.SIGTERM) for work in MOMENTS),
+        *((work, signal.SIGINT) for work in MOMENTS[:4]),
+        ("send", signal.SIGHUP),
+    ],
 )
 def test_signals_at_chosen_moments(work: str, number: signal.Signals, tmp_path: Path) -> None:
     code = COMMAND.format(number=number.name, work=work)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50
+    )
     assert done.returncode == (0 if work == "when_taken_down" else 128 + number), done.stderr
     assert len(done.stderr.splitlines()) <= 1, done.stderr
 
@@ -184,6 +217,14 @@ def test_signals_at_chosen_moments(work: str, number: signal.Signals, tmp_path: 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_that_is_ignored_stays_ignored(number: signal.Signals, tmp_path: Path) -> None:
     ignored = f'trap "" {number.name.removeprefix("SIG")}; exec "$@"'
-    argv = ["sh", "-c", ignored, "sh", sys.executable, "-c", COMMAND.format(number=number.name, work="send")]
+    argv = [
+        "sh",
+        "-c",
+        ignored,
+        "sh",
+        sys.executable,
+        "-c",
+        COMMAND.format(number=number.name, work="send"),
+    ]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stderr) == (0, "")

@@ -20,20 +20,20 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 
+from provision.adapters.google.endpoints import Endpoints
+from provision.adapters.google.errors import CloudError
+from provision.adapters.google.notebooks_grpc import GrpcNotebooks
+from provision.adapters.google.rest import RestClient
+from provision.adapters.google.retry import RetryPolicy
+from provision.adapters.uv.download import download_file
 from provision.agent.core.timed_http import TimeLimits
-from provision.device.cloud import CloudClient
-from provision.device.cloud import CloudError as DeviceError
+from provision.agent.probe.observing.network import _asked
+from provision.agent.workbench.cloud import CloudClient
+from provision.agent.workbench.cloud import CloudError as DeviceError
 from provision.effects import IndexSource, SourceDistribution
 from provision.errors import NetworkError
-from provision.probe.observing.network import _asked
-from provision.world.cloud.endpoints import Endpoints
-from provision.world.cloud.failures import CloudError
-from provision.world.cloud.grpc import GrpcNotebooks
-from provision.world.cloud.pace import RetryPolicy
-from provision.world.cloud.rest import RestClient
-from provision.world.fetching import download_file
+from tests.adapters.serving import CERTIFICATE
 from tests.conftest import ROOT
-from tests.world.serving import CERTIFICATE
 
 SHORT_S = 0.3
 PAUSE_S = 0.02
@@ -51,7 +51,9 @@ SERVERS = {
 
 
 @contextmanager
-def dripping(at_once: bytes, slowly: bytes, *, reads: bool = True, tls: bool = False) -> Iterator[str]:
+def dripping(
+    at_once: bytes, slowly: bytes, *, reads: bool = True, tls: bool = False
+) -> Iterator[str]:
     """A server that answers each request so; its address, HOST:PORT. Without `reads` it takes no more of a request than the system keeps for it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
@@ -59,7 +61,10 @@ def dripping(at_once: bytes, slowly: bytes, *, reads: bool = True, tls: bool = F
 
     def answer(client: socket.socket) -> None:
         end = time.monotonic() + HANGS_S
-        with suppress(OSError), context.wrap_socket(client, server_side=True) if tls else client as client:
+        with (
+            suppress(OSError),
+            context.wrap_socket(client, server_side=True) if tls else client as client,
+        ):
             if not reads:
                 over.wait(HANGS_S)
                 return
@@ -102,7 +107,16 @@ def source(url: str) -> SourceDistribution:
 def test_a_file_of_an_index(mode: str, tmp_path: Path) -> None:
     with dripping(*SERVERS[mode]) as server:
         url = f"http://user:hunter2secret@{server}/alpha-1.0.tar.gz"
-        error = ended(lambda: download_file(source(url), IndexSource("pypi", f"http://{server}"), {}, tmp_path / "file", TimeLimits(SHORT_S)), NetworkError)
+        error = ended(
+            lambda: download_file(
+                source(url),
+                IndexSource("pypi", f"http://{server}"),
+                {},
+                tmp_path / "file",
+                TimeLimits(SHORT_S),
+            ),
+            NetworkError,
+        )
     assert "bytes came in" in error.why
     assert server in error.why
     assert "hunter2secret" not in error.why + error.hint
@@ -114,7 +128,16 @@ def test_over_tls(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
     with dripping(*SERVERS[mode], tls=True) as server:
         url, trusted = f"https://{server}/alpha-1.0.tar.gz", {"SSL_CERT_FILE": str(CERTIFICATE)}
-        error = ended(lambda: download_file(source(url), IndexSource("pypi", url), trusted, tmp_path / "file", TimeLimits(SHORT_S)), NetworkError)
+        error = ended(
+            lambda: download_file(
+                source(url),
+                IndexSource("pypi", url),
+                trusted,
+                tmp_path / "file",
+                TimeLimits(SHORT_S),
+            ),
+            NetworkError,
+        )
         failure = ended(lambda: rest(loopback=False).request_json("GET", url), CloudError).failure
     assert "bytes came in" in error.why
     assert "bytes came in" in failure.why
@@ -123,21 +146,37 @@ def test_over_tls(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_file_that_comes_at_a_fair_rate_takes_as_long_as_it_needs(tmp_path: Path) -> None:
     content = bytes(120)
     with dripping(HEAD + b"Content-Length: 120\r\n\r\n", content) as server:
-        began, file = time.monotonic(), source(f"http://{server}/alpha-1.0.tar.gz")._replace(sha256=hashlib.sha256(content).hexdigest())
-        download_file(file, IndexSource("pypi", ""), {}, tmp_path / "file", TimeLimits(2.0, bytes_per_s=1))
+        began, file = (
+            time.monotonic(),
+            source(f"http://{server}/alpha-1.0.tar.gz")._replace(
+                sha256=hashlib.sha256(content).hexdigest()
+            ),
+        )
+        download_file(
+            file, IndexSource("pypi", ""), {}, tmp_path / "file", TimeLimits(2.0, bytes_per_s=1)
+        )
     assert (tmp_path / "file").read_bytes() == content
     assert time.monotonic() - began > 2
 
 
 def rest(given: Any = None, *, loopback: bool = True) -> RestClient:
-    return RestClient(given or AnonymousCredentials(), RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0), loopback=loopback)
+    return RestClient(
+        given or AnonymousCredentials(),
+        RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0),
+        loopback=loopback,
+    )
 
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("mode", [mode for mode in SERVERS if mode != "redirections"])
 def test_a_service_of_google(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
-        failure = ended(lambda: rest().request_json("GET", f"http://{server}/v2/projects/p", {"key": "hunter2secret"}), CloudError).failure
+        failure = ended(
+            lambda: rest().request_json(
+                "GET", f"http://{server}/v2/projects/p", {"key": "hunter2secret"}
+            ),
+            CloudError,
+        ).failure
     assert failure.what == f"http://{server}/v2/projects/p answers too slowly"
     assert "bytes came in" in failure.why
     assert "hunter2secret" not in failure.why
@@ -145,7 +184,9 @@ def test_a_service_of_google(mode: str) -> None:
 
 def test_an_upload_that_is_not_read() -> None:
     with dripping(*SERVERS["body"], reads=False) as server:
-        failure = ended(lambda: rest().send("POST", f"http://{server}/upload", body=bytes(2**25)), CloudError).failure
+        failure = ended(
+            lambda: rest().send("POST", f"http://{server}/upload", body=bytes(2**25)), CloudError
+        ).failure
     assert "answers too slowly" in failure.what
     assert "0 bytes came in" in failure.why
 
@@ -153,15 +194,27 @@ def test_an_upload_that_is_not_read() -> None:
 @pytest.mark.parametrize("mode", ["headers", "body"])
 def test_a_server_of_tokens(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
-        given = Credentials(None, refresh_token="r", token_uri=f"http://{server}/token", client_id="i", client_secret="hunter2secret")
-        error = ended(lambda: rest(given).request_json("GET", "http://127.0.0.1:9/v2/projects/p"), CloudError)
+        given = Credentials(
+            None,
+            refresh_token="r",
+            token_uri=f"http://{server}/token",
+            client_id="i",
+            client_secret="hunter2secret",
+        )
+        error = ended(
+            lambda: rest(given).request_json("GET", "http://127.0.0.1:9/v2/projects/p"), CloudError
+        )
     assert "hunter2secret" not in str(error)
 
 
 def test_a_service_over_grpc() -> None:
     with dripping(*SERVERS["headers"]) as server:
         root = f"http://{server}"
-        over = GrpcNotebooks(AnonymousCredentials(), Endpoints(root, server, root, root, root), RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0))
+        over = GrpcNotebooks(
+            AnonymousCredentials(),
+            Endpoints(root, server, root, root, root),
+            RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0),
+        )
         ended(lambda: over.get("projects/p/locations/us-central1-a/instances/i"), CloudError)
 
 
@@ -169,7 +222,13 @@ def test_a_service_over_grpc() -> None:
 @pytest.mark.parametrize("mode", ["headers", "body", "chunks"])
 def test_the_services_that_a_device_calls(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
-        cloud = CloudClient(f"http://{server}", f"http://{server}", f"http://{server}", sleep=lambda _: None, limits=TimeLimits(SHORT_S / 4))
+        cloud = CloudClient(
+            f"http://{server}",
+            f"http://{server}",
+            f"http://{server}",
+            sleep=lambda _: None,
+            limits=TimeLimits(SHORT_S / 4),
+        )
         assert cloud.read_metadata_attribute("provision-run") is None
         assert not cloud.write_guest_attribute("status", "x")
         error = ended(lambda: cloud.read_object("gs://bucket/name", "0" * 64), DeviceError)
@@ -181,7 +240,10 @@ def test_the_payload_of_a_notebook(mode: str) -> None:
     cell: dict[str, Any] = {}
     exec((ROOT / "templates/colab-cell.py").read_text().rpartition("_provision_start()")[0], cell)
     with dripping(*SERVERS[mode]) as server:
-        error = ended(lambda: cell["_provision_fetched"](f"http://{server}/payload", whole_s=SHORT_S), cell["_ProvisionStopped"])
+        error = ended(
+            lambda: cell["_provision_fetched"](f"http://{server}/payload", whole_s=SHORT_S),
+            cell["_ProvisionStopped"],
+        )
     assert f"http://{server}/payload: it did not come within {SHORT_S} s" in str(error)
 
 
@@ -194,15 +256,28 @@ def test_the_hub_that_a_verification_calls() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "case"), [("hub", {"below": 500}), ("clock", {"hub": True, "seconds": 300})])
-def test_the_hub_that_a_failed_check_calls_as_a_program(name: str, case: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "case"), [("hub", {"below": 500}), ("clock", {"hub": True, "seconds": 300})]
+)
+def test_the_hub_that_a_failed_check_calls_as_a_program(
+    name: str, case: dict[str, Any], tmp_path: Path
+) -> None:
     package = tmp_path / "huggingface_hub"
     package.mkdir()
     (package / "__init__.py").touch()
-    (tmp_path / "program.py").write_text((ROOT / f"templates/repro/{name}.py").read_text().replace('{"CASE": "HERE"}', repr(case)))
+    (tmp_path / "program.py").write_text(
+        (ROOT / f"templates/repro/{name}.py").read_text().replace('{"CASE": "HERE"}', repr(case))
+    )
     with dripping(*SERVERS["headers"]) as server:
         (package / "constants.py").write_text(f"ENDPOINT = 'http://{server}'\n")
         words = [sys.executable, "program.py"]
-        done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=HANGS_S)
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=HANGS_S,
+        )
     assert "its answer did not end within 20 s" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

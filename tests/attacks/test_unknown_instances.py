@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.commands.orphans import list_orphans
 from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, ProgressCallback
 from provision.errors import ExternalError
 from provision.plan import Operation
 from provision.state import Intent, StateRecord
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets.workbench import is_former_part
-from provision.world import RealSystem
 from tests.commands.test_workbench import CutShort, Device, Place, at
 from tests.commands.test_workbench_owning import asked_long_ago, beside, cut, edit
 from tests.rig import Bench
@@ -68,12 +68,18 @@ def late(place: Place) -> RealSystem:
 def known(place: Place) -> set[str]:
     """Return the zones of all instances that state and journal name."""
     ledger = place.ledger()
-    recorded = {record["zone"] for key, record in ledger.state.resources.items() if record.get("instance") and record.get("zone")}
+    recorded = {
+        record["zone"]
+        for key, record in ledger.state.resources.items()
+        if record.get("instance") and record.get("zone")
+    }
     return recorded | {name.split("/")[3] for intent in ledger.intents for name in intent.names}
 
 
 @pytest.mark.parametrize("recovered_by", ["apply", "another target", "destroy"])
-def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(bench: Bench, recovered_by: str) -> None:
+def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(
+    bench: Bench, recovered_by: str
+) -> None:
     with at(bench, Device()) as place:
         place.apply()
         edit(place, (ZONES, ELSEWHERE))
@@ -102,7 +108,9 @@ def settle_as_another_target(place: Place) -> None:
         _recover_intents(store.load_ledger(), set(), store, place.world, place.lines.append)
 
 
-def test_a_move_that_was_taken_back_deletes_the_instance_that_is_no_longer_wanted(bench: Bench) -> None:
+def test_a_move_that_was_taken_back_deletes_the_instance_that_is_no_longer_wanted(
+    bench: Bench,
+) -> None:
     with at(bench, Device()) as place:
         place.apply()
         edit(place, (ZONES, ELSEWHERE))
@@ -160,12 +168,24 @@ def test_what_was_not_asked_for_yet_is_forgotten_at_once(bench: Bench) -> None:
 def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) -> None:
     store = LocalStore(bench.own, RealSystem(bench.environment()))
     bench.own.mkdir()
-    old = {"address": "spec/wb", "part": "instance", "verb": "+", "paths": [], "began": "2026-11-20T00:00:00Z"}
-    (bench.own / "journal.json").write_text(json.dumps({**old, "names": ["projects/p/locations/z/instances/i"], "details": {"nonce": "n"}}))
+    old = {
+        "address": "spec/wb",
+        "part": "instance",
+        "verb": "+",
+        "paths": [],
+        "began": "2026-11-20T00:00:00Z",
+    }
+    (bench.own / "journal.json").write_text(
+        json.dumps(
+            {**old, "names": ["projects/p/locations/z/instances/i"], "details": {"nonce": "n"}}
+        )
+    )
     (intent,) = store.read_intents()
     assert intent.key == ("spec/wb", "instance", ("projects/p/locations/z/instances/i",), "n")
     assert intent.details["asked"] == "2026-11-20T00:00:00Z"
-    other = Intent("spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), StateRecord())
+    other = Intent(
+        "spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), StateRecord()
+    )
     store.open_intent(other)
     store.open_intent(intent)
     assert store.read_intents() == (other, intent)
@@ -214,8 +234,15 @@ def test_a_project_that_does_not_answer_hides_no_orphan_of_another(bench: Bench)
         place.apply()
         other = beside(place, "elsewhere")  # whose state does not have the instance
         text = other.path.read_text()
-        other.path.write_text(text + text[text.index("  wb:") :].replace("  wb:", "  another:").replace("my-project", "other-project"))
-        listing = list_orphans([other.loaded()], Unreachable(place.bench.environment(), endpoints=place.endpoints))
+        other.path.write_text(
+            text
+            + text[text.index("  wb:") :]
+            .replace("  wb:", "  another:")
+            .replace("my-project", "other-project")
+        )
+        listing = list_orphans(
+            [other.loaded()], Unreachable(place.bench.environment(), endpoints=place.endpoints)
+        )
         assert [orphan.name.split("/")[1] for orphan in listing.orphans] == ["my-project"]
         assert (list(listing.failed), listing.exit_code) == (["other-project"], 1)
 

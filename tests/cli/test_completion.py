@@ -14,7 +14,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "provision", "completion", shell], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-m", "provision", "completion", shell],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -48,11 +53,16 @@ def on_path(tmp_path: Path) -> dict[str, str]:
         (["provision", "st"], ["status"]),
         (["provision", "l"], ["lint", "lock"]),
         (["provision", "apply", "--ver"], ["--verify", "--verbose"]),
-        (["provision", "lint", "--output-format", ""], ["text", "concise", "json", "sarif", "github"]),
+        (
+            ["provision", "lint", "--output-format", ""],
+            ["text", "concise", "json", "sarif", "github"],
+        ),
         (["provision", "completion", "f"], ["fish"]),
     ],
 )
-def test_bash_completes_a_word(on_path: dict[str, str], tmp_path: Path, line: list[str], words: list[str]) -> None:
+def test_bash_completes_a_word(
+    on_path: dict[str, str], tmp_path: Path, line: list[str], words: list[str]
+) -> None:
     (tmp_path / "script").write_text(script("bash"))
     ask = """
         source "$1"; shift
@@ -60,15 +70,29 @@ def test_bash_completes_a_word(on_path: dict[str, str], tmp_path: Path, line: li
         $(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/') provision "${COMP_WORDS[COMP_CWORD]}" ""
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line], env=on_path, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line],
+        env=on_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == sorted(words)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_other_shells_are_answered_with_words_and_help(on_path: dict[str, str], shell: str) -> None:
-    variables = {"_PROVISION_COMPLETE": f"{shell}_complete", "COMP_WORDS": "provision st", "COMP_CWORD": "1" if shell == "zsh" else "st"}
-    done = subprocess.run(["provision"], env={**on_path, **variables}, capture_output=True, text=True, timeout=600)
+def test_the_other_shells_are_answered_with_words_and_help(
+    on_path: dict[str, str], shell: str
+) -> None:
+    variables = {
+        "_PROVISION_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": "provision st",
+        "COMP_CWORD": "1" if shell == "zsh" else "st",
+    }
+    done = subprocess.run(
+        ["provision"], env={**on_path, **variables}, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert "status" in done.stdout
     assert "destroy" not in done.stdout

@@ -29,7 +29,11 @@ WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.
         (small_spec("alpha"), ["plan", "spec.yaml", "--detailed-exitcode"], 2),
         (small_spec("alpha"), ["plan", "--detailed-exitcode"], 1),
         (small_spec("alpha"), ["plan", "nowhere.yaml", "--detailed-exitcode"], 1),
-        (small_spec("alpha"), ["plan", "spec.yaml", "--detailed-exitcode", "--out", "plan.json"], 1),
+        (
+            small_spec("alpha"),
+            ["plan", "spec.yaml", "--detailed-exitcode", "--out", "plan.json"],
+            1,
+        ),
         (small_spec("alpha"), ["plan", "spec.yaml", "--out", "plan.json"], 2),
         (small_spec("alpha"), ["plan", "spec.yaml", "--locked"], 1),
         (small_spec("alpha"), ["lock", "spec.yaml", "--check"], 1),
@@ -86,10 +90,16 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
 )
 def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     script = (
-        "import sys, provision.cli.door as door\nfrom provision.errors import *\nfrom provision.cli.entry import Terminated\n"
+        "import sys, provision.cli.main as door\nfrom provision.errors import *\nfrom provision.cli.entry import Terminated\n"
         f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, env={"TMPDIR": str(tmp_path), "PATH": "/bin"})
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={"TMPDIR": str(tmp_path), "PATH": "/bin"},
+    )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert issubclass(Terminated, BaseException)
@@ -101,5 +111,13 @@ def test_py_rattlers_threads_do_not_take_the_exit_code_with_them(bench: Bench) -
     code = "import sys; {}from provision.cli import main; sys.argv[1:] = ['--version']; main(); print('taken down')"
     environment = bench.environment()
     for words, seen in (("", True), ("import rattler; ", False)):
-        done = subprocess.run([sys.executable, "-c", code.format(words)], env=environment, capture_output=True, text=True, check=True)
-        assert (done.stdout.startswith("provision"), "taken down" in done.stdout) == (True, seen), done.stdout
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(words)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert (done.stdout.startswith("provision"), "taken down" in done.stdout) == (True, seen), (
+            done.stdout
+        )

@@ -17,12 +17,20 @@ COMMANDS = sorted(app.commands)
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    return fork_server.run(
+        [*fork_server.ARGV, *words],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def help_of(name: str) -> str:
     """The help of a command, without starting a process."""
-    context = click.Context(app.commands[name], info_name=name, parent=click.Context(app, info_name="provision"))
+    context = click.Context(
+        app.commands[name], info_name=name, parent=click.Context(app, info_name="provision")
+    )
     return app.commands[name].get_help(context)
 
 
@@ -31,7 +39,9 @@ def test_the_grouped_help_lists_every_command_exactly_once() -> None:
     assert listed == Counter(COMMANDS)
     done = provision("--help")
     assert done.returncode == 0
-    titles = [line.rstrip(":") for line in done.stdout.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    titles = [
+        line.rstrip(":") for line in done.stdout.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)
+    ]
     assert titles == ["Options", *(title.capitalize() for title in _SECTIONS)]
     shown = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Start:")[2], re.MULTILINE)
     assert sorted(shown) == COMMANDS
@@ -107,20 +117,27 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said
     [
         ("-- echo a -- b", (None, None, ("echo", "a", "--", "b"))),
         ("-- env -- echo hi", (None, None, ("env", "--", "echo", "hi"))),
-        ("a.yaml -- pytest --target x --help", ("a.yaml", None, ("pytest", "--target", "x", "--help"))),
+        (
+            "a.yaml -- pytest --target x --help",
+            ("a.yaml", None, ("pytest", "--target", "x", "--help")),
+        ),
         ("a.yaml --target=here -- true", ("a.yaml", "here", ("true",))),
         ("-t here a.yaml -- true", ("a.yaml", "here", ("true",))),
         ("a.yaml --target here -- --version", ("a.yaml", "here", ("--version",))),
     ],
 )
-def test_what_stands_after_the_first_two_dashes_is_the_programs(words: str, understood: tuple[str | None, str | None, tuple[str, ...]]) -> None:
+def test_what_stands_after_the_first_two_dashes_is_the_programs(
+    words: str, understood: tuple[str | None, str | None, tuple[str, ...]]
+) -> None:
     context = app.commands["run"].make_context("run", words.split())
     spec = context.params["spec"]
     assert (str(spec) if spec else None, context.params["target"], context.obj) == understood
 
 
 def test_help_of_run_is_ours_before_the_dashes_only() -> None:
-    assert provision("run", "spec.yaml", "--help").stdout.startswith("Usage: provision run [OPTIONS] [SPEC] -- PROGRAM [ARGUMENT]...")
+    assert provision("run", "spec.yaml", "--help").stdout.startswith(
+        "Usage: provision run [OPTIONS] [SPEC] -- PROGRAM [ARGUMENT]..."
+    )
 
 
 def test_the_version_and_the_module_are_the_command() -> None:

@@ -26,7 +26,14 @@ STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]:
     """Return the names at the top of everything that was imported, without the standard library, our own, and what the bare interpreter loads."""
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=600, env=variables or None)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=variables or None,
+    )
     assert done.returncode == 0, done.stderr
     return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
@@ -35,10 +42,18 @@ def third_party(folder: Path, *words: str, **variables: str) -> set[str]:
     found = packages(LIST, folder, *words, **variables) - packages(STARTUP, folder, **variables)
     # A compiled module may register a module of its compiler's runtime under a name of its own; that loads no file.
     compiled = {name for name in found if name.startswith(("_cython_", "cython_runtime"))}
-    return found - set(sys.stdlib_module_names) - compiled - {"provision"} - {name for name in found if name.startswith("_sysconfigdata")}
+    return (
+        found
+        - set(sys.stdlib_module_names)
+        - compiled
+        - {"provision"}
+        - {name for name in found if name.startswith("_sysconfigdata")}
+    )
 
 
-@pytest.mark.parametrize("words", [("--version",), ("--help",), ("lint", "--help"), ("apply", "--help")])
+@pytest.mark.parametrize(
+    "words", [("--version",), ("--help",), ("lint", "--help"), ("apply", "--help")]
+)
 def test_help_loads_click_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert third_party(tmp_path, *words) == {"click"}
 
@@ -52,35 +67,75 @@ def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
 
 def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None:
     shutil.copy(ROOT / "specs/quickstart.yaml", tmp_path / "spec.yaml")
-    done = subprocess.run([sys.executable, "-c", LIST, "lint", "spec.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LIST, "lint", "spec.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     loaded = json.loads(done.stdout.splitlines()[-1])
-    assert "provision.views.text" in loaded
-    assert "provision.views.frames" not in loaded
+    assert "provision.views.diagnostics.text" in loaded
+    assert "provision.views.diagnostics.frame" not in loaded
 
 
 def test_a_lock_that_holds_is_checked_without_the_rules(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    assert not third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment()) & {"rich", "jinja2", "uv", "google", "rattler"}
+    assert not third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment()) & {
+        "rich",
+        "jinja2",
+        "uv",
+        "google",
+        "rattler",
+    }
 
 
 def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     done = subprocess.run(
-        [sys.executable, "-c", LIST, "lock", "spec.yaml"], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", LIST, "lock", "spec.yaml"],
+        cwd=bench.folder,
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert "provision.commands.lock" in loaded
-    assert not loaded & {"provision.commands.apply", "provision.commands.verify", "provision.targets", "provision.state", "provision.views.html"}
+    assert not loaded & {
+        "provision.commands.apply",
+        "provision.commands.verify",
+        "provision.targets",
+        "provision.state",
+        "provision.views.report.html",
+    }
 
 
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
-    program = "import sys, provision.views.frames; print('provision.views.text' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True).stdout.strip() == "False"
+    program = "import sys, provision.views.diagnostics.frame; print('provision.views.diagnostics.text' in sys.modules)"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True
+        ).stdout.strip()
+        == "False"
+    )
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize("words", [("lint",), ("schema",), ("lock", "--check"), ("lock",), ("plan",), ("status",), ("destroy", "--yes")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lint",),
+        ("schema",),
+        ("lock", "--check"),
+        ("lock",),
+        ("plan",),
+        ("status",),
+        ("destroy", "--yes"),
+    ],
+)
 def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("lock", "spec.yaml").returncode == 0
@@ -92,4 +147,6 @@ def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, 
 
 def test_a_page_loads_jinja2(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
-    assert "jinja2" in third_party(bench.folder, "apply", "spec.yaml", "--yes", **bench.environment())
+    assert "jinja2" in third_party(
+        bench.folder, "apply", "spec.yaml", "--yes", **bench.environment()
+    )

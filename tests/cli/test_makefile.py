@@ -33,9 +33,15 @@ def make(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedP
     python = tmp_path / "my python"
     python.write_text(NOTE)
     python.chmod(0o755)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", *KEPT))}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("MAKE", "MFLAGS", *KEPT))
+    }
     environment = {**kept, "PYTHON": str(python), "NOTES": str(tmp_path / "notes"), **variables}
-    return subprocess.run(["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
 
 
 def notes(tmp_path: Path) -> list[tuple[str, dict[str, str]]]:
@@ -45,14 +51,21 @@ def notes(tmp_path: Path) -> list[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("words", [("test",), ("test-quick",), ("test-long",)])
-def test_everything_that_make_starts_keeps_its_files_in_the_checkout(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_everything_that_make_starts_keeps_its_files_in_the_checkout(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
     done = make(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     started = notes(tmp_path)
     assert any("-m pip install" in command for command, _ in started)
     assert any("-m pytest" in command for command, _ in started)
     cache = tmp_path / "a checkout/.cache"
-    outside = [(command, name) for command, folders in started for name, folder in folders.items() if cache not in (Path(folder), *Path(folder).parents)]
+    outside = [
+        (command, name)
+        for command, folders in started
+        for name, folder in folders.items()
+        if cache not in (Path(folder), *Path(folder).parents)
+    ]
     assert outside == []
     assert (cache / "tmp").is_dir()
 
@@ -74,7 +87,10 @@ def test_what_each_command_runs(tmp_path: Path) -> None:
 def test_a_package_without_tests_is_refused(tmp_path: Path) -> None:
     done = make(tmp_path, "test-quick", "PKG=nonesuch")
     assert done.returncode == 2
-    assert "no test imports provision.nonesuch: name a package of src/provision, as in PKG=lock" in done.stderr
+    assert (
+        "no test imports provision.nonesuch: name a package of src/provision, as in PKG=lock"
+        in done.stderr
+    )
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the emulated instance needs Linux")
@@ -90,14 +106,32 @@ def test_sandbox_installs_the_extras_and_applies_a_copy_of_the_example(tmp_path:
         "provision apply workbench-l4.yaml --sandbox --yes",
     ]
     checkout = tmp_path / "a checkout"
-    assert (checkout / ".cache/sandbox/workbench-l4.yaml").read_bytes() == (checkout / "specs/workbench-l4.yaml").read_bytes()
+    assert (checkout / ".cache/sandbox/workbench-l4.yaml").read_bytes() == (
+        checkout / "specs/workbench-l4.yaml"
+    ).read_bytes()
 
 
 @LINUX
 def test_sandbox_names_the_package_of_a_program_that_is_missing(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in ("make", "sh", "mkdir", "cp", "touch", "basename", "uname", "getconf", "cat", "rm", "mount", "umount", "pivot_root", "curl", "python3"):
+    for name in (
+        "make",
+        "sh",
+        "mkdir",
+        "cp",
+        "touch",
+        "basename",
+        "uname",
+        "getconf",
+        "cat",
+        "rm",
+        "mount",
+        "umount",
+        "pivot_root",
+        "curl",
+        "python3",
+    ):
         (tools / name).symlink_to(shutil.which(name) or "/bin/true")
     done = make(tmp_path, "sandbox", PATH=str(tools))
     assert done.returncode == 2
@@ -111,8 +145,21 @@ def test_sandbox_names_the_package_of_a_program_that_is_missing(tmp_path: Path) 
 def test_sandbox_runs_the_example_in_a_fresh_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, timeout=600)
-    done = subprocess.run(["make", "sandbox", f"PYTHON={sys.executable}"], cwd=clone, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        ["make", "sandbox", f"PYTHON={sys.executable}"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert "SIMULATED" in done.stdout
-    changed = subprocess.run(["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True, timeout=600)
+    changed = subprocess.run(
+        ["git", "status", "--porcelain"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
     assert changed.stdout == ""

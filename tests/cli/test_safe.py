@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from provision.agent.core.redact import is_secret_like
-from provision.safe import escape_control, escape_line, redact
-from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
+from provision.sanitize import escape_control, escape_line, redact
+from tests.agent.probe.test_redact import MULTILINE, PARTS, TOKENS
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,10 @@ from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
         ("at https://token@host/x, and mail me@home", "at https://***@host/x, and mail me@home"),
         ("https://one:pw@a/x https://two:p@w@b/y", "https://***@a/x https://***@b/y"),
         ("https://host/path@2 and git@host", "https://host/path@2 and git@host"),
-        ("boot_disk: hyperdisk-balanced-high-availability", "boot_disk: hyperdisk-balanced-high-availability"),
+        (
+            "boot_disk: hyperdisk-balanced-high-availability",
+            "boot_disk: hyperdisk-balanced-high-availability",
+        ),
         ("key=sk-" + "a1B2" * 9, "key=***"),
     ],
 )
@@ -29,7 +32,11 @@ def test_user_names_and_passwords_of_addresses_are_left_out(text: str, shown: st
 
 def test_no_character_that_does_harm_counts_as_printable() -> None:
     """`safe` looks no further at text that Python calls printable."""
-    harmful = [chr(code) for code in range(sys.maxunicode + 1) if escape_control("\n" + chr(code)) != "\n" + chr(code)]
+    harmful = [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if escape_control("\n" + chr(code)) != "\n" + chr(code)
+    ]
     assert "\u202e" in harmful
     assert "\x1b" in harmful
     assert not any(character.isprintable() for character in harmful)
@@ -42,7 +49,10 @@ def test_no_character_that_does_harm_counts_as_printable() -> None:
         ("http://user:pa/ss@host/simple", "http://***@host/simple"),
         ("http://user:p@ss/w0rd@host/simple", "http://***@host/simple"),
         ("https://host/simple?token=TOPSECRET&page=2", "https://host/simple?token=***&page=2"),
-        ("https://host/f.whl?X-Goog-Signature=abc123#sha256=00", "https://host/f.whl?X-Goog-Signature=***#sha256=00"),
+        (
+            "https://host/f.whl?X-Goog-Signature=abc123#sha256=00",
+            "https://host/f.whl?X-Goog-Signature=***#sha256=00",
+        ),
         ("https://host:8080/simple/torch?page=2", "https://host:8080/simple/torch?page=2"),
         ("https://host/a@1.0", "https://host/a@1.0"),
     ],
@@ -58,7 +68,17 @@ def test_each_shape_that_the_probe_hides_is_hidden_here_too(text: str) -> None:
     assert not any(part in redacted for part in PARTS)
 
 
-@pytest.mark.parametrize("text", ["sha256:" + "0a1b" * 16, "git hash " + "0a1b" * 10, "pypi-simple", "eyJ.a.b", "npm_install", "the token is missing"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sha256:" + "0a1b" * 16,
+        "git hash " + "0a1b" * 10,
+        "pypi-simple",
+        "eyJ.a.b",
+        "npm_install",
+        "the token is missing",
+    ],
+)
 def test_what_only_resembles_a_token_stays(text: str) -> None:
     assert redact(text) == text
     assert not is_secret_like(text)

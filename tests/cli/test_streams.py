@@ -18,7 +18,14 @@ def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProc
     """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are the last line."""
     words = " ".join(bench.argv())
     text = f"provision='{words}'; {script}; echo \"${{PIPESTATUS[@]}}\""
-    return subprocess.run(["bash", "-c", text], cwd=bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        ["bash", "-c", text],
+        cwd=bench.folder,
+        env=bench.environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 def test_json_stands_alone_on_standard_output(bench: Bench) -> None:
@@ -40,11 +47,15 @@ def test_json_stands_alone_on_standard_output(bench: Bench) -> None:
         done = bench.run(*words, "--output-format", "json")
         assert done.returncode == 0, (words, done.stderr)
         told[words] = json.loads(done.stdout)
-    assert all(document.get("version") == 1 for words, document in told.items() if words[0] != "report")
+    assert all(
+        document.get("version") == 1 for words, document in told.items() if words[0] != "report"
+    )
     assert told["report", "spec.yaml"]["schema"] == "provision.report/1"
     assert told["apply", "spec.yaml", "--yes"]["results"][0]["verdict"] == "verified"
     assert told["status", "spec.yaml"]["targets"][0]["condition"] == "current"
-    assert json.loads(bench.run("schema").stdout)["$schema"].startswith("http://json-schema.org/draft-07")
+    assert json.loads(bench.run("schema").stdout)["$schema"].startswith(
+        "http://json-schema.org/draft-07"
+    )
 
 
 def test_progress_and_errors_go_to_standard_error(bench: Bench) -> None:
@@ -58,15 +69,25 @@ def test_progress_and_errors_go_to_standard_error(bench: Bench) -> None:
         ("report", "nowhere.json"),
         ("verify", "spec.yaml", "--only", "X99"),
     ):
-        failed = bench.run(*words, "--output-format", "json", *(["--yes"] if words[0] == "apply" else []))
+        failed = bench.run(
+            *words, "--output-format", "json", *(["--yes"] if words[0] == "apply" else [])
+        )
         assert failed.returncode == 2, words
         error = json.loads(failed.stdout)["error"]
         assert error["exit_code"] == 2, words
         assert error["what"] in failed.stderr, words
 
 
-@pytest.mark.parametrize("words", [("apply", "--nonsense", "--output-format=json"), ("apply", "--output-format", "text", "--output-format", "json")])
-def test_words_that_are_not_understood_are_told_as_json_too(bench: Bench, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apply", "--nonsense", "--output-format=json"),
+        ("apply", "--output-format", "text", "--output-format", "json"),
+    ],
+)
+def test_words_that_are_not_understood_are_told_as_json_too(
+    bench: Bench, words: tuple[str, ...]
+) -> None:
     done = bench.run(*words)
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["what"] in done.stderr
@@ -103,24 +124,40 @@ def test_a_file_that_cannot_be_read_hides_no_findings_of_others(bench: Bench) ->
 
 def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
     bench.spec(small_spec("alpha"), "sp\u00e9c.yaml")
-    for words in (("lock", "sp\u00e9c.yaml"), ("lock", "sp\u00e9c.yaml", "--check"), ("lint", "n\u00f6.yaml")):
+    for words in (
+        ("lock", "sp\u00e9c.yaml"),
+        ("lock", "sp\u00e9c.yaml", "--check"),
+        ("lint", "n\u00f6.yaml"),
+    ):
         done = bench.run(*words, PYTHONIOENCODING="ascii")
         assert done.returncode in (0, 1, 2), done.stderr
         assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, words
 
 
 def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab, runtime: '2026.07', isolation: venv}}\n"))
-    assert bench.run("apply", "spec.yaml", "--target", "one", "--target", "two", "--yes").returncode == 0
+    bench.spec(
+        small_spec(
+            "alpha",
+            extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab, runtime: '2026.07', isolation: venv}}\n",
+        )
+    )
+    assert (
+        bench.run("apply", "spec.yaml", "--target", "one", "--target", "two", "--yes").returncode
+        == 0
+    )
     both = bench.run("report", "spec.yaml", "--output-format", "json")
-    assert [document["schema"] for document in json.loads(both.stdout)["reports"]] == ["provision.report/1"] * 2
+    assert [document["schema"] for document in json.loads(both.stdout)["reports"]] == [
+        "provision.report/1"
+    ] * 2
     one = bench.run("report", "spec.yaml", "--target", "one", "--output-format", "json")
     assert json.loads(one.stdout)["schema"] == "provision.report/1"
     refused = bench.run("report", "spec.yaml", "--html", "page.html")
     assert refused.returncode == 2
     assert "name one target with --target" in refused.stderr
     assert not (bench.folder / "page.html").exists()
-    assert bench.run("report", "spec.yaml", "--target", "two", "--html", "page.html").returncode == 0
+    assert (
+        bench.run("report", "spec.yaml", "--target", "two", "--html", "page.html").returncode == 0
+    )
     assert (bench.folder / "page.html").exists()
     standing = bench.run("status", "spec.yaml")
     assert "away         colab, absent\n" in standing.stdout, standing.stderr
@@ -130,9 +167,14 @@ def test_what_is_to_be_copied_is_quoted(bench: Bench) -> None:
     bench.spec(small_spec("alpha"), "my spec.yaml")
     assert "provision lock 'my spec.yaml'" in bench.run("status", "my spec.yaml").stdout
     assert "provision apply 'my spec.yaml'" in bench.run("report", "my spec.yaml").stderr
-    assert "provision lock 'my spec.yaml'" in bench.run("plan", "my spec.yaml", "--out", "p.json").stderr
+    assert (
+        "provision lock 'my spec.yaml'"
+        in bench.run("plan", "my spec.yaml", "--out", "p.json").stderr
+    )
     assert bench.run("lock", "my spec.yaml").returncode == 0
-    assert "--plan 'my plan.json'" in bench.run("plan", "my spec.yaml", "--out", "my plan.json").stderr
+    assert (
+        "--plan 'my plan.json'" in bench.run("plan", "my spec.yaml", "--out", "my plan.json").stderr
+    )
     assert "provision apply 'my spec.yaml'" in bench.run("run", "my spec.yaml", "--", "true").stderr
 
 
@@ -154,7 +196,9 @@ def test_findings_are_json_even_when_they_are_errors(bench: Bench) -> None:
     ],
     ids=["forced", "refused and forced", "a pipe", "a dumb terminal"],
 )
-def test_colours_are_used_where_they_are_wanted(bench: Bench, variables: dict[str, str], coloured: bool) -> None:
+def test_colours_are_used_where_they_are_wanted(
+    bench: Bench, variables: dict[str, str], coloured: bool
+) -> None:
     bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
     done = bench.run("lint", "spec.yaml", **variables)
     assert done.returncode == 1
@@ -164,7 +208,17 @@ def test_colours_are_used_where_they_are_wanted(bench: Bench, variables: dict[st
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize("words", ["schema", "--help", "--version", "lint spec.yaml", "completion bash", "plan spec.yaml --output-format json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schema",
+        "--help",
+        "--version",
+        "lint spec.yaml",
+        "completion bash",
+        "plan spec.yaml --output-format json",
+    ],
+)
 def test_a_reader_that_goes_away_is_no_error_of_ours(bench: Bench, words: str) -> None:
     bench.spec(small_spec("alpha"))
     done = shell(bench, f"$provision {words} | true")
@@ -219,5 +273,8 @@ def test_an_environment_is_made_with_all_streams_closed(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     done = shell(bench, "$provision apply spec.yaml --yes <&- >&- 2>&-")
     assert done.stdout.split() == ["0"]
-    assert json.loads((bench.own / "reports/spec.here/report.json").read_text())["verdict"]["result"] == "verified"
+    assert (
+        json.loads((bench.own / "reports/spec.here/report.json").read_text())["verdict"]["result"]
+        == "verified"
+    )
     assert json.loads((bench.own / "state.json").read_text())["resources"]

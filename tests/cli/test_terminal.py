@@ -24,7 +24,15 @@ def at_terminal(bench: Bench, *words: str, columns: int = 100, **changes: str):
     environment = bench.environment(TERM="xterm-256color", **changes)
     del environment["NO_COLOR"], environment["COLUMNS"]
     argv = bench.argv(*words)
-    return pexpect.spawn(argv[0], argv[1:], cwd=str(bench.folder), env=environment, dimensions=(30, columns), encoding="utf-8", timeout=600)
+    return pexpect.spawn(
+        argv[0],
+        argv[1:],
+        cwd=str(bench.folder),
+        env=environment,
+        dimensions=(30, columns),
+        encoding="utf-8",
+        timeout=600,
+    )
 
 
 def answered(terminal, answer: str) -> tuple[int, str]:
@@ -44,7 +52,11 @@ def ended(terminal, before: str = "") -> tuple[int, str]:
 
 def made(bench: Bench) -> list[str]:
     """What there is in the project beside the spec, the home and uv's cache."""
-    return sorted(str(path.relative_to(bench.folder)) for path in bench.folder.iterdir() if path.name not in ("home", "uv-cache", "spec.yaml"))
+    return sorted(
+        str(path.relative_to(bench.folder))
+        for path in bench.folder.iterdir()
+        if path.name not in ("home", "uv-cache", "spec.yaml")
+    )
 
 
 @pytest.mark.long(after=2)
@@ -107,7 +119,9 @@ def test_a_narrow_terminal_is_kept_to(bench: Bench) -> None:
     for words in (("lint", "spec.yaml"), ("--help",), ("apply", "--help")):
         _, shown = ended(at_terminal(bench, *words, columns=60))
         lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
-        assert [line for line in lines if len(line) > 60 and not line.lstrip().startswith("provision ")] == [], "only what is to be copied whole"
+        assert [
+            line for line in lines if len(line) > 60 and not line.lstrip().startswith("provision ")
+        ] == [], "only what is to be copied whole"
     bench.spec(small_spec("alpha"))
     _, shown = ended(at_terminal(bench, "apply", "spec.yaml", "--yes", columns=60))
     assert "VERIFIED" in shown
@@ -120,7 +134,14 @@ def test_no_spinner_on_a_dumb_terminal(bench: Bench) -> None:
     assert "\x1b[" in fancy
     (bench.folder / "spec.lock").unlink()
     environment = bench.environment(TERM="dumb")
-    dumb = pexpect.spawn(sys.executable, ["-m", "provision", "lock", "spec.yaml"], cwd=str(bench.folder), env=environment, encoding="utf-8", timeout=600)
+    dumb = pexpect.spawn(
+        sys.executable,
+        ["-m", "provision", "lock", "spec.yaml"],
+        cwd=str(bench.folder),
+        env=environment,
+        encoding="utf-8",
+        timeout=600,
+    )
     code, shown = ended(dumb)
     assert code == 0
     assert "\x1b" not in shown
@@ -135,7 +156,9 @@ def hostile_wheel(folder: Path) -> Path:
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]], ids=["short", "verbose"])
-def test_what_a_package_writes_does_not_reach_the_terminal(bench: Bench, tmp_path: Path, verbose: list[str]) -> None:
+def test_what_a_package_writes_does_not_reach_the_terminal(
+    bench: Bench, tmp_path: Path, verbose: list[str]
+) -> None:
     make_index(tmp_path / "index", (hostile_wheel(tmp_path / "wheels"),))
     bench.spec(small_spec("rogue"))
     code, shown = ended(at_terminal(bench, "apply", "spec.yaml", "--yes", *verbose))
@@ -161,7 +184,11 @@ def test_what_a_package_writes_does_not_reach_the_terminal(bench: Bench, tmp_pat
 )
 def test_what_a_spec_holds_does_not_reach_the_terminal(bench: Bench, text: str) -> None:
     bench.spec(text)
-    for words in (["lint", "spec.yaml"], ["apply", "spec.yaml", "--yes", "-v"], ["plan", "spec.yaml"]):
+    for words in (
+        ["lint", "spec.yaml"],
+        ["apply", "spec.yaml", "--yes", "-v"],
+        ["plan", "spec.yaml"],
+    ):
         _, shown = ended(at_terminal(bench, *words))
         assert shown.strip()
         _harmless(shown)
@@ -171,7 +198,9 @@ def test_what_an_index_says_does_not_reach_the_terminal(bench: Bench, tmp_path: 
     folder = tmp_path / "index/rogue"
     folder.mkdir(parents=True)
     name = f"rogue-1.0{BELL}-py3-none-any.whl"
-    (folder / "index.html").write_text(f'<a href="{name}">{name}</a><a href="rogue-2.0.tar.gz">{HOSTILE}</a><a href="\x1b]0;pwned\x07">x</a>')
+    (folder / "index.html").write_text(
+        f'<a href="{name}">{name}</a><a href="rogue-2.0.tar.gz">{HOSTILE}</a><a href="\x1b]0;pwned\x07">x</a>'
+    )
     bench.spec(small_spec("rogue"))
     code, shown = ended(at_terminal(bench, "lock", "spec.yaml"))
     assert code != 0
@@ -206,7 +235,11 @@ def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(applied: Ben
     document = json.loads(report.read_text())
     document["subject"]["created_utc"] = HOSTILE
     report.write_text(json.dumps(document))
-    for words in (["apply", "spec.yaml", "--yes"], ["report", "spec.yaml", "-v"], ["status", "spec.yaml"]):
+    for words in (
+        ["apply", "spec.yaml", "--yes"],
+        ["report", "spec.yaml", "-v"],
+        ["status", "spec.yaml"],
+    ):
         _, shown = ended(at_terminal(applied, *words))
         assert shown.strip()
         _harmless(shown)

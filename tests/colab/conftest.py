@@ -31,7 +31,12 @@ targets:
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The prefix of the image without torch; read only."""
     try:
-        return make_once(tmp_path_factory, "colab-image", lambda folder: image.make(folder, uv.find_uv_bin())) / "usr"
+        return (
+            make_once(
+                tmp_path_factory, "colab-image", lambda folder: image.make(folder, uv.find_uv_bin())
+            )
+            / "usr"
+        )
     except image.Missing as why:
         pytest.skip(str(why))
 
@@ -40,7 +45,14 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The prefix of the image with torch; read only."""
     try:
-        return make_once(tmp_path_factory, "colab-whole", lambda folder: image.with_torch(prefix, folder, uv.find_uv_bin())) / "usr"
+        return (
+            make_once(
+                tmp_path_factory,
+                "colab-whole",
+                lambda folder: image.with_torch(prefix, folder, uv.find_uv_bin()),
+            )
+            / "usr"
+        )
     except image.Missing as why:
         pytest.skip(str(why))
 
@@ -57,7 +69,9 @@ def booted(uv_cache: Path, tmp_path: Path) -> Iterator[Callable[[Path], Machine]
     running: list[Machine] = []
 
     def another(prefix: Path) -> Machine:
-        running.append(boot(prefix, tmp_path / f"machine-{len(running)}", uv_cache, uv.find_uv_bin()))
+        running.append(
+            boot(prefix, tmp_path / f"machine-{len(running)}", uv_cache, uv.find_uv_bin())
+        )
         return running[-1]
 
     yield another

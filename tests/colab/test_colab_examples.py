@@ -30,7 +30,9 @@ def hf_trainer(bench: Bench, pytorch: PyTorch) -> Rendered:
 
 
 @pytest.mark.long
-def test_the_same_bytes_are_rendered_elsewhere(hf_trainer: Rendered, bench: Bench, tmp_path: Path) -> None:
+def test_the_same_bytes_are_rendered_elsewhere(
+    hf_trainer: Rendered, bench: Bench, tmp_path: Path
+) -> None:
     other = tmp_path / "other/place"
     other.mkdir(parents=True)
     for name in ("hf-trainer.yaml", "hf-trainer.lock"):
@@ -41,7 +43,9 @@ def test_the_same_bytes_are_rendered_elsewhere(hf_trainer: Rendered, bench: Benc
         assert (other / file.name).read_bytes() == file.read_bytes()
 
 
-def test_its_cell_stops_at_the_check_with_what_is_otherwise(hf_trainer: Rendered, machine: Machine) -> None:
+def test_its_cell_stops_at_the_check_with_what_is_otherwise(
+    hf_trainer: Rendered, machine: Machine
+) -> None:
     before = machine.versions()
     with Notebook(machine, hf_trainer.notebook) as notebook:
         every = notebook.run_all()
@@ -60,6 +64,8 @@ def test_its_cell_stops_at_the_check_with_what_is_otherwise(hf_trainer: Rendered
         assert "the GPU is NVIDIA L4, the spec asks for T4 (Tesla T4)" in notebook.run(0).text
         machine.put(smi.T4)
         again = notebook.run(0)
-        assert "GPU" not in again.text.partition("provision stopped")[2].partition("how to go on")[0], "the Python alone is left"
+        assert (
+            "GPU" not in again.text.partition("provision stopped")[2].partition("how to go on")[0]
+        ), "the Python alone is left"
         assert machine.status["stage"] == "check"
     assert machine.versions() == before

@@ -29,13 +29,27 @@ def report(nonce: str = NONCE, lock: str = LOCK, verdict: str = "verified") -> d
 
 def status(outcome: str, nonce: str = NONCE, **more: Any) -> dict[str, Any]:
     """A status as the cell writes it."""
-    return {"schema": "provision.cell-status/1", "nonce": nonce, "stage": "report", "outcome": outcome, "message": "", "hint": "", **more}
+    return {
+        "schema": "provision.agent.notebook-status/1",
+        "nonce": nonce,
+        "stage": "report",
+        "outcome": outcome,
+        "message": "",
+        "hint": "",
+        **more,
+    }
 
 
 def writing(told: dict[str, Any], found: dict[str, Any] | None) -> str:
     """A cell that writes a status and, where there is one, a report."""
-    lines = [_WRITE, "print('stage install: 2 of 2 packages')", f"write('status.json', json.loads({json.dumps(told)!r}))"]
-    lines += [f"write('report.json', json.loads({json.dumps(found)!r}))"] if found is not None else []
+    lines = [
+        _WRITE,
+        "print('stage install: 2 of 2 packages')",
+        f"write('status.json', json.loads({json.dumps(told)!r}))",
+    ]
+    lines += (
+        [f"write('report.json', json.loads({json.dumps(found)!r}))"] if found is not None else []
+    )
     return "\n".join(lines)
 
 

@@ -31,4 +31,6 @@ def account(client: Client, machine: str, tmp_path: Path) -> Iterator[Account]:
         home = tmp_path / "home"
         (home / ".config/colab-cli").mkdir(parents=True)
         (home / ".config/colab-cli/settings.json").write_text('{"enable_update_check": false}')
-        yield Account(client, plane, home, credentials(tmp_path, client, plane.address), tmp_path / "base")
+        yield Account(
+            client, plane, home, credentials(tmp_path, client, plane.address), tmp_path / "base"
+        )

@@ -39,11 +39,26 @@ class ControlPlane:
     def answer(self, method: str, path: str, query: dict[str, str]) -> tuple[int, Any]:
         self.calls.append(f"{method} {path}")
         if path == "/token":
-            return (200, {"access_token": "ya29.stand-in-for-an-access-token", "expires_in": 3600, "token_type": "Bearer"}) if self.signed_in else (400, {})
+            return (
+                (
+                    200,
+                    {
+                        "access_token": "ya29.stand-in-for-an-access-token",
+                        "expires_in": 3600,
+                        "token_type": "Bearer",
+                    },
+                )
+                if self.signed_in
+                else (400, {})
+            )
         if not self.scoped:
             return 403, {}
         if path == "/tun/m/ccu-info":
-            return 200, {"currentBalance": 42.5, "consumptionRateHourly": 1.19 * len(self.running), "assignmentsCount": len(self.running)}
+            return 200, {
+                "currentBalance": 42.5,
+                "consumptionRateHourly": 1.19 * len(self.running),
+                "assignmentsCount": len(self.running),
+            }
         if path == "/tun/m/assignments":
             return 200, {"assignments": [self._listed(name) for name in self.running]}
         if path == "/tun/m/assign":
@@ -54,7 +69,12 @@ class ControlPlane:
 
     def _assign(self, method: str, query: dict[str, str]) -> tuple[int, Any]:
         if method == "GET":
-            return 200, {"acc": query.get("accelerator", "NONE"), "nbh": query["nbh"], "token": "xsrf-token", "variant": query.get("variant", "DEFAULT")}
+            return 200, {
+                "acc": query.get("accelerator", "NONE"),
+                "nbh": query["nbh"],
+                "token": "xsrf-token",
+                "variant": query.get("variant", "DEFAULT"),
+            }
         self.arrived.set()
         if self.refuse:
             return self.refuse, {"error": "\x1b[31mno"}
@@ -64,7 +84,12 @@ class ControlPlane:
         if self.hold is not None:
             self.hold.wait(30)
         told = self._listed(name)
-        return 200, {"accelerator": told["accelerator"], "endpoint": name, "runtimeProxyInfo": told["runtimeProxyInfo"], "variant": told["variant"]}
+        return 200, {
+            "accelerator": told["accelerator"],
+            "endpoint": name,
+            "runtimeProxyInfo": told["runtimeProxyInfo"],
+            "variant": told["variant"],
+        }
 
     def _unassign(self, method: str, name: str) -> tuple[int, Any]:
         if self.deaf:
@@ -79,7 +104,13 @@ class ControlPlane:
         info = {"url": self.machine, "token": "runtime-proxy-token", "tokenExpiresInSeconds": 3600}
         variant = {"DEFAULT": 0, "GPU": 1, "TPU": 2}[query.get("variant", "DEFAULT")]
         shape = 1 if query.get("shape") == "hm" else 0
-        return {"accelerator": query.get("accelerator", "NONE"), "endpoint": name, "variant": variant, "machineShape": shape, "runtimeProxyInfo": info}
+        return {
+            "accelerator": query.get("accelerator", "NONE"),
+            "endpoint": name,
+            "variant": variant,
+            "machineShape": shape,
+            "runtimeProxyInfo": info,
+        }
 
 
 @contextmanager
@@ -92,7 +123,11 @@ def serving(plane: ControlPlane) -> Iterator[ControlPlane]:
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parts = urlsplit(self.path)
-            status, body = plane.answer(self.command, parts.path, {key: values[0] for key, values in parse_qs(parts.query).items()})
+            status, body = plane.answer(
+                self.command,
+                parts.path,
+                {key: values[0] for key, values in parse_qs(parts.query).items()},
+            )
             content = b"" if body is None else json.dumps(body).encode()
             if content and parts.path != "/token":
                 content = PREFIX.encode() + content

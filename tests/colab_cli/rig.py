@@ -64,32 +64,58 @@ class Client:
 
 def new_pythons() -> Iterator[str]:
     """Yield interpreters of this machine that may be 3.12 or newer: those named for tests, those on the PATH, those that pyenv has."""
-    yield from (path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path)
+    yield from (
+        path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path
+    )
     yield from (path for minor in (12, 13) if (path := shutil.which(f"python3.{minor}")))
     if (pyenv := shutil.which("pyenv")) is not None:
         root = subprocess.run([pyenv, "root"], capture_output=True, text=True).stdout.strip()
-        yield from (str(path) for minor in (12, 13) for path in sorted(Path(root).glob(f"versions/3.{minor}.*/bin/python")))
+        yield from (
+            str(path)
+            for minor in (12, 13)
+            for path in sorted(Path(root).glob(f"versions/3.{minor}.*/bin/python"))
+        )
 
 
 def find_python() -> str | None:
     """Return a Python 3.12 or newer that runs, or None."""
     asks = "import sys; sys.exit(sys.version_info < (3, 12))"
-    return next((path for path in new_pythons() if subprocess.run([path, "-c", asks], capture_output=True).returncode == 0), None)
+    return next(
+        (
+            path
+            for path in new_pythons()
+            if subprocess.run([path, "-c", asks], capture_output=True).returncode == 0
+        ),
+        None,
+    )
 
 
 def install(factory: pytest.TempPathFactory) -> Client:
     """Install the real program once for all tests; skips where there is no Python for it, or no package index."""
     python = find_python()
     if python is None:
-        pytest.skip("google-colab-cli needs Python 3.12 or newer, and none was found; name one in PROVISION_TEST_PYTHONS")
+        pytest.skip(
+            "google-colab-cli needs Python 3.12 or newer, and none was found; name one in PROVISION_TEST_PYTHONS"
+        )
     uv = str(Path(sys.executable).with_name("uv"))
 
     def make(folder: Path) -> None:
         inside = folder / "client/bin/python"
-        subprocess.run([uv, "venv", "--quiet", "--python", python, str(folder / "client")], check=True, capture_output=True)
+        subprocess.run(
+            [uv, "venv", "--quiet", "--python", python, str(folder / "client")],
+            check=True,
+            capture_output=True,
+        )
         wanted = [RELEASE, "jupyter_server", "ipykernel"]
-        done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(inside), *wanted], capture_output=True, text=True, timeout=600)
-        require("index", done.returncode == 0, f"{RELEASE} cannot be installed: {done.stderr[-300:]}")
+        done = subprocess.run(
+            [uv, "pip", "install", "--quiet", "--python", str(inside), *wanted],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        require(
+            "index", done.returncode == 0, f"{RELEASE} cannot be installed: {done.stderr[-300:]}"
+        )
         (folder / "programs").mkdir()
         (folder / "programs/colab").write_text(LAUNCHER.format(python=inside))
         (folder / "programs/colab").chmod(0o755)
@@ -109,10 +135,30 @@ def jupyter(client: Client, folder: Path) -> Iterator[str]:
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]
-    own = {"HOME": str(folder), "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "PYTHONDONTWRITEBYTECODE": ""}
-    argv = [str(client.python), "-m", "jupyter_server", f"--config={settings}", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
+    own = {
+        "HOME": str(folder),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    argv = [
+        str(client.python),
+        "-m",
+        "jupyter_server",
+        f"--config={settings}",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+    ]
     with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(argv, env={**os.environ, **own}, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            argv,
+            env={**os.environ, **own},
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         _await(address, process, folder / "server.log")
@@ -142,8 +188,16 @@ def credentials(folder: Path, client: Client, address: str) -> Path:
         "from cryptography.hazmat.primitives import serialization as s; from cryptography.hazmat.primitives.asymmetric import rsa; "
         "print(rsa.generate_private_key(65537, 2048).private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()).decode())"
     )
-    key = subprocess.run([str(client.python), "-c", code], capture_output=True, text=True, check=True).stdout
-    told = {"type": "service_account", "client_email": "someone@example.com", "private_key": key, "private_key_id": "1", "token_uri": f"{address}/token"}
+    key = subprocess.run(
+        [str(client.python), "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    told = {
+        "type": "service_account",
+        "client_email": "someone@example.com",
+        "private_key": key,
+        "private_key_id": "1",
+        "token_uri": f"{address}/token",
+    }
     path = folder / "credentials.json"
     path.write_text(json.dumps(told))
     return path

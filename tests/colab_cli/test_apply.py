@@ -91,7 +91,11 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
     again = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "an earlier run was cut short: stopping" in again.stderr
-    assert (len(account.plane.granted), len(account.plane.returned), account.plane.running) == (2, 2, {})
+    assert (len(account.plane.granted), len(account.plane.returned), account.plane.running) == (
+        2,
+        2,
+        {},
+    )
     assert (place.own / "journal.json").read_text() == ""
 
 
@@ -118,11 +122,22 @@ def test_interrupted_while_the_cell_runs(place: Bench, account: Account) -> None
 
 
 @pytest.mark.long
-def test_what_stands_in_the_way_leaves_no_intent(place: Bench, account: Account, tmp_path: Path) -> None:
+def test_what_stands_in_the_way_leaves_no_intent(
+    place: Bench, account: Account, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("sh", "git", "uv"):
-        if (found := next((Path(part) / name for part in os.environ["PATH"].split(os.pathsep) if (Path(part) / name).exists()), None)) is not None:
+        if (
+            found := next(
+                (
+                    Path(part) / name
+                    for part in os.environ["PATH"].split(os.pathsep)
+                    if (Path(part) / name).exists()
+                ),
+                None,
+            )
+        ) is not None:
             (bare / name).symlink_to(found)
     missing = place.run("apply", "spec.yaml", "--yes", PATH=str(bare))
     assert missing.returncode == 2
@@ -149,5 +164,7 @@ def test_verify_takes_a_machine_of_its_own(place: Bench, account: Account) -> No
     done = place.run("verify", "spec.yaml", timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (len(account.plane.granted), account.plane.running) == (1, {})
-    told, report = (json.loads((account.base / name).read_text()) for name in ("status.json", "report.json"))
+    told, report = (
+        json.loads((account.base / name).read_text()) for name in ("status.json", "report.json")
+    )
     assert (told["nonce"], told["outcome"]) == (report["subject"]["nonce"], "verified")

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
+from provision.adapters.google.report_polling import ReportUnavailable
 from provision.effects import RunOnColab, StopColabSession
 from provision.errors import ExternalError, NetworkError
-from provision.world import RealSystem
-from provision.world.awaiting import ReportUnavailable
 from tests.colab_cli import cells
 from tests.colab_cli.rig import Account
 
@@ -35,9 +35,19 @@ class Runs:
 
     def effect(self, cell: str, **more: Any) -> RunOnColab:
         told = {"gpu": "T4", "high_memory": False, "timeout_s": 60, **more}
-        return RunOnColab(NAME, cell=cell.encode(), nonce=cells.NONCE, lock_digest=cells.LOCK, folder=self.folder, report=self.folder / "report.json", **told)
+        return RunOnColab(
+            NAME,
+            cell=cell.encode(),
+            nonce=cells.NONCE,
+            lock_digest=cells.LOCK,
+            folder=self.folder,
+            report=self.folder / "report.json",
+            **told,
+        )
 
-    def run(self, cell: str, *, environment: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    def run(
+        self, cell: str, *, environment: dict[str, str] | None = None, **more: Any
+    ) -> dict[str, Any]:
         self.world(environment).perform(self.effect(cell, **more), self.lines.append)
         return dict(json.loads((self.folder / "report.json").read_text()))
 
@@ -68,18 +78,30 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
     assert "Colab: restarting the kernel (numpy is loaded in an older version)" in runs.lines
     assert "  stage install: 2 of 2 packages" in runs.lines
     assert not any("base64" in line or "QUJD" in line for line in runs.lines)
-    assert sorted(path.name for path in runs.folder.iterdir()) == ["report.json", "sessions.json", "sessions.json.lock"]
-    assert (runs.folder.stat().st_mode & 0o777, (runs.folder / "report.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert sorted(path.name for path in runs.folder.iterdir()) == [
+        "report.json",
+        "sessions.json",
+        "sessions.json.lock",
+    ]
+    assert (
+        runs.folder.stat().st_mode & 0o777,
+        (runs.folder / "report.json").stat().st_mode & 0o777,
+    ) == (0o700, 0o600)
     assert "token" not in (runs.folder / "sessions.json").read_text()
 
 
 @pytest.mark.long
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
     with pytest.raises(ReportUnavailable, match="left no report") as caught:
-        runs.run("print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise RuntimeError('no')", gpu="")
+        runs.run(
+            "print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise RuntimeError('no')",
+            gpu="",
+        )
     assert caught.value.still_running == ()
     assert (runs.account.plane.granted[0]["variant"], runs.running) == ("DEFAULT", 0)
-    assert any(r"\x1b[31mred" in line and "***" in line and "ya29" not in line for line in runs.lines)
+    assert any(
+        r"\x1b[31mred" in line and "***" in line and "ya29" not in line for line in runs.lines
+    )
 
 
 @pytest.mark.long
@@ -94,7 +116,12 @@ def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
 @pytest.mark.long(minutes=True)
 def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
-    for status, words in ((412, "too many sessions"), (400, "no right to it"), (503, "answered 503"), (500, "Internal Server Error")):
+    for status, words in (
+        (412, "too many sessions"),
+        (400, "no right to it"),
+        (503, "answered 503"),
+        (500, "Internal Server Error"),
+    ):
         runs.account.plane.refuse = status
         with pytest.raises(ExternalError) as caught:
             runs.run("pass")
@@ -117,8 +144,12 @@ def test_service_out_of_reach(runs: Runs) -> None:
 @pytest.mark.parametrize("auth", ["adc", "oauth2"])
 def test_nobody_signed_in(runs: Runs, auth: str) -> None:
     with pytest.raises(ExternalError, match="not signed in") as caught:
-        runs.run("pass", environment={"GOOGLE_APPLICATION_CREDENTIALS": "", "PROVISION_COLAB_AUTH": auth})
-    assert ("gcloud auth application-default login --scopes=" in caught.value.hint) is (auth == "adc")
+        runs.run(
+            "pass", environment={"GOOGLE_APPLICATION_CREDENTIALS": "", "PROVISION_COLAB_AUTH": auth}
+        )
+    assert ("gcloud auth application-default login --scopes=" in caught.value.hint) is (
+        auth == "adc"
+    )
     assert caught.value.still_running == ()
     assert runs.account.plane.calls == []
 
@@ -148,20 +179,44 @@ def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
 
 
 def test_no_program(tmp_path: Path) -> None:
-    effect = RunOnColab(NAME, "T4", False, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
+    effect = RunOnColab(
+        NAME,
+        "T4",
+        False,
+        b"pass",
+        cells.NONCE,
+        cells.LOCK,
+        tmp_path / "colab",
+        tmp_path / "report.json",
+        60,
+    )
     with pytest.raises(ExternalError, match="no program called colab") as caught:
         RealSystem({"PATH": str(tmp_path)}).perform(effect, print)
     assert "uv tool install google-colab-cli" in caught.value.hint
     assert caught.value.still_running == ()
 
 
-@pytest.mark.parametrize(("gpu", "high"), [("V100", False), ("t4", False), ("--tpu", False), ("H100", True)])
-def test_unknown_machines_are_refused_before_anything_is_called(tmp_path: Path, gpu: str, high: bool) -> None:
+@pytest.mark.parametrize(
+    ("gpu", "high"), [("V100", False), ("t4", False), ("--tpu", False), ("H100", True)]
+)
+def test_unknown_machines_are_refused_before_anything_is_called(
+    tmp_path: Path, gpu: str, high: bool
+) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "colab").write_text(f"#!/bin/sh\necho called >> {tmp_path}/called\n")
     (programs / "colab").chmod(0o755)
-    effect = RunOnColab(NAME, gpu, high, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
+    effect = RunOnColab(
+        NAME,
+        gpu,
+        high,
+        b"pass",
+        cells.NONCE,
+        cells.LOCK,
+        tmp_path / "colab",
+        tmp_path / "report.json",
+        60,
+    )
     with pytest.raises(ExternalError, match="Colab has no machine with"):
         RealSystem({"PATH": f"{programs}:{os.environ['PATH']}"}).perform(effect, print)
     assert not (tmp_path / "called").exists()
@@ -169,14 +224,16 @@ def test_unknown_machines_are_refused_before_anything_is_called(tmp_path: Path, 
 
 def test_unknown_way_to_sign_in(tmp_path: Path) -> None:
     with pytest.raises(ExternalError, match="PROVISION_COLAB_AUTH"):
-        RealSystem({"PATH": str(tmp_path), "PROVISION_COLAB_AUTH": "gcloud"}).perform(StopColabSession(NAME, tmp_path), print)
+        RealSystem({"PATH": str(tmp_path), "PROVISION_COLAB_AUTH": "gcloud"}).perform(
+            StopColabSession(NAME, tmp_path), print
+        )
 
 
 BESIDE = """\
 import os, sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from provision.world import Machine
+from provision.adapters import Machine
 from provision.cli.entry import raise_on_signals
 raise_on_signals()
 from tests.colab_cli.test_runs import Runs, NAME
@@ -192,7 +249,14 @@ def beside(runs: Runs, tmp_path: Path) -> subprocess.Popen[str]:
     """Perform a run in a process of its own."""
     code = BESIDE.format(root=str(Path(__file__).parents[2]), folder=str(runs.folder))
     environment = {**os.environ, **runs.account.variables()}
-    return subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def await_that(holds: Callable[[], bool], seconds: float = 60) -> None:

@@ -22,12 +22,33 @@ class Tool:
 
     folder: Path
 
-    def run(self, *words: str, cwd: Path, timeout: float = 600, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, cwd: Path, timeout: float = 600, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command and return how it ended."""
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PROVISION_", "PYTHON", "GITHUB_"))}
-        environment = {**kept, "PYTHONPATH": str(self.folder / "src"), "NO_COLOR": "1", "COLUMNS": "120", "UV_PYTHON_DOWNLOADS": "never", **variables}
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PROVISION_", "PYTHON", "GITHUB_"))
+        }
+        environment = {
+            **kept,
+            "PYTHONPATH": str(self.folder / "src"),
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+            "UV_PYTHON_DOWNLOADS": "never",
+            **variables,
+        }
         line = [sys.executable, "-m", "provision", *words]
-        return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            line,
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
 
 
 def lay_out(folder: Path, packages: Mapping[str, str] | None = None, **row: str) -> Tool:
@@ -40,7 +61,14 @@ def lay_out(folder: Path, packages: Mapping[str, str] | None = None, **row: str)
     held = dict(packages if packages is not None else image.packages())
     release, _, flavour = held["torch"].partition("+")
     (found,) = [one for one in compiled["colab"]["runtimes"] if one["runtime"] == image.RUNTIME]
-    about = {"python": _version(), "torch": release, "flavour": flavour, "numpy": held["numpy"], "packages": len(held), "source": "the stand-in of the tests"}
+    about = {
+        "python": _version(),
+        "torch": release,
+        "flavour": flavour,
+        "numpy": held["numpy"],
+        "packages": len(held),
+        "source": "the stand-in of the tests",
+    }
     found.update({**about, **row})
     (facts / "compiled.json").write_text(json.dumps(compiled))
     sets = json.loads((facts / "on_demand/colab_packages.json").read_bytes())
@@ -58,4 +86,9 @@ def lay_out(folder: Path, packages: Mapping[str, str] | None = None, **row: str)
 
 def _version() -> str:
     python = image.program()
-    return subprocess.run([str(python), "-c", "import platform; print(platform.python_version())"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [str(python), "-c", "import platform; print(platform.python_version())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()

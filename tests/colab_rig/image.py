@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.facts import load_facts
-from provision.facts.parts import load_colab_packages
+from provision.facts.lazy_tables import load_colab_packages
 
 PYTHON = "3.11"
 RUNTIME = "2025.07"
@@ -36,7 +36,9 @@ def packages() -> Mapping[str, str]:
 def make(folder: Path, uv: str) -> Path:
     """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""
     if "deb_system" in sysconfig.get_scheme_names():
-        raise Missing("a copy of Debian's own Python does not look in its own site-packages; name another Python: make test PYTHON=PATH")
+        raise Missing(
+            "a copy of Debian's own Python does not look in its own site-packages; name another Python: make test PYTHON=PATH"
+        )
     prefix = folder / "usr"
     _interpreter(prefix)
     done = _installed(uv, prefix, *_pins("small"))
@@ -44,7 +46,10 @@ def make(folder: Path, uv: str) -> Path:
     _google_colab(_site(prefix))
     _movable(prefix)
     # Bytecode: a real runtime has been started before, too.
-    _started(prefix, "import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install")
+    _started(
+        prefix,
+        "import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install",
+    )
     return prefix
 
 
@@ -54,9 +59,14 @@ def with_torch(small: Path, folder: Path, uv: str) -> Path:
     clone(small, prefix)
     done = _installed(uv, prefix, *_pins("with torch"), *_wheels())
     if done.returncode:
-        raise Missing(f"torch and what it needs are not to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
+        raise Missing(
+            f"torch and what it needs are not to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}"
+        )
     _movable(prefix)
-    _started(prefix, "import torch, torch.utils.data\nweights = torch.nn.Parameter(torch.zeros(1))\ntorch.optim.AdamW([weights]).step()")
+    _started(
+        prefix,
+        "import torch, torch.utils.data\nweights = torch.nn.Parameter(torch.zeros(1))\ntorch.optim.AdamW([weights]).step()",
+    )
     return prefix
 
 
@@ -73,7 +83,12 @@ def clone(prefix: Path, target: Path) -> None:
 def _listed(part: str) -> dict[str, str]:
     """Return a part of packages.txt: name to version."""
     real, held = load_colab_packages()[RUNTIME], {}
-    text = (HERE / "packages.txt").read_text(encoding="utf-8").partition(f"[{part}]")[2].partition("[")[0]
+    text = (
+        (HERE / "packages.txt")
+        .read_text(encoding="utf-8")
+        .partition(f"[{part}]")[2]
+        .partition("[")[0]
+    )
     for word in (word for line in text.splitlines() for word in line.partition("#")[0].split()):
         name, _, version = word.partition("==")
         held[name] = version or real[name]
@@ -90,12 +105,26 @@ def _site(prefix: Path) -> Path:
 
 def _installed(uv: str, prefix: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
-    line = [uv, "pip", "install", "--quiet", "--python", str(prefix / f"bin/python{PYTHON}"), "--no-deps", *words]
+    line = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        str(prefix / f"bin/python{PYTHON}"),
+        "--no-deps",
+        *words,
+    ]
     return subprocess.run(line, env=environment, capture_output=True, text=True)
 
 
 def _started(prefix: Path, code: str) -> None:
-    done = subprocess.run([str(prefix / f"bin/python{PYTHON}"), "-c", code], capture_output=True, text=True, env=_plain())
+    done = subprocess.run(
+        [str(prefix / f"bin/python{PYTHON}"), "-c", code],
+        capture_output=True,
+        text=True,
+        env=_plain(),
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -118,12 +147,24 @@ def _interpreter(prefix: Path) -> None:
     library = prefix / f"lib/python{PYTHON}"
     (library / "site-packages").mkdir(parents=True)
     for entry in (home / f"lib/python{PYTHON}").iterdir():
-        if entry.name not in ("site-packages", "dist-packages", "sitecustomize.py", "EXTERNALLY-MANAGED"):
+        if entry.name not in (
+            "site-packages",
+            "dist-packages",
+            "sitecustomize.py",
+            "EXTERNALLY-MANAGED",
+        ):
             (library / entry.name).symlink_to(entry)
-    asked = [str(prefix / "bin/python"), "-c", "import sys, ssl, sqlite3; print(sys.prefix == sys.base_prefix == sys.argv[1])", str(prefix)]
+    asked = [
+        str(prefix / "bin/python"),
+        "-c",
+        "import sys, ssl, sqlite3; print(sys.prefix == sys.base_prefix == sys.argv[1])",
+        str(prefix),
+    ]
     done = subprocess.run(asked, capture_output=True, text=True, env=_plain())
     if done.stdout.strip() != "True":
-        raise Missing(f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}")
+        raise Missing(
+            f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}"
+        )
 
 
 def _python() -> tuple[Path, Path]:
@@ -131,7 +172,11 @@ def _python() -> tuple[Path, Path]:
     if f"{sys.version_info.major}.{sys.version_info.minor}" == PYTHON:
         return Path(sys.base_prefix), Path(sys.executable).resolve()
     found = shutil.which(f"python{PYTHON}")
-    asked = [str(found), "-c", "import json, os, sys; print(json.dumps([sys.base_prefix, os.path.realpath(sys.executable)]))"]
+    asked = [
+        str(found),
+        "-c",
+        "import json, os, sys; print(json.dumps([sys.base_prefix, os.path.realpath(sys.executable)]))",
+    ]
     done = subprocess.run(asked, capture_output=True, text=True) if found else None
     if done is None or done.returncode:
         raise Missing(f"there is no Python {PYTHON} on this machine")
@@ -142,19 +187,33 @@ def _python() -> tuple[Path, Path]:
 def _google_colab(site: Path) -> None:
     """Install the stand-in as the distribution google-colab 1.0.0, with a RECORD."""
     stem = "google_colab-1.0.0.dist-info"
-    shutil.copytree(HERE / "stand_in", site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        HERE / "stand_in", site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
     (site / stem).mkdir()
-    (site / stem / "METADATA").write_text("Metadata-Version: 2.1\nName: google-colab\nVersion: 1.0.0\n")
+    (site / stem / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: google-colab\nVersion: 1.0.0\n"
+    )
     (site / stem / "INSTALLER").write_text("pip\n")
-    files = [*sorted(path.relative_to(site) for path in (site / "google/colab").rglob("*.py")), Path(stem, "METADATA"), Path(stem, "INSTALLER")]
-    lines = [f"{path},sha256={_digest(site / path)},{(site / path).stat().st_size}" for path in files]
+    files = [
+        *sorted(path.relative_to(site) for path in (site / "google/colab").rglob("*.py")),
+        Path(stem, "METADATA"),
+        Path(stem, "INSTALLER"),
+    ]
+    lines = [
+        f"{path},sha256={_digest(site / path)},{(site / path).stat().st_size}" for path in files
+    ]
     (site / stem / "RECORD").write_text("\n".join([*lines, f"{stem}/RECORD,,"]) + "\n")
 
 
 def _movable(prefix: Path) -> None:
     """Let programs find the interpreter of the clone that they lie in by its PATH: their first lines would name that of the image."""
     records = list(_site(prefix).glob("*.dist-info/RECORD"))
-    for program in (path for path in (prefix / "bin").iterdir() if not path.is_symlink() and path.read_bytes()[:2] == b"#!"):
+    for program in (
+        path
+        for path in (prefix / "bin").iterdir()
+        if not path.is_symlink() and path.read_bytes()[:2] == b"#!"
+    ):
         _, _, rest = program.read_text(encoding="utf-8").partition("\n")
         program.write_text(f"#!/usr/bin/env python{PYTHON}\n{rest}", encoding="utf-8")
         named = f"../../../bin/{program.name},"
@@ -163,15 +222,25 @@ def _movable(prefix: Path) -> None:
             told = f"{named}sha256={_digest(program)},{program.stat().st_size}"
             if any(line.startswith(named) for line in lines):
                 record.unlink()  # in place, it would change in uv's cache
-                record.write_text("\n".join([told if line.startswith(named) else line for line in lines]) + "\n", encoding="utf-8")
+                record.write_text(
+                    "\n".join([told if line.startswith(named) else line for line in lines]) + "\n",
+                    encoding="utf-8",
+                )
 
 
 def _digest(path: Path) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+    )
 
 
 def _plain() -> dict[str, str]:
     kept = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
     found = {name: os.environ[name] for name in kept if name in os.environ}
-    shared = sysconfig.get_config_var("LIBDIR") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
-    return {**found, **({"LD_LIBRARY_PATH": str(shared)} if shared and "LD_LIBRARY_PATH" not in found else {})}
+    shared = (
+        sysconfig.get_config_var("LIBDIR") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
+    )
+    return {
+        **found,
+        **({"LD_LIBRARY_PATH": str(shared)} if shared and "LD_LIBRARY_PATH" not in found else {}),
+    }

@@ -10,10 +10,20 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.probe.brief import expand
+from provision.agent.probe.compact import expand
 from tests.colab_rig import image, smi
 
-_NETWORK = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_NETWORK = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 
 
 @dataclass
@@ -78,7 +88,10 @@ class Machine:
 
     def versions(self) -> dict[str, str]:
         """The packages that lie there, by the names of their folders."""
-        stems = (path.name.removesuffix(".dist-info").rpartition("-") for path in self.site.glob("*.dist-info"))
+        stems = (
+            path.name.removesuffix(".dist-info").rpartition("-")
+            for path in self.site.glob("*.dist-info")
+        )
         return {name.lower().replace("_", "-"): version for name, _, version in stems}
 
     def replace(self, path: Path, content: bytes) -> None:
@@ -90,7 +103,9 @@ class Machine:
         """The variables of a kernel there: Colab's own, and nothing of the caller's but the way to the network."""
         network = {name: os.environ[name] for name in _NETWORK if name in os.environ}
         own = {
-            "PATH": os.pathsep.join([str(self.folder / "usr/bin"), str(self.folder / "tools"), "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join(
+                [str(self.folder / "usr/bin"), str(self.folder / "tools"), "/usr/bin", "/bin"]
+            ),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
@@ -102,8 +117,17 @@ class Machine:
             "OMP_NUM_THREADS": "1",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         }
-        shared = sysconfig.get_config_var("LIBDIR") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
-        return {**network, **own, **({"LD_LIBRARY_PATH": str(shared)} if shared else {}), **self.variables}
+        shared = (
+            sysconfig.get_config_var("LIBDIR")
+            if sysconfig.get_config_var("Py_ENABLE_SHARED")
+            else None
+        )
+        return {
+            **network,
+            **own,
+            **({"LD_LIBRARY_PATH": str(shared)} if shared else {}),
+            **self.variables,
+        }
 
 
 def boot(prefix: Path, folder: Path, cache: Path, uv: str) -> Machine:
@@ -113,8 +137,16 @@ def boot(prefix: Path, folder: Path, cache: Path, uv: str) -> Machine:
     for name in ("home", "content", "tools", "kernels/python3"):
         (folder / name).mkdir(parents=True)
     (folder / "tools/uv").symlink_to(uv)
-    words = [str(folder / f"usr/bin/python{image.PYTHON}"), "-m", "colab_kernel_launcher", "-f", "{connection_file}"]
-    (folder / "kernels/python3/kernel.json").write_text(json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}))
+    words = [
+        str(folder / f"usr/bin/python{image.PYTHON}"),
+        "-m",
+        "colab_kernel_launcher",
+        "-f",
+        "{connection_file}",
+    ]
+    (folder / "kernels/python3/kernel.json").write_text(
+        json.dumps({"argv": words, "display_name": "Python 3", "language": "python"})
+    )
     return Machine(folder, Path(tempfile.mkdtemp(prefix="colab-")), {"UV_CACHE_DIR": str(cache)})
 
 

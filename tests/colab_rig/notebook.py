@@ -41,7 +41,10 @@ class Ran:
     @property
     def error(self) -> str:
         """The name of the exception that ended the cell, "" for none."""
-        return next((str(output["ename"]) for output in self.outputs if output["output_type"] == "error"), "")
+        return next(
+            (str(output["ename"]) for output in self.outputs if output["output_type"] == "error"),
+            "",
+        )
 
     def shown(self, mime: str) -> list[Any]:
         """Return what was displayed as one kind of content."""
@@ -53,21 +56,41 @@ class Notebook:
 
     def __init__(self, machine: Machine, path: Path | None = None, timeout: int = 600) -> None:
         self.machine = machine
-        self.content = nbformat.read(path, as_version=4) if path is not None else nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
-        specs = KernelSpecManager(kernel_dirs=[str(machine.folder / "kernels")], ensure_native_kernel=False)
+        self.content = (
+            nbformat.read(path, as_version=4) if path is not None else nbformat.v4.new_notebook()
+        )  # type: ignore[no-untyped-call]
+        specs = KernelSpecManager(
+            kernel_dirs=[str(machine.folder / "kernels")], ensure_native_kernel=False
+        )
         # Ports are chosen before the kernel takes them, and another test's kernel may be faster; names of sockets in a folder of its own are nobody else's.
         # /tmp, because such a name has at most 107 bytes (unix(7)).
         self._sockets = TemporaryDirectory(prefix="kernel-", dir="/tmp")
-        self._manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, transport="ipc", ip=f"{self._sockets.name}/socket")
-        self._client = NotebookClient(self.content, km=self._manager, timeout=timeout, kernel_name="python3")
+        self._manager = AsyncKernelManager(
+            kernel_name="python3",
+            kernel_spec_manager=specs,
+            transport="ipc",
+            ip=f"{self._sockets.name}/socket",
+        )
+        self._client = NotebookClient(
+            self.content, km=self._manager, timeout=timeout, kernel_name="python3"
+        )
         self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Self:
-        self._wait(self._client.async_start_new_kernel(env=self.machine.environment(), cwd=str(self.machine.content)))
+        self._wait(
+            self._client.async_start_new_kernel(
+                env=self.machine.environment(), cwd=str(self.machine.content)
+            )
+        )
         self._wait(self._client.async_start_new_kernel_client())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._client.kc is not None:
             self._client.kc.stop_channels()
         self._wait(self._manager.shutdown_kernel(now=True))
@@ -138,17 +161,30 @@ class Notebook:
         assert client is not None
         asked = ""
         while await self._manager.is_alive():
-            asked = asked or client.execute("", silent=True, store_history=False, user_expressions={"leaving": "get_ipython().exit_now"})
+            asked = asked or client.execute(
+                "",
+                silent=True,
+                store_history=False,
+                user_expressions={"leaving": "get_ipython().exit_now"},
+            )
             try:
                 answer = await client.get_shell_msg(timeout=0.3)
             except Empty:
                 continue
             if answer["parent_header"].get("msg_id") != asked:
                 continue
-            told = answer["content"].get("user_expressions", {}).get("leaving", {}).get("data", {}).get("text/plain")
+            told = (
+                answer["content"]
+                .get("user_expressions", {})
+                .get("leaving", {})
+                .get("data", {})
+                .get("text/plain")
+            )
             if told == "False":
                 return True
-            asked = asked if told == "True" else ""  # what comes right after a cell that failed is thrown away
+            asked = (
+                asked if told == "True" else ""
+            )  # what comes right after a cell that failed is thrown away
         return False
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:

@@ -53,21 +53,31 @@ class Rendered:
         """Return a copy that was made with another document: whole, with digests that fit."""
         document = copy.deepcopy(self.document)
         change(document)
-        payload = _zipped({**self.members, "document.json": json.dumps(document, sort_keys=True).encode()})
+        payload = _zipped(
+            {**self.members, "document.json": json.dumps(document, sort_keys=True).encode()}
+        )
         lines = base64.b85encode(lzma.compress(payload)).decode()
         sha256 = hashlib.sha256(payload).hexdigest()
         content = json.loads(self.notebook.read_text(encoding="utf-8"))
         for cell in content["cells"]:
             text = "".join(cell["source"])
             if cell["cell_type"] == "code" and "\nABOUT = {" in text:
-                cell["source"] = _with(text, sha256, [lines[start : start + 120] for start in range(0, len(lines), 120)])
+                cell["source"] = _with(
+                    text,
+                    sha256,
+                    [lines[start : start + 120] for start in range(0, len(lines), 120)],
+                )
         return _written(folder, _first(content)["source"], content)
 
 
 def _about(text: str) -> tuple[dict[str, Any], int, int]:
     """Return the document in a text, and the lines that it stands on."""
     for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "ABOUT":
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "ABOUT"
+        ):
             return dict(ast.literal_eval(node.value)), node.lineno - 1, node.end_lineno or 0
     raise AssertionError("there is no ABOUT in the text")
 

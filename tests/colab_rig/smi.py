@@ -71,7 +71,12 @@ for row in rows:
 def install(folder: Path, card: Card | None, python: str = sys.executable) -> None:
     """Put a card into a machine: the program and what it tells into a folder of its PATH; without a card, one that fails as with no device behind it."""
     folder.mkdir(parents=True, exist_ok=True)
-    trouble = {"trouble": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "code": 9}
-    (folder / "nvidia-smi.json").write_text(json.dumps(asdict(card) if card is not None else trouble))
+    trouble = {
+        "trouble": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+        "code": 9,
+    }
+    (folder / "nvidia-smi.json").write_text(
+        json.dumps(asdict(card) if card is not None else trouble)
+    )
     (folder / "nvidia-smi").write_text(_PROGRAM.format(python=python))
     (folder / "nvidia-smi").chmod(0o755)

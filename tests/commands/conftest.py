@@ -15,7 +15,9 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Home:
     folder = tmp_path_factory.mktemp("home")
     wheels = tuple(make_wheel(folder / "wheels", "alpha", version) for version in ("1.0", "2.0"))
     (folder / "project/home").mkdir(parents=True)
-    return made(Bench(folder / "project", make_index(folder / "index", wheels)), with_colab("alpha"))
+    return made(
+        Bench(folder / "project", make_index(folder / "index", wheels)), with_colab("alpha")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,12 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert report["subject"]["proof"] == "imports"
-    assert (bench.own / "reports/spec.here/report.html").read_text().lower().startswith("<!doctype html>")
+    assert (
+        (bench.own / "reports/spec.here/report.html")
+        .read_text()
+        .lower()
+        .startswith("<!doctype html>")
+    )
     before = (bench.own / "state.json").read_text()
     second = bench.run("apply", "spec.yaml", "--yes")
     assert second.returncode == 0
@@ -105,8 +110,13 @@ def test_failed_verification_is_exit_1_and_is_repeated_by_the_next_apply(bench: 
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
     assert "NOT AS DECLARED" in done.stdout
-    assert "quick verification on this device: the last one failed, on 20" in bench.run("plan", "spec.yaml").stdout
-    again = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)["results"][0]
+    assert (
+        "quick verification on this device: the last one failed, on 20"
+        in bench.run("plan", "spec.yaml").stdout
+    )
+    again = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)[
+        "results"
+    ][0]
     assert (again["verdict"], again["fresh"], again["changed"]) == ("failed", True, False)
     assert "but" not in bench.run("status", "spec.yaml").stdout
     missing.mkdir()
@@ -118,8 +128,12 @@ def test_failed_verification_is_exit_1_and_is_repeated_by_the_next_apply(bench: 
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_path: Path, blow: signal.Signals) -> None:
-    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "heavy", "1.0", size=4_000_000),))
+def test_interrupted_during_the_install_it_goes_on_afterwards(
+    bench: Bench, tmp_path: Path, blow: signal.Signals
+) -> None:
+    make_index(
+        tmp_path / "index", (make_wheel(tmp_path / "wheels", "heavy", "1.0", size=4_000_000),)
+    )
     asked, go_on = threading.Event(), threading.Event()
 
     def wait(path: str) -> None:
@@ -139,9 +153,14 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_
         running.send_signal(blow)
         code = running.wait(300)
         said = running.stderr.read() if running.stderr else ""
-        assert code == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}[blow], said
+        assert (
+            code == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}[blow]
+        ), said
         assert "Traceback" not in said
-        assert json.loads((bench.own / "journal.json").read_text())["intents"][0]["part"] == "environment"
+        assert (
+            json.loads((bench.own / "journal.json").read_text())["intents"][0]["part"]
+            == "environment"
+        )
         assert _children_gone(bench)
         go_on.set()
         status = bench.run("status", "spec.yaml")
@@ -190,7 +209,15 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
     assert (bench.own / "envs/other.here/bin/python").exists()
     assert bench.run("destroy", "spec.yaml", "--yes").stdout.startswith("nothing to remove")
     assert bench.run("destroy", "other.yaml", "--yes").returncode == 0
-    assert sorted(p.name for p in bench.folder.iterdir()) == ["home", "mine.txt", "other.lock", "other.yaml", "spec.lock", "spec.yaml", "uv-cache"]
+    assert sorted(p.name for p in bench.folder.iterdir()) == [
+        "home",
+        "mine.txt",
+        "other.lock",
+        "other.yaml",
+        "spec.lock",
+        "spec.yaml",
+        "uv-cache",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +229,9 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
         ("", "damaged"),
     ],
 )
-def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(applied: Bench, content: str, words: str) -> None:
+def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(
+    applied: Bench, content: str, words: str
+) -> None:
     state = applied.own / "state.json"
     state.write_text(content)
     for verb in ("apply", "destroy", "status", "plan"):
@@ -245,7 +274,9 @@ def test_a_second_apply_waits_or_names_the_holder(bench: Bench, tmp_path: Path) 
         assert loser.returncode == 2
         assert f"process {running.pid}" in loser.stderr
         threading.Timer(1, go_on.set).start()
-        patient = bench.run("apply", "spec.yaml", "--yes", "--lock-timeout", "60", PROVISION_INDEX_PYPI=address)
+        patient = bench.run(
+            "apply", "spec.yaml", "--yes", "--lock-timeout", "60", PROVISION_INDEX_PYPI=address
+        )
         assert patient.returncode == 0, patient.stderr
         assert "No changes" in patient.stdout
         assert running.wait(300) == 0
@@ -257,13 +288,18 @@ def test_a_moved_folder_is_not_taken_for_a_whole_environment(applied: Bench) -> 
     plan = moved.run("plan", "spec.yaml")
     assert "-/+" in plan.stdout, plan.stdout
     assert moved.run("apply", "spec.yaml", "--yes").returncode == 0
-    prefix = moved.run("run", "spec.yaml", "--", "python", "-c", "import sys; print(sys.prefix)").stdout.strip()
+    prefix = moved.run(
+        "run", "spec.yaml", "--", "python", "-c", "import sys; print(sys.prefix)"
+    ).stdout.strip()
     assert Path(prefix).is_relative_to(moved.folder)
 
 
 def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: Path) -> None:
     data = tmp_path / "jupyter"
-    text = small_spec("alpha", extra="targets: {here: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: MY_TOKEN}}\n")
+    text = small_spec(
+        "alpha",
+        extra="targets: {here: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: MY_TOKEN}}\n",
+    )
     bench.spec(text)
     refused = bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data))
     assert refused.returncode == 2
@@ -271,7 +307,9 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
     wheels = tmp_path / "wheels"
     make_index(tmp_path / "index", (make_wheel(wheels, "ipykernel", "7.0"),))
     bench.spec(text.replace("  - alpha\n", "  - alpha\n  - ipykernel\n"))
-    done = bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="not-written-down")
+    done = bench.run(
+        "apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="not-written-down"
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     (kernel,) = (data / "kernels").glob("provision-spec.here-*/kernel.json")
     document = json.loads(kernel.read_text())
@@ -281,15 +319,27 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
     for path in bench.folder.rglob("*"):
         if path.is_file() and "uv-cache" not in path.parts:
             assert b"not-written-down" not in path.read_bytes(), path
-    bench.spec(text.replace("  - alpha\n", "  - alpha\n  - ipykernel\n").replace(", kernel: true", ""))
-    assert bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="x").returncode == 0
+    bench.spec(
+        text.replace("  - alpha\n", "  - alpha\n  - ipykernel\n").replace(", kernel: true", "")
+    )
+    assert (
+        bench.run(
+            "apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="x"
+        ).returncode
+        == 0
+    )
     assert not kernel.parent.exists()
 
 
 def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
     data = bench.folder / "data"
     data.mkdir()
-    bench.spec(small_spec("alpha", extra=f"env: {{A: b}}\npaths: {{data: {data}}}\nsecrets: {{TOKEN: {{env: MY_TOKEN}}}}\n"))
+    bench.spec(
+        small_spec(
+            "alpha",
+            extra=f"env: {{A: b}}\npaths: {{data: {data}}}\nsecrets: {{TOKEN: {{env: MY_TOKEN}}}}\n",
+        )
+    )
     assert bench.run("apply", "spec.yaml", "--yes", MY_TOKEN="s3cret-value").returncode == 0
     show = "import os, alpha; print(alpha.__version__, os.environ['A'], os.environ['PROVISION_PATH_DATA'], os.environ['TOKEN'])"
     done = bench.run("run", "spec.yaml", "--", "python", "-c", show, MY_TOKEN="s3cret-value")
@@ -297,17 +347,42 @@ def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
     unset = bench.run("run", "spec.yaml", "--", "python", "-c", "pass")
     assert unset.returncode == 2
     assert "MY_TOKEN" in unset.stderr
-    assert bench.run("run", "spec.yaml", "--", "python", "-c", "raise SystemExit(7)", MY_TOKEN="x").returncode == 7
-    assert bench.run("run", "spec.yaml", "--", "python", "-c", "import os; os.kill(os.getpid(), 15)", MY_TOKEN="x").returncode == -signal.SIGTERM
+    assert (
+        bench.run(
+            "run", "spec.yaml", "--", "python", "-c", "raise SystemExit(7)", MY_TOKEN="x"
+        ).returncode
+        == 7
+    )
+    assert (
+        bench.run(
+            "run",
+            "spec.yaml",
+            "--",
+            "python",
+            "-c",
+            "import os; os.kill(os.getpid(), 15)",
+            MY_TOKEN="x",
+        ).returncode
+        == -signal.SIGTERM
+    )
     assert bench.run("run", "spec.yaml", "--target", "nowhere", "--", "python").returncode == 2
-    assert bench.run("run", "spec.yaml", "--target", "here", "--", "python", "-c", "pass", MY_TOKEN="x").returncode == 0
+    assert (
+        bench.run(
+            "run", "spec.yaml", "--target", "here", "--", "python", "-c", "pass", MY_TOKEN="x"
+        ).returncode
+        == 0
+    )
 
 
 def _children_gone(bench: Bench) -> bool:
     """No uv that was started for this bench is still at work: tells by the scratch folders it would hold as working directory."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
-        held = [p for p in Path("/proc").glob("[0-9]*/environ") if _reads(p, f"UV_CACHE_DIR={bench.folder / 'uv-cache'}")]
+        held = [
+            p
+            for p in Path("/proc").glob("[0-9]*/environ")
+            if _reads(p, f"UV_CACHE_DIR={bench.folder / 'uv-cache'}")
+        ]
         if not held:
             return True
         time.sleep(0.1)

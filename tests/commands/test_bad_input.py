@@ -49,7 +49,9 @@ def test_a_missing_file_is_exit_2_and_named(bench: Bench, verb: str) -> None:
         (b'gpu: none\npython: "3.11"\npackages: torch\n', "list"),
     ],
 )
-def test_a_spec_that_cannot_be_understood_is_exit_1_with_its_place(bench: Bench, content: bytes, words: str) -> None:
+def test_a_spec_that_cannot_be_understood_is_exit_1_with_its_place(
+    bench: Bench, content: bytes, words: str
+) -> None:
     (bench.folder / "spec.yaml").write_bytes(content)
     for verb in ("lint", "apply"):
         done = bench.run(verb, "spec.yaml", *(["--yes"] if verb == "apply" else []))
@@ -117,7 +119,9 @@ def test_only_a_source_distribution(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "index/sourceonly"
     folder.mkdir(parents=True)
     (folder / "sourceonly-1.0.tar.gz").write_bytes(b"never read")
-    (folder / "index.html").write_text(f'<a href="sourceonly-1.0.tar.gz#sha256={"0" * 64}">sourceonly-1.0.tar.gz</a>')
+    (folder / "index.html").write_text(
+        f'<a href="sourceonly-1.0.tar.gz#sha256={"0" * 64}">sourceonly-1.0.tar.gz</a>'
+    )
     bench.spec(small_spec("sourceonly"))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
@@ -138,7 +142,9 @@ def test_no_network(bench: Bench) -> None:
 def test_offline_from_the_cache(bench: Bench, tmp_path: Path) -> None:
     with served(tmp_path / "index") as address:
         bench.spec(small_spec("alpha"))
-        assert bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address).returncode == 0
+        assert (
+            bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address).returncode == 0
+        )
         assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
     gone = bench.run("apply", "spec.yaml", "--yes", "--offline", PROVISION_INDEX_PYPI=address)
     assert gone.returncode == 0, gone.stderr
@@ -154,7 +160,14 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
     assert bench.run("lock", "spec.yaml").returncode == 0
     shutil.rmtree(bench.folder / "uv-cache")
     shutil.rmtree(tmp_path / "index/alpha")
-    make_index(tmp_path / "index", (make_wheel(tmp_path / "other", "alpha", "1.0", code="import os  # not what was locked\n"),))
+    make_index(
+        tmp_path / "index",
+        (
+            make_wheel(
+                tmp_path / "other", "alpha", "1.0", code="import os  # not what was locked\n"
+            ),
+        ),
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
     assert "not the one that was locked" in done.stderr
@@ -240,7 +253,9 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
         ("secrets: {T: {secret: projects/p/secrets/s/versions/1}}\n", "caller's variables"),
     ],
 )
-def test_what_this_version_does_not_do_is_refused_with_its_place(bench: Bench, extra: str, words: str) -> None:
+def test_what_this_version_does_not_do_is_refused_with_its_place(
+    bench: Bench, extra: str, words: str
+) -> None:
     bench.spec(small_spec("alpha", extra=extra))
     done = bench.run("plan", "spec.yaml")
     assert done.returncode == 2, done.stdout + done.stderr
@@ -248,9 +263,22 @@ def test_what_this_version_does_not_do_is_refused_with_its_place(bench: Bench, e
     assert "spec.yaml:" in done.stderr
 
 
-@pytest.mark.parametrize("field", ["model: {parameters: 1B}", "batch_size: 4", "torch_compile: true", "strategy: ddp", "launcher: torchrun"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "model: {parameters: 1B}",
+        "batch_size: 4",
+        "torch_compile: true",
+        "strategy: ddp",
+        "launcher: torchrun",
+    ],
+)
 def test_what_describes_the_training_is_taken_where_none_runs(bench: Bench, field: str) -> None:
-    bench.spec(small_spec("alpha", extra="verify: {tier: deep}\n").replace("{framework: none}", f"{{framework: none, {field}}}"))
+    bench.spec(
+        small_spec("alpha", extra="verify: {tier: deep}\n").replace(
+            "{framework: none}", f"{{framework: none, {field}}}"
+        )
+    )
     done = bench.run("plan", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -271,8 +299,15 @@ def test_a_check_that_does_not_exist_is_named_with_its_neighbours(applied: Bench
 
 
 def test_a_target_of_another_kind_is_refused_before_anything_is_resolved(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n"))
-    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple")
+    bench.spec(
+        small_spec(
+            "alpha",
+            extra="targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
+        )
+    )
+    done = bench.run(
+        "apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple"
+    )
     assert done.returncode == 2
     assert "kind colab-enterprise" in done.stderr
 
@@ -295,9 +330,19 @@ def test_destroy_keeps_the_schema_that_init_wrote(bench: Bench) -> None:
 
 
 def test_a_bug_of_ours_is_exit_70_with_a_file(bench: Bench) -> None:
-    lines = ["import sys, provision.cli.door as d", "def main(*a, **k): raise LookupError('token hf_' + 'a' * 30)", "d.app.main = main", "sys.exit(d.main())"]
+    lines = [
+        "import sys, provision.cli.main as d",
+        "def main(*a, **k): raise LookupError('token hf_' + 'a' * 30)",
+        "d.app.main = main",
+        "sys.exit(d.main())",
+    ]
     code = "\n".join(lines)
-    done = subprocess.run([*bench.argv()[:1], "-c", code], env=bench.environment(TMPDIR=str(bench.folder)), capture_output=True, text=True)
+    done = subprocess.run(
+        [*bench.argv()[:1], "-c", code],
+        env=bench.environment(TMPDIR=str(bench.folder)),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 70
     (crash,) = bench.folder.glob("provision-bug-*.txt")
     assert str(crash) in done.stderr
@@ -307,13 +352,26 @@ def test_a_bug_of_ours_is_exit_70_with_a_file(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, tmp_path: Path) -> None:
-    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small disk is mounted in a namespace, which needs root and unshare")
-    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "heavy", "1.0", size=6_000_000),))
+    require(
+        "root",
+        os.geteuid() == 0 and shutil.which("unshare") is not None,
+        "a small disk is mounted in a namespace, which needs root and unshare",
+    )
+    make_index(
+        tmp_path / "index", (make_wheel(tmp_path / "wheels", "heavy", "1.0", size=6_000_000),)
+    )
     bench.spec(small_spec("heavy"))
     assert bench.run("lock", "spec.yaml").returncode == 0
     bench.own.mkdir(mode=0o700)
     script = f"mount -t tmpfs -o size=3m tmpfs {bench.own} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=bench.folder,
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "disk is full" in done.stderr
     again = bench.run("apply", "spec.yaml", "--yes")
@@ -322,14 +380,25 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, tmp_path: Pa
 
 @pytest.mark.root
 def test_a_read_only_folder_is_refused_before_anything_is_done(bench: Bench) -> None:
-    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a folder is mounted read-only in a namespace, which needs root and unshare")
+    require(
+        "root",
+        os.geteuid() == 0 and shutil.which("unshare") is not None,
+        "a folder is mounted read-only in a namespace, which needs root and unshare",
+    )
     bench.spec(small_spec("alpha"))
     assert bench.run("lock", "spec.yaml").returncode == 0
     cache = bench.folder.parent / "cache"
     folder = bench.folder
     script = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}"
     env = bench.environment(UV_CACHE_DIR=str(cache), HOME=str(folder.parent))
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "cannot be written to" in done.stderr
     assert not bench.own.exists()
@@ -337,13 +406,24 @@ def test_a_read_only_folder_is_refused_before_anything_is_done(bench: Bench) -> 
 
 @pytest.mark.root
 def test_in_a_read_only_folder_verify_says_what_to_do(bench: Bench) -> None:
-    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a folder is mounted read-only in a namespace, which needs root and unshare")
+    require(
+        "root",
+        os.geteuid() == 0 and shutil.which("unshare") is not None,
+        "a folder is mounted read-only in a namespace, which needs root and unshare",
+    )
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     folder = bench.folder
     script = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} && exec {' '.join(bench.argv('verify', 'spec.yaml'))}"
     env = bench.environment(HOME=str(folder.parent))
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Read-only file system" in done.stderr
     assert "help: the folder of the spec has to be one that you may write to" in done.stderr
@@ -368,7 +448,9 @@ def test_ctrl_c_while_locking_writes_nothing(bench: Bench, tmp_path: Path) -> No
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
-def test_interrupted_while_verifying_it_keeps_the_environment_and_leaves_no_process(bench: Bench, tmp_path: Path, blow: signal.Signals) -> None:
+def test_interrupted_while_verifying_it_keeps_the_environment_and_leaves_no_process(
+    bench: Bench, tmp_path: Path, blow: signal.Signals
+) -> None:
     nap = tmp_path / "asleep"
     code = f"import time, pathlib\nfirst = not pathlib.Path({str(nap)!r}).exists()\npathlib.Path({str(nap)!r}).touch()\ntime.sleep(60 if first else 0)\n"
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "sleepy", "1.0", code=code),))
@@ -407,7 +489,7 @@ def _processes(needle: str) -> list[str]:
 
 
 def _has(bench: Bench, minor: str) -> bool:
-    from provision.world import RealSystem
+    from provision.adapters import RealSystem
 
     return RealSystem(bench.environment()).find_pythons(minor).selected is not None
 
@@ -415,5 +497,8 @@ def _has(bench: Bench, minor: str) -> bool:
 def test_a_gpu_that_the_facts_do_not_know_is_named(bench: Bench) -> None:
     bench.spec(small_spec("alpha").replace("gpu: none", "gpu: nosuchcard"))
     done = bench.run("lock", "spec.yaml")
-    assert (done.returncode, "the facts have no GPU named nosuchcard" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "the facts have no GPU named nosuchcard" in done.stderr) == (
+        1,
+        True,
+    ), done.stderr
     assert "provision facts list gpus" in done.stderr

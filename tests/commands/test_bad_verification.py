@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical_digest, to_canonical_json
-from tests.probe.bench import Environment, checks
-from tests.probe.conftest import build_probe, document
+from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from tests.agent.probe.bench import Environment, checks
+from tests.agent.probe.conftest import build_probe, document
 from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.support import require
 
@@ -28,7 +28,10 @@ WAITS = "import os, time\nif os.environ.get('WAIT_IN'):\n    open(os.environ['WA
 def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     folder = tmp_path_factory.mktemp("bad")
     (folder / "project/home").mkdir(parents=True)
-    bench = Bench(folder / "project", make_index(folder / "index", (make_wheel(folder / "wheels", "alpha", "1.0", code=WAITS),)))
+    bench = Bench(
+        folder / "project",
+        make_index(folder / "index", (make_wheel(folder / "wheels", "alpha", "1.0", code=WAITS),)),
+    )
     bench.spec(small_spec("alpha"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
@@ -74,14 +77,24 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
-        ("no program at all", 0o755, ("cannot be started", "Exec format error", "make the environment anew")),
+        (
+            "no program at all",
+            0o755,
+            ("cannot be started", "Exec format error", "make the environment anew"),
+        ),
         ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "wrote no report", "PYTHONPATH")),
-        ("#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n", 0o755, ("could not run", "libpython3.11.so.1.0")),
+        (
+            "#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n",
+            0o755,
+            ("could not run", "libpython3.11.so.1.0"),
+        ),
         ("#!/bin/sh\nkill -9 $$\n", 0o755, ("was killed", "SIGKILL", "memory")),
         ("#!/bin/sh\nkill -11 $$\n", 0o755, ("was killed", "SIGSEGV")),
     ],
 )
-def test_an_interpreter_that_does_not_run(made: Bench, python: Path, content: str, mode: int, words: tuple[str, ...]) -> None:
+def test_an_interpreter_that_does_not_run(
+    made: Bench, python: Path, content: str, mode: int, words: tuple[str, ...]
+) -> None:
     before = (made.own / "state.json").read_bytes()
     python.unlink()
     python.write_text(content)
@@ -105,8 +118,12 @@ def test_a_probe_that_is_killed_from_outside(made: Bench, tmp_path: Path) -> Non
 
 
 @pytest.mark.long(after=1)
-@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_verification_that_is_cut_short_leaves_the_last_report(made: Bench, tmp_path: Path, ending: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_a_verification_that_is_cut_short_leaves_the_last_report(
+    made: Bench, tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
     before = (made.own / "reports/spec.here/report.json").read_bytes()
     running, probe = _waiting(made, tmp_path)
     running.send_signal(ending)
@@ -145,7 +162,11 @@ def _waiting(made: Bench, tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
 def test_a_report_that_is_none(made: Bench, tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "brought.json"
     path.write_bytes(content)
-    for verb in (("report", str(path)), ("diff", str(path), str(path)), ("report", "add", str(path), "--spec", "spec.yaml")):
+    for verb in (
+        ("report", str(path)),
+        ("diff", str(path), str(path)),
+        ("report", "add", str(path), "--spec", "spec.yaml"),
+    ):
         began = time.monotonic()
         told = said(made.run(*verb), 2)
         assert "brought.json" in told
@@ -160,7 +181,10 @@ WRONG = "its digest does not fit its content: something in it was changed after 
 
 def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
-    assert "proves nothing" not in made.run("report", str(made.own / "reports/spec.here/report.json")).stderr
+    assert (
+        "proves nothing"
+        not in made.run("report", str(made.own / "reports/spec.here/report.json")).stderr
+    )
     report["checks"][0]["message"] = "all is well"
     path = tmp_path / "edited.json"
     path.write_text(to_canonical_json(report))
@@ -169,10 +193,18 @@ def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     assert "run `provision verify`" in done.stderr
     assert "UNVERIFIED" in done.stdout
     assert f"this report proves nothing: {WRONG}; it says verified" in " ".join(done.stdout.split())
-    assert f'<error type="UNVERIFIED" message="this report proves nothing: {WRONG}' in made.run("report", str(path), "--output-format", "junit").stdout
+    assert (
+        f'<error type="UNVERIFIED" message="this report proves nothing: {WRONG}'
+        in made.run("report", str(path), "--output-format", "junit").stdout
+    )
     made.run("report", str(path), "--html", str(tmp_path / "page.html"))
     assert "this report proves nothing" in (tmp_path / "page.html").read_text()
-    assert json.loads(made.run("report", str(path), "--output-format", "json").stdout)["verdict"]["result"] == "unverified"
+    assert (
+        json.loads(made.run("report", str(path), "--output-format", "json").stdout)["verdict"][
+            "result"
+        ]
+        == "unverified"
+    )
 
 
 def test_an_edited_report_is_the_same_as_no_other(made: Bench, tmp_path: Path) -> None:
@@ -184,10 +216,15 @@ def test_an_edited_report_is_the_same_as_no_other(made: Bench, tmp_path: Path) -
     done = made.run("diff", str(own), str(path))
     assert done.returncode == 1
     assert "edited proves nothing" in done.stderr
-    assert "edited proves nothing, changed after the probe wrote it: what here and edited say does not differ" in " ".join(done.stdout.split())
+    assert (
+        "edited proves nothing, changed after the probe wrote it: what here and edited say does not differ"
+        in " ".join(done.stdout.split())
+    )
     told = json.loads(made.run("diff", str(path), str(own), "--output-format", "json").stdout)
     assert (told["same"], told["changed"]) == (False, ["edited"])
-    assert "PROVES NOTHING" in made.run("diff", str(own), str(path), "--output-format", "html").stdout
+    assert (
+        "PROVES NOTHING" in made.run("diff", str(own), str(path), "--output-format", "html").stdout
+    )
     assert made.run("diff", str(own), str(own)).returncode == 0
 
 
@@ -197,14 +234,21 @@ def test_an_edited_report_answers_no_question_of_why(made: Bench, tmp_path: Path
     path = tmp_path / "edited.json"
     path.write_text(to_canonical_json(report))
     (tmp_path / "trace.txt").write_text("RuntimeError: No CUDA GPUs are available")
-    assert "proves nothing" in made.run("why", str(tmp_path / "trace.txt"), "--report", str(path)).stderr
-    assert "was edited or damaged" in said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
+    assert (
+        "proves nothing"
+        in made.run("why", str(tmp_path / "trace.txt"), "--report", str(path)).stderr
+    )
+    assert "was edited or damaged" in said(
+        made.run("report", "add", str(path), "--spec", "spec.yaml"), 2
+    )
 
 
 def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_path: Path) -> None:
     report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
     report["verdict"]["sentence"] = "all is well"
-    report["digests"]["report"] = canonical_digest({key: value for key, value in report.items() if key != "digests"})
+    report["digests"]["report"] = canonical_digest(
+        {key: value for key, value in report.items() if key != "digests"}
+    )
     path = tmp_path / "forged.json"
     path.write_text(to_canonical_json(report) + "\n")
     told = said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
@@ -215,21 +259,46 @@ def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_
 @pytest.fixture(scope="module")
 def clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
-    require("cc", compiler is not None and sys.platform == "linux", "there is no C compiler here to make a clock with")
+    require(
+        "cc",
+        compiler is not None and sys.platform == "linux",
+        "there is no C compiler here to make a clock with",
+    )
     library = tmp_path_factory.mktemp("clock") / "clock.so"
     source = Path(__file__).with_name("shifted_clock.c")
-    subprocess.run([str(compiler), "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True, capture_output=True)
+    subprocess.run(
+        [str(compiler), "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"],
+        check=True,
+        capture_output=True,
+    )
     return library
 
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize(("year", "shift"), [("1970", None), ("2069", 43 * 365 * 86400)])
-def test_a_clock_that_is_wrong_stops_nothing_here_and_is_refused_from_elsewhere(made: Bench, tmp_path: Path, clock: Path, year: str, shift: int | None) -> None:
+def test_a_clock_that_is_wrong_stops_nothing_here_and_is_refused_from_elsewhere(
+    made: Bench, tmp_path: Path, clock: Path, year: str, shift: int | None
+) -> None:
     usb, seconds = tmp_path / "usb", -int(time.time()) + 3600 if shift is None else shift
     wrong = {"LD_PRELOAD": str(clock), "SHIFT_S": str(seconds)}
     assert made.run("probe", "export", str(usb), "--spec", "spec.yaml").returncode == 0
-    command = [str(made.own / "envs/spec.here/bin/python"), "probe.pyz", "verify", "--expectations", "expectations.json", "--out", "report.json"]
-    ran = subprocess.run(command, cwd=usb, env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **wrong}, capture_output=True, text=True, timeout=600)
+    command = [
+        str(made.own / "envs/spec.here/bin/python"),
+        "probe.pyz",
+        "verify",
+        "--expectations",
+        "expectations.json",
+        "--out",
+        "report.json",
+    ]
+    ran = subprocess.run(
+        command,
+        cwd=usb,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **wrong},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     # A clock that stands before its own files is told there already; one that runs ahead cannot be known without a network.
     assert ran.returncode == (1 if shift is None else 0), ran.stdout + ran.stderr
     assert ("H09: the clock stands before" in ran.stdout) == (shift is None)
@@ -254,7 +323,9 @@ def test_a_home_that_takes_no_files_is_told(environment: Environment) -> None:
     assert found["fix"]
 
 
-def test_the_probe_of_an_earlier_version_goes_and_bytecode_is_kept(made: Bench, tmp_path: Path) -> None:
+def test_the_probe_of_an_earlier_version_goes_and_bytecode_is_kept(
+    made: Bench, tmp_path: Path
+) -> None:
     reports = made.own / "reports/spec.here"
     (reports / "probe-0123456789ab").mkdir()
     (reports / "probe-link").symlink_to(tmp_path)
@@ -268,7 +339,12 @@ def test_the_probe_of_an_earlier_version_goes_and_bytecode_is_kept(made: Bench, 
 
 
 def test_provision_works_with_a_home_that_takes_no_files(made: Bench) -> None:
-    for words in (("verify", "spec.yaml"), ("status", "spec.yaml"), ("env",), ("parity", "spec.yaml")):
+    for words in (
+        ("verify", "spec.yaml"),
+        ("status", "spec.yaml"),
+        ("env",),
+        ("parity", "spec.yaml"),
+    ):
         done = made.run(*words, HOME="/proc", XDG_CACHE_HOME="/proc")
         assert done.returncode == 0, (words, done.stderr)
 
@@ -284,14 +360,33 @@ exec "$@"
 
 def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
-    can = unshare is not None and subprocess.run([unshare, "-m", "true"], capture_output=True, check=False).returncode == 0
+    can = (
+        unshare is not None
+        and subprocess.run([unshare, "-m", "true"], capture_output=True, check=False).returncode
+        == 0
+    )
     require("root", can, "mount namespaces cannot be made here")
     script = tmp_path / "bare.sh"
     script.write_text(WITHOUT_SHM.format(dev=tmp_path / "dev"))
     environment.add("alpha").verify(requires__shm_bytes=2**30)
     (environment.root / "report.json").unlink()
-    probe = [environment.python, str(environment.probe), "verify", "--expectations", str(environment.root / "expectations.json")]
-    command = [str(unshare), "-m", "sh", "-e", str(script), *probe, "--out", str(environment.root / "report.json")]
+    probe = [
+        environment.python,
+        str(environment.probe),
+        "verify",
+        "--expectations",
+        str(environment.root / "expectations.json"),
+    ]
+    command = [
+        str(unshare),
+        "-m",
+        "sh",
+        "-e",
+        str(script),
+        *probe,
+        "--out",
+        str(environment.root / "report.json"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     report = json.loads((environment.root / "report.json").read_bytes())
@@ -305,13 +400,21 @@ def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Pat
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("raise ImportError('libtorch_cuda.so: cannot open shared object file: No such file or directory')\n", "libtorch_cuda.so"),
+        (
+            "raise ImportError('libtorch_cuda.so: cannot open shared object file: No such file or directory')\n",
+            "libtorch_cuda.so",
+        ),
         ("raise OSError('libgomp.so.1: version `GOMP_5.0 not found')\n", "libgomp.so.1"),
-        ("raise RuntimeError('module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000')\n", "ABI version"),
+        (
+            "raise RuntimeError('module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000')\n",
+            "ABI version",
+        ),
         ("raise ValueError('the moon is full')\n", "the moon is full"),
     ],
 )
-def test_a_torch_that_breaks_on_import_is_the_first_cause(environment: Environment, code: str, says: str) -> None:
+def test_a_torch_that_breaks_on_import_is_the_first_cause(
+    environment: Environment, code: str, says: str
+) -> None:
     exit_code, report, _ = environment.add("torch", code).verify()
     found = checks(report)
     assert exit_code == 1
@@ -338,10 +441,27 @@ def test_transformers_that_are_locked_and_absent(environment: Environment) -> No
 def test_a_device_that_another_program_uses(environment: Environment, tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
-    library, source = tmp_path / "libnvidia-ml.so.1", Path(__file__).parents[1] / "probe/fake_nvml.c"
-    subprocess.run([str(compiler), "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library), str(source)], check=True, capture_output=True)
+    library, source = (
+        tmp_path / "libnvidia-ml.so.1",
+        Path(__file__).parents[1] / "probe/fake_nvml.c",
+    )
+    subprocess.run(
+        [
+            str(compiler),
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{library.name}",
+            "-o",
+            str(library),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
+    )
     variables = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": "used_mib=22000"}
-    _, report, _ = environment.verify(environ=variables, gpu={"type": "L4", "count": 1}, tier="inventory")
+    _, report, _ = environment.verify(
+        environ=variables, gpu={"type": "L4", "count": 1}, tier="inventory"
+    )
     found = checks(report)["D08"]
     assert found["status"] in ("warn", "fail")
     assert "21.48 GiB of 22.49 GiB" in found["message"]
@@ -350,10 +470,18 @@ def test_a_device_that_another_program_uses(environment: Environment, tmp_path: 
 
 @pytest.mark.parametrize(
     "words",
-    [("report", "no.json"), ("diff", "no.json", "no.json"), ("why", "no.txt"), ("why", "spec.yaml", "--report", "no.json"), ("report", "add", "no.json")],
+    [
+        ("report", "no.json"),
+        ("diff", "no.json", "no.json"),
+        ("why", "no.txt"),
+        ("why", "spec.yaml", "--report", "no.json"),
+        ("report", "add", "no.json"),
+    ],
     ids=" ".join,
 )
-def test_a_file_that_is_not_there_is_named_with_a_way_out(made: Bench, words: tuple[str, ...]) -> None:
+def test_a_file_that_is_not_there_is_named_with_a_way_out(
+    made: Bench, words: tuple[str, ...]
+) -> None:
     told = said(made.run(*words), 2)
     assert "error: cannot read no." in told
     assert "help: name a" in told
@@ -367,12 +495,18 @@ def test_a_target_is_not_chosen_in_a_file(made: Bench) -> None:
 
 
 def test_a_report_of_the_sandbox_is_named_where_there_is_no_other(made: Bench) -> None:
-    own, simulated = made.own / "reports/spec.here/report.json", made.own / "sandbox/state/reports/spec.here/report.json"
+    own, simulated = (
+        made.own / "reports/spec.here/report.json",
+        made.own / "sandbox/state/reports/spec.here/report.json",
+    )
     simulated.parent.mkdir(parents=True)
     own.rename(simulated)
     try:
         told = said(made.run("report", "spec.yaml"), 2)
-        assert "the one of the sandbox: provision report .provision/sandbox/state/reports/spec.here/report.json" in told
+        assert (
+            "the one of the sandbox: provision report .provision/sandbox/state/reports/spec.here/report.json"
+            in told
+        )
     finally:
         simulated.rename(own)
         shutil.rmtree(made.own / "sandbox")

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from provision.adapters import RealSystem
+from provision.adapters.conda.prefixes import with_conda_packages
 from provision.extras import install_command
 from provision.lock import loads
 from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
 from provision.targets import DRIVERS, TargetContext
-from provision.world import RealSystem
-from provision.world.conda_prefix import with_conda_packages
 from tests.conda_rig import VERSION, CondaChannel
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
@@ -54,7 +54,10 @@ def made(bench: Bench, conda: CondaChannel) -> Bench:
 def whole(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bench, str]:
     """An applied conda environment to look at, and what was said when it was made."""
     folder = tmp_path_factory.mktemp("whole")
-    wheels = (make_wheel(folder / "wheels", "alpha", "2.0"), make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)))
+    wheels = (
+        make_wheel(folder / "wheels", "alpha", "2.0"),
+        make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)),
+    )
     (folder / "project/home").mkdir(parents=True)
     bench = Bench(folder / "project", make_index(folder / "index", wheels))
     return bench, applied(bench, conda)
@@ -62,7 +65,11 @@ def whole(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 def _path_without_conda() -> str:
     names = ("conda", "mamba", "micromamba")
-    return os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if not any((Path(folder) / name).exists() for name in names))
+    return os.pathsep.join(
+        folder
+        for folder in os.environ["PATH"].split(os.pathsep)
+        if not any((Path(folder) / name).exists() for name in names)
+    )
 
 
 def prefix(bench: Bench) -> Path:
@@ -75,7 +82,9 @@ def test_it_is_made_and_verified(whole: tuple[Bench, str]) -> None:
     assert "with py-rattler: no conda, mamba or micromamba was found" in said
     assert "conda activate .provision/envs/spec.here " in said
     code = "import sys, alpha, gamma; print(sys.version_info[:3], alpha.__version__, gamma.__version__)"
-    done = subprocess.run([prefix(bench) / "bin/python", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [prefix(bench) / "bin/python", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == f"{tuple(map(int, VERSION.split('.')))} 2.0 1.0"
     report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
@@ -89,7 +98,9 @@ def test_conda_takes_it_for_one_of_its_own(whole: tuple[Bench, str]) -> None:
     assert f"+conda-forge/linux-64::python-{VERSION}-h0_cpython" in history
     record = json.loads((meta / "ffmpeg-7.1.1-h0_gpl.json").read_text())
     lock = json.loads((bench.folder / "spec.lock").read_text())
-    assert record["sha256"] == next(row["sha256"] for row in lock["conda"] if row["name"] == "ffmpeg")
+    assert record["sha256"] == next(
+        row["sha256"] for row in lock["conda"] if row["name"] == "ffmpeg"
+    )
     assert record["requested_specs"] == ["ffmpeg ==7.1.1 h0_gpl"]
 
 
@@ -97,7 +108,9 @@ def test_a_second_plan_is_empty_and_a_program_runs_in_it(whole: tuple[Bench, str
     made, _ = whole
     again = made.run("plan", "spec.yaml", "--detailed-exitcode")
     assert again.returncode == 0, again.stdout
-    done = made.run("run", "spec.yaml", "--", "python", "-c", "import alpha, sys; print(sys.prefix)")
+    done = made.run(
+        "run", "spec.yaml", "--", "python", "-c", "import alpha, sys; print(sys.prefix)"
+    )
     assert (done.returncode, Path(done.stdout.strip()).resolve()) == (0, prefix(made).resolve())
 
 
@@ -123,7 +136,11 @@ def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str)
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 2
     done = made.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    words = {"conda-meta": "conda's ffmpeg 7.1.1 is missing", "package": "gamma is missing", "half": "half-made"}
+    words = {
+        "conda-meta": "conda's ffmpeg 7.1.1 is missing",
+        "package": "gamma is missing",
+        "half": "half-made",
+    }
     assert words[harm] in done.stdout + done.stderr
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
 
@@ -134,7 +151,9 @@ def test_destroy_leaves_nothing(made: Bench) -> None:
     assert not made.own.exists()
 
 
-def test_a_lock_is_verified_on_its_channel(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+def test_a_lock_is_verified_on_its_channel(
+    bench: Bench, conda: CondaChannel, tmp_path: Path
+) -> None:
     channel = tmp_path / "conda-forge"
     shutil.copytree(conda.folder, channel)
     bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": channel.as_uri()}
@@ -162,13 +181,20 @@ def test_a_lock_is_verified_on_its_channel(bench: Bench, conda: CondaChannel, tm
     assert "conda channel conda-forge cannot be reached" in done.stderr
 
 
-def test_a_file_that_is_not_the_locked_one_is_refused(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+def test_a_file_that_is_not_the_locked_one_is_refused(
+    bench: Bench, conda: CondaChannel, tmp_path: Path
+) -> None:
     mirror = tmp_path / "mirror"
     shutil.copytree(conda.folder, mirror)
-    bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": mirror.as_uri(), "PROVISION_CONDA": "py-rattler"}
+    bench.extra = {
+        "PROVISION_CHANNEL_CONDA_FORGE": mirror.as_uri(),
+        "PROVISION_CONDA": "py-rattler",
+    }
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    shutil.copy(mirror / "linux-64/ffmpeg-6.1.2-h0_gpl.conda", mirror / "linux-64/ffmpeg-7.1.1-h0_gpl.conda")
+    shutil.copy(
+        mirror / "linux-64/ffmpeg-6.1.2-h0_gpl.conda", mirror / "linux-64/ffmpeg-7.1.1-h0_gpl.conda"
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "is not the one that was locked" in done.stderr
@@ -179,21 +205,31 @@ def test_a_channel_that_is_gone_is_named(bench: Bench, conda: CondaChannel, tmp_
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE="http://127.0.0.1:9/gone")
+    done = bench.run(
+        "apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE="http://127.0.0.1:9/gone"
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "PROVISION_CHANNEL_CONDA_FORGE" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.long(after=1)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
-def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel, number: int, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
+def test_killed_midway_it_is_made_anew(
+    bench: Bench, conda: CondaChannel, number: int, code: int
+) -> None:
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     child = bench.start("apply", "spec.yaml", "--yes")
     deadline = time.monotonic() + 300
-    while not list(bench.own.glob("envs/*/conda-meta")) and time.monotonic() < deadline and child.poll() is None:
+    while (
+        not list(bench.own.glob("envs/*/conda-meta"))
+        and time.monotonic() < deadline
+        and child.poll() is None
+    ):
         time.sleep(0.01)
     os.killpg(child.pid, number)
     _, said = child.communicate()
@@ -230,13 +266,24 @@ def test_a_prefix_that_is_not_ours_is_left_as_it_is(bench: Bench, conda: CondaCh
 @pytest.mark.long
 @pytest.mark.root
 def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, conda: CondaChannel) -> None:
-    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small disk is mounted in a namespace, which needs root and unshare")
+    require(
+        "root",
+        os.geteuid() == 0 and shutil.which("unshare") is not None,
+        "a small disk is mounted in a namespace, which needs root and unshare",
+    )
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     bench.own.mkdir(mode=0o700)
     script = f"mount -t tmpfs -o size=8m tmpfs {bench.own} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=bench.folder,
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "disk is full" in done.stderr
     assert "free some space" in done.stderr
@@ -266,29 +313,48 @@ def fake_conda(folder: Path, name: str = "conda", *, code: int = 0, upto: str = 
     """A program that records its words and makes what conda would, with the Python of the caller."""
     folder.mkdir(exist_ok=True)
     path = folder / name
-    path.write_text(FAKE.format(log=str(folder / "log.json"), python=shutil.which("python3"), code=code, upto=upto))
+    path.write_text(
+        FAKE.format(
+            log=str(folder / "log.json"), python=shutil.which("python3"), code=code, upto=upto
+        )
+    )
     path.chmod(0o755)
     return path
 
 
 @pytest.mark.long(after=1)
-@pytest.mark.parametrize(("name", "variable"), [("conda", ""), ("mamba", "CONDA_EXE"), ("micromamba", "MAMBA_EXE")])
-def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: CondaChannel, tmp_path: Path, name: str, variable: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "variable"), [("conda", ""), ("mamba", "CONDA_EXE"), ("micromamba", "MAMBA_EXE")]
+)
+def test_the_users_own_program_is_given_the_locked_files(
+    bench: Bench, conda: CondaChannel, tmp_path: Path, name: str, variable: str
+) -> None:
     own = fake_conda(tmp_path / "programs", name)
-    bench.extra = {**conda.variables(), "PATH": f"{own.parent}{os.pathsep}{_path_without_conda()}", **({variable: str(own)} if variable else {})}
+    bench.extra = {
+        **conda.variables(),
+        "PATH": f"{own.parent}{os.pathsep}{_path_without_conda()}",
+        **({variable: str(own)} if variable else {}),
+    }
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     plan = bench.run("plan", "spec.yaml")
     assert f"5 of conda by {name}" in plan.stdout
-    bench.run("apply", "spec.yaml", "--yes")  # the packages of the index do not go into the caller's Python, so what follows is not looked at
+    bench.run(
+        "apply", "spec.yaml", "--yes"
+    )  # the packages of the index do not go into the caller's Python, so what follows is not looked at
     said, listed, mode = json.loads((own.parent / "log.json").read_text())
     assert (said, mode) == (["create", "--yes", "--quiet"], "0o600")
     rows = json.loads((bench.folder / "spec.lock").read_text())["conda"]
-    assert listed.splitlines() == ["@EXPLICIT", *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows)]
+    assert listed.splitlines() == [
+        "@EXPLICIT",
+        *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows),
+    ]
 
 
 @pytest.mark.long
-def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+def test_pixi_is_said_to_be_there_and_is_not_used(
+    bench: Bench, conda: CondaChannel, tmp_path: Path
+) -> None:
     pixi = fake_conda(tmp_path / "programs", "pixi")
     bench.extra = {**conda.variables(), "PATH": f"{pixi.parent}{os.pathsep}{_path_without_conda()}"}
     bench.spec(small_spec("gamma", extra=CONDA))
@@ -296,19 +362,28 @@ def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChan
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
     assert (
-        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is" in said
+        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is"
+        in said
     )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
-    assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (
+        2,
+        True,
+    ), done.stderr
     assert "PROVISION_CONDA=py-rattler" in done.stderr
 
 
-def test_a_program_that_makes_something_else_or_fails_is_named(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+def test_a_program_that_makes_something_else_or_fails_is_named(
+    bench: Bench, conda: CondaChannel, tmp_path: Path
+) -> None:
     bench.spec(small_spec("gamma", extra=CONDA))
     bench.extra = conda.variables()
     assert bench.run("lock", "spec.yaml").returncode == 0
-    for folder, options, code, words in (("a", {"upto": "-1"}, 1, "made another environment"), ("b", {"code": 3}, 2, "could not make the environment")):
+    for folder, options, code, words in (
+        ("a", {"upto": "-1"}, 1, "made another environment"),
+        ("b", {"code": 3}, 2, "could not make the environment"),
+    ):
         own = fake_conda(tmp_path / folder, **options)  # type: ignore[arg-type]
         done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CONDA=str(own))
         assert (done.returncode, words in done.stderr) == (code, True), done.stdout + done.stderr
@@ -317,14 +392,18 @@ def test_a_program_that_makes_something_else_or_fails_is_named(bench: Bench, con
     assert (done.returncode, "names no program" in done.stderr) == (2, True), done.stderr
 
 
-def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, conda: CondaChannel) -> None:
+def test_without_the_extra_it_is_refused_before_anything_is_made(
+    bench: Bench, conda: CondaChannel
+) -> None:
     bench.extra = conda.variables()
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     world = RealSystem(bench.environment())
     spec = Spec.model_validate(yaml.safe_load((bench.folder / "spec.yaml").read_text()))
     lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
-    place = TargetContext(spec.for_target("here"), "here", "spec", bench.own, lock, world.platform())
+    place = TargetContext(
+        spec.for_target("here"), "here", "spec", bench.own, lock, world.platform()
+    )
     have = DRIVERS["local"].observe(place, Ledger(create_empty_state("l")), world)
     said = [refusal.hint for refusal in DRIVERS["local"].refusals(place, replace(have, conda=None))]
     assert said == [install_command("conda")]
@@ -348,7 +427,9 @@ def test_offline_takes_what_was_fetched_before(bench: Bench, conda: CondaChannel
     assert (prefix(bench) / "conda-meta/history").exists()
 
 
-def test_an_interrupt_ends_a_channel_that_does_not_answer(bench: Bench, conda: CondaChannel) -> None:
+def test_an_interrupt_ends_a_channel_that_does_not_answer(
+    bench: Bench, conda: CondaChannel
+) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
     def wait(_: str) -> None:
@@ -370,7 +451,9 @@ def test_an_interrupt_ends_a_channel_that_does_not_answer(bench: Bench, conda: C
     assert "Traceback" not in said
 
 
-def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, conda: CondaChannel) -> None:
+def test_a_package_that_conda_brings_is_verified_in_its_version(
+    bench: Bench, conda: CondaChannel
+) -> None:
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", "{name: alpha, source: conda}", extra=CONDA))
     done = bench.run("apply", "spec.yaml", "--yes")
@@ -381,8 +464,12 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, co
     noted = json.loads((prefix(bench) / "installed.json").read_text())
     assert noted["packages"]["alpha"]["provenance"] == "preinstalled"
     assert noted["packages"]["gamma"]["provenance"] == "hash-checked"
-    assert "files as installed (by size and time of change)" in bench.run("plan", "spec.yaml").stdout
-    next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text("__version__ = '6.6'\n")
+    assert (
+        "files as installed (by size and time of change)" in bench.run("plan", "spec.yaml").stdout
+    )
+    next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text(
+        "__version__ = '6.6'\n"
+    )
     done = bench.run("verify", "spec.yaml")
     assert done.returncode == 1, done.stdout
     assert "alpha/__init__.py was changed" in " ".join(done.stdout.split())
@@ -392,30 +479,52 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, co
 
 
 @pytest.mark.long
-def test_what_conda_brings_under_another_name_is_known_by_its_files(bench: Bench, conda: CondaChannel) -> None:
+def test_what_conda_brings_under_another_name_is_known_by_its_files(
+    bench: Bench, conda: CondaChannel
+) -> None:
     """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7, needs-alpha", "gizmo-base")))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = {row["id"]: (row["status"], row["message"]) for row in json.loads((bench.own / "reports/spec.here/report.json").read_text())["checks"]}
-    assert rows["P02"] == ("pass", "all 2 locked packages have their locked version; 2 more of conda have the version of their locked file")
+    rows = {
+        row["id"]: (row["status"], row["message"])
+        for row in json.loads((bench.own / "reports/spec.here/report.json").read_text())["checks"]
+    }
+    assert rows["P02"] == (
+        "pass",
+        "all 2 locked packages have their locked version; 2 more of conda have the version of their locked file",
+    )
     assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")
     noted = json.loads((prefix(bench) / "installed.json").read_text())["packages"]["gizmo"]
     assert (noted["version"], noted["conda"]) == ("1.0.post1", "gizmo-base-1.0-pyh0_0")
-    assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0, "it was not added by hand"
+    assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0, (
+        "it was not added by hand"
+    )
     (info,) = prefix(bench).resolve().glob("lib/python*/site-packages/gizmo-*.dist-info")
-    (info / "METADATA").write_text((info / "METADATA").read_text().replace("Version: 1.0.post1", "Version: 1.5"))
+    (info / "METADATA").write_text(
+        (info / "METADATA").read_text().replace("Version: 1.0.post1", "Version: 1.5")
+    )
     done = bench.run("verify", "spec.yaml")
-    assert (done.returncode, "gizmo 1.5, conda's locked file brought 1.0.post1" in " ".join(done.stdout.split())) == (1, True), done.stdout
+    assert (
+        done.returncode,
+        "gizmo 1.5, conda's locked file brought 1.0.post1" in " ".join(done.stdout.split()),
+    ) == (1, True), done.stdout
     info.rename(info.with_name("gizmo-1.5.dist-info"))
     assert "gizmo is 1.5, not 1.0.post1" in " ".join(bench.run("plan", "spec.yaml").stdout.split())
 
 
 @pytest.mark.long
-def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
+def test_a_torch_that_conda_did_not_really_bring_is_not_green(
+    bench: Bench, conda: CondaChannel, pytorch: PyTorch
+) -> None:
     bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
-    bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))
+    bench.spec(
+        small_spec(
+            "{name: torch, version: ==2.13.0, source: conda}",
+            extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg"),
+        )
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "torch is not installed, lock says 2.13.0" in " ".join(done.stdout.split())
@@ -428,27 +537,45 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
         archive.extractall(folder)
     before: dict[str, object] = {"packages": {}, "counts": {"hash-checked": 0}, "notes": []}
     noted = with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]
-    assert {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}.items() <= noted.items()
+    assert {
+        "version": "1.0",
+        "provenance": "preinstalled",
+        "files_checked": 3,
+    }.items() <= noted.items()
     assert "record_fits" not in noted
     (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
-    assert with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+    assert (
+        with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+    )
     rows = [
         {"_path": "site-packages/alpha/a.so", "sha256": "0", "sha256_in_prefix": "1"},
-        {"_path": "lib/python3.11/site-packages/alpha/b.py", "prefix_placeholder": "/opt/placehold"},
+        {
+            "_path": "lib/python3.11/site-packages/alpha/b.py",
+            "prefix_placeholder": "/opt/placehold",
+        },
         {"_path": "bin/alpha", "path_type": "unix_python_entry_point"},
         {"_path": "site-packages/alpha/c.py", "sha256": "0", "sha256_in_prefix": "0"},
     ]
     files = ["lib/python3.11/site-packages/alpha-1.0.dist-info/METADATA"]
     (tmp_path / "conda-meta").mkdir()
-    (tmp_path / "conda-meta/alpha-py-1.0-h0.json").write_text(json.dumps({"files": files, "paths_data": {"paths": rows}}))
+    (tmp_path / "conda-meta/alpha-py-1.0-h0.json").write_text(
+        json.dumps({"files": files, "paths_data": {"paths": rows}})
+    )
     (tmp_path / "conda-meta/odd-1-h0.json").write_text('{"files": 3}')
     noted = with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]
     assert (noted["conda"], "record_fits" in noted) == ("alpha-py-1.0-h0", False)
     package = "lib/python3.11/site-packages/alpha"
-    assert noted["remade"] == ["bin/alpha", f"{package}/__init__.py", f"{package}/a.so", f"{package}/b.py"]
+    assert noted["remade"] == [
+        "bin/alpha",
+        f"{package}/__init__.py",
+        f"{package}/a.so",
+        f"{package}/b.py",
+    ]
 
 
-def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench, conda: CondaChannel) -> None:
+def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(
+    bench: Bench, conda: CondaChannel
+) -> None:
     sent: list[str | None] = []
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -459,12 +586,20 @@ def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench,
         def log_message(self, *_: object) -> None:
             return
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(conda.folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=str(conda.folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_address[1]}"
     bench.spec(small_spec("gamma", extra=CONDA))
     mirror = address.replace("://", "://someone:s3cr3t-of-mine@")
-    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=mirror, PROVISION_CONDA="py-rattler")
+    done = bench.run(
+        "apply",
+        "spec.yaml",
+        "--yes",
+        PROVISION_CHANNEL_CONDA_FORGE=mirror,
+        PROVISION_CONDA="py-rattler",
+    )
     server.shutdown()
     server.server_close()
     assert done.returncode == 0, done.stderr

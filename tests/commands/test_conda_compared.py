@@ -17,7 +17,10 @@ TARGETS = "targets: {plain: {kind: local}, here: {kind: local, manager: conda}}\
 def both(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A bench where both targets of a spec are made and verified; alpha comes from conda at one of them."""
     folder = tmp_path_factory.mktemp("both")
-    wheels = (make_wheel(folder / "wheels", "alpha", "2.0"), make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)))
+    wheels = (
+        make_wheel(folder / "wheels", "alpha", "2.0"),
+        make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)),
+    )
     (folder / "project/home").mkdir(parents=True)
     bench = Bench(folder / "project", make_index(folder / "index", wheels))
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
@@ -38,7 +41,10 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "packages: 2 in one version; seen: 2 of 2 as locked on each" in said
-    assert "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of conda on here; seen: alpha 2.0 on plain and here" in said
+    assert (
+        "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of conda on here; seen: alpha 2.0 on plain and here"
+        in said
+    )
     assert stated(both)["package builds"]["found"] == "apart"
 
 
@@ -51,13 +57,18 @@ def test_diff_finds_no_difference_of_identity(both: Bench) -> None:
 
 
 def test_a_package_of_conda_in_another_version_is_a_difference(both: Bench) -> None:
-    (info,) = (both.own / "envs/spec.here").resolve().glob("lib/python*/site-packages/alpha-*.dist-info")
+    (info,) = (
+        (both.own / "envs/spec.here").resolve().glob("lib/python*/site-packages/alpha-*.dist-info")
+    )
     original = (info / "METADATA").read_text()
     (info / "METADATA").write_text(original.replace("Version: 2.0", "Version: 2.5"))
     try:
         assert both.run("verify", "spec.yaml", "--target", "here").returncode == 1
         done = both.run("diff", "plain", "here", "--spec", "spec.yaml")
-        assert (done.returncode, "package.alpha 2.0 -> 2.5" in " ".join(done.stdout.split())) == (1, True), done.stdout
+        assert (done.returncode, "package.alpha 2.0 -> 2.5" in " ".join(done.stdout.split())) == (
+            1,
+            True,
+        ), done.stdout
         builds = stated(both)["package builds"]
         assert (builds["found"], builds["observed"]["here"]) == ("differs", "alpha 2.5")
         assert "alpha 2.5, lock says 2.0" in builds["why"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import files
 from provision.errors import ExternalError
 from provision.state import dumps, loads
-from provision.world import files
 from tests.conda_rig import CondaChannel
 from tests.own_conda import found_by_name, is_environment, own_conda
 from tests.rig import Bench, make_index, make_wheel, small_spec
@@ -24,11 +24,17 @@ CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: cond
 
 def begun(folder: Path, conda: CondaChannel) -> Bench:
     """A bench with an environment made by a person's own conda, whose first folder of environments cannot be made: a file stands in its way."""
-    wheels = (make_wheel(folder / "wheels", "alpha", "2.0"), make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)))
+    wheels = (
+        make_wheel(folder / "wheels", "alpha", "2.0"),
+        make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)),
+    )
     (folder / "project/home/.conda/envs/theirs").mkdir(parents=True)
     (folder / "project/shut").write_text("")
     bench = Bench(folder / "project", make_index(folder / "index", wheels))
-    bench.extra = {**conda.variables(), "PROVISION_CONDA": str(own_conda(bench.folder / "programs", envs(bench)))}
+    bench.extra = {
+        **conda.variables(),
+        "PROVISION_CONDA": str(own_conda(bench.folder / "programs", envs(bench))),
+    }
     bench.spec(small_spec("gamma", extra=CONDA))
     said = applied(bench)
     assert "activate conda activate spec.here " in said
@@ -45,7 +51,9 @@ def asked(bench: Bench) -> list[str]:
 
 
 def recorded(bench: Bench) -> dict[str, str]:
-    found: dict[str, str] = json.loads((bench.own / "state.json").read_text())["resources"].get("spec/here#name", {})
+    found: dict[str, str] = json.loads((bench.own / "state.json").read_text())["resources"].get(
+        "spec/here#name", {}
+    )
     return found
 
 
@@ -65,7 +73,15 @@ def forgotten(bench: Bench) -> None:
     state = loads((bench.own / "state.json").read_text(), "state.json")
     kept = {key: value for key, value in state.resources.items() if not key.endswith("here#name")}
     (bench.own / "state.json").write_text(dumps(replace(state, resources=kept)))
-    journal = {"address": "spec/here", "part": "name", "verb": "+", "paths": [], "began": "2026-01-01T00:00:00Z", "names": [], "details": details}
+    journal = {
+        "address": "spec/here",
+        "part": "name",
+        "verb": "+",
+        "paths": [],
+        "began": "2026-01-01T00:00:00Z",
+        "names": [],
+        "details": details,
+    }
     (bench.own / "journal.json").write_text(json.dumps(journal))
 
 
@@ -95,20 +111,33 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
     assert found == envs(bench)[1] / "spec.here"
     assert is_environment(found)
     code = "import sys, gamma; print(sys.prefix)"
-    done = subprocess.run([found / "bin/python", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [found / "bin/python", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == str(found)
     before = asked(bench).count("info --json")
     assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
     assert asked(bench).count("info --json") == before, "conda is asked only while there is no name"
-    bench.spec(small_spec("gamma", extra=f"name: another-name\n{CONDA.replace('ffmpeg=7', 'ffmpeg=6')}"))
-    applied(bench)  # another lock, another prefix, another `name`: the link leads to the stable path, and stays
+    bench.spec(
+        small_spec("gamma", extra=f"name: another-name\n{CONDA.replace('ffmpeg=7', 'ffmpeg=6')}")
+    )
+    applied(
+        bench
+    )  # another lock, another prefix, another `name`: the link leads to the stable path, and stays
     assert (found / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
     forgotten(bench)
     bench.spec(small_spec("gamma", extra=CONDA.replace("here:", "there:")))
-    applied(bench)  # another target gets another name, and what the killed run of the first one made is not forgotten
-    assert [found_by_name(name, envs(bench)) is not None for name in ("spec.here", "spec.there")] == [True, True]
+    applied(
+        bench
+    )  # another target gets another name, and what the killed run of the first one made is not forgotten
+    assert [
+        found_by_name(name, envs(bench)) is not None for name in ("spec.here", "spec.there")
+    ] == [True, True]
     assert bench.run("destroy", "spec.yaml", "--target", "here", "--yes").returncode == 0
-    assert [os.path.lexists(envs(bench)[1] / name) for name in ("spec.here", "spec.there")] == [False, True]
+    assert [os.path.lexists(envs(bench)[1] / name) for name in ("spec.here", "spec.there")] == [
+        False,
+        True,
+    ]
     bench.spec(small_spec("gamma", extra="targets: {there: {kind: local}}\n"))
     assert "the environment is no longer one of conda" in applied(bench)
     assert sorted(path.name for path in envs(bench)[1].iterdir()) == ["theirs"]
@@ -121,12 +150,19 @@ def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     (theirs / "conda-meta").mkdir(parents=True)
     (theirs / "conda-meta/history").write_text("somebody's own")
     (envs(made)[1] / "spec.here").unlink()
-    program = own_conda(made.folder / "programs", (*envs(made), later), name="micromamba", key="envs directories")
+    program = own_conda(
+        made.folder / "programs", (*envs(made), later), name="micromamba", key="envs directories"
+    )
     made.extra = {**made.extra, "PROVISION_CONDA": str(program)}
     said = applied(made)
-    assert f"no name spec.here for micromamba: {theirs} is there already and is not this environment; it stays" in said
+    assert (
+        f"no name spec.here for micromamba: {theirs} is there already and is not this environment; it stays"
+        in said
+    )
     assert "activate conda activate .provision/envs/spec.here " in said
-    assert found_by_name("spec.here", (*envs(made), later)) == theirs, "a link in an earlier folder would hide theirs"
+    assert found_by_name("spec.here", (*envs(made), later)) == theirs, (
+        "a link in an earlier folder would hide theirs"
+    )
     before = len(asked(made))
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
     assert len(asked(made)) == before
@@ -156,8 +192,21 @@ def test_a_link_that_was_removed_is_made_again(made: Bench) -> None:
 @pytest.mark.long
 def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path) -> None:
     link = envs(made)[1] / "spec.here"
-    copy = Bench(tmp_path / "copy", made.index, {**made.extra, "HOME": str(made.folder / "home"), "UV_CACHE_DIR": str(made.folder / "uv-cache")})
-    shutil.copytree(made.folder, copy.folder, symlinks=True, ignore=shutil.ignore_patterns("home", "uv-cache", "programs", "later"))
+    copy = Bench(
+        tmp_path / "copy",
+        made.index,
+        {
+            **made.extra,
+            "HOME": str(made.folder / "home"),
+            "UV_CACHE_DIR": str(made.folder / "uv-cache"),
+        },
+    )
+    shutil.copytree(
+        made.folder,
+        copy.folder,
+        symlinks=True,
+        ignore=shutil.ignore_patterns("home", "uv-cache", "programs", "later"),
+    )
     assert copy.run("adopt", "spec.yaml", "--yes").returncode == 0
     assert f"no name spec.here for conda: {link} is there already" in planned(copy)
     done = copy.run("destroy", "spec.yaml", "--yes")
@@ -167,9 +216,15 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
 
 @pytest.mark.long
 def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) -> None:
-    link, before = envs(made)[1] / "spec.here", str(made.folder / "before/.provision/envs/spec.here")
+    link, before = (
+        envs(made)[1] / "spec.here",
+        str(made.folder / "before/.provision/envs/spec.here"),
+    )
     state = loads((made.own / "state.json").read_text(), "state.json")
-    resources = {key: {**value, "end": before} if key.endswith("#name") else value for key, value in state.resources.items()}
+    resources = {
+        key: {**value, "end": before} if key.endswith("#name") else value
+        for key, value in state.resources.items()
+    }
     (made.own / "state.json").write_text(dumps(replace(state, resources=resources)))
     link.unlink()
     link.symlink_to(before)
@@ -183,12 +238,16 @@ def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
     words = f"none of its folders may be written to ({envs(made)[0]}); add one of yours to envs_dirs, or activate it by its path"
     assert f"no name spec.here for conda: {words}" in planned(made)
     own_conda(made.folder / "programs", (made.own / "envs", envs(made)[1]))
-    assert "it has that already: the folder of environments here is one of conda's own" in planned(made)
+    assert "it has that already: the folder of environments here is one of conda's own" in planned(
+        made
+    )
     own_conda(made.folder / "programs", ())
     assert "`conda info --json` does not tell where it looks for environments" in planned(made)
     (made.folder / "my spec.yaml").write_text((made.folder / "spec.yaml").read_text())
     shutil.copy(made.folder / "spec.lock", made.folder / "my spec.lock")
-    assert "conda takes no name with ' ' in it" in " ".join(made.run("plan", "my spec.yaml").stdout.split())
+    assert "conda takes no name with ' ' in it" in " ".join(
+        made.run("plan", "my spec.yaml").stdout.split()
+    )
 
 
 def test_killed_before_it_was_written_down_the_name_is_known_still(made: Bench) -> None:
@@ -224,7 +283,10 @@ def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
     files.create_symlink(path, "/a", "")
     with pytest.raises(ExternalError, match="cannot make the link") as caught:
         files.create_symlink(path, "/b", "")
-    assert (caught.value.why, caught.value.hint) == ("something of that name is there", "look at it, and move it away or name another place")
+    assert (caught.value.why, caught.value.hint) == (
+        "something of that name is there",
+        "look at it, and move it away or name another place",
+    )
     files.create_symlink(path, "/b", "/a")
     assert str(path.readlink()) == "/b"
     assert files.remove_symlink(path, "/a", dead=False) is False

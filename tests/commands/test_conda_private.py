@@ -36,7 +36,9 @@ def guarded(folder: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -48,44 +50,74 @@ def guarded(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def locked(bench: Bench, conda: CondaChannel) -> Bench:
     """A bench with a lock and a person's own conda."""
-    bench.extra = {**conda.variables(), "PROVISION_CONDA": str(own_conda(bench.folder / "programs", [bench.folder / "home/envs"]))}
+    bench.extra = {
+        **conda.variables(),
+        "PROVISION_CONDA": str(own_conda(bench.folder / "programs", [bench.folder / "home/envs"])),
+    }
     bench.spec(small_spec("gamma", extra=CONDA))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 0, done.stderr
     return bench
 
 
-def test_a_persons_own_conda_is_handed_copies_and_no_credentials(locked: Bench, conda: CondaChannel) -> None:
+def test_a_persons_own_conda_is_handed_copies_and_no_credentials(
+    locked: Bench, conda: CondaChannel
+) -> None:
     with guarded(conda.folder) as address:
         mirror = address.replace("://", f"://someone:{SECRET}@")
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=mirror)
         assert done.returncode == 0, done.stdout + done.stderr
         assert SECRET not in done.stdout + done.stderr
-        listed = [line for line in (locked.folder / "programs/asked.txt").read_text().splitlines() if "://" in line]
+        listed = [
+            line
+            for line in (locked.folder / "programs/asked.txt").read_text().splitlines()
+            if "://" in line
+        ]
         assert len(listed) == 3
-        assert all(line.startswith("file:///") and not Path(line.removeprefix("file://")).exists() for line in listed), "the copies are gone"
+        assert all(
+            line.startswith("file:///") and not Path(line.removeprefix("file://")).exists()
+            for line in listed
+        ), "the copies are gone"
         held = {path: path.read_bytes() for path in locked.folder.rglob("*") if path.is_file()}
-        assert [path for path, content in held.items() if SECRET.encode() in content or WORD.encode() in content] == []
+        assert [
+            path
+            for path, content in held.items()
+            if SECRET.encode() in content or WORD.encode() in content
+        ] == []
         record = (locked.own / "envs/spec.here/conda-meta/ffmpeg-7.1.1-h0_gpl.json").read_text()
         assert "/conda-forge/linux-64/ffmpeg-7.1.1-h0_gpl.conda" in record
         assert "file://" not in record.partition('"url"')[2].partition(",")[0]
 
 
-def test_what_goes_wrong_with_such_a_channel_is_said(locked: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+def test_what_goes_wrong_with_such_a_channel_is_said(
+    locked: Bench, conda: CondaChannel, tmp_path: Path
+) -> None:
     folder = tmp_path / "channel"
     shutil.copytree(conda.folder, folder)
     with guarded(folder) as address:
         wrong = address.replace("://", "://someone:wr0ng@")
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=wrong)
-        assert (done.returncode, "a conda package cannot be fetched" in done.stderr) == (2, True), done.stdout + done.stderr
+        assert (done.returncode, "a conda package cannot be fetched" in done.stderr) == (2, True), (
+            done.stdout + done.stderr
+        )
         assert "401" in done.stderr
         assert "the credentials in PROVISION_CHANNEL_CONDA_FORGE" in done.stderr
         assert "wr0ng" not in done.stdout + done.stderr
         right = address.replace("://", f"://someone:{SECRET}@")
-        done = locked.run("apply", "spec.yaml", "--yes", "--offline", PROVISION_CHANNEL_CONDA_FORGE=right)
-        assert (done.returncode, "asks for credentials, and conda is not told them" in done.stderr) == (2, True), done.stdout + done.stderr
+        done = locked.run(
+            "apply", "spec.yaml", "--yes", "--offline", PROVISION_CHANNEL_CONDA_FORGE=right
+        )
+        assert (
+            done.returncode,
+            "asks for credentials, and conda is not told them" in done.stderr,
+        ) == (2, True), done.stdout + done.stderr
         assert "PROVISION_CONDA=py-rattler" in done.stderr
-        shutil.copy(folder / "linux-64/ffmpeg-6.1.2-h0_gpl.conda", folder / "linux-64/ffmpeg-7.1.1-h0_gpl.conda")
+        shutil.copy(
+            folder / "linux-64/ffmpeg-6.1.2-h0_gpl.conda",
+            folder / "linux-64/ffmpeg-7.1.1-h0_gpl.conda",
+        )
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=right)
-        assert (done.returncode, "is not the one that was locked" in done.stderr) == (1, True), done.stdout + done.stderr
+        assert (done.returncode, "is not the one that was locked" in done.stderr) == (1, True), (
+            done.stdout + done.stderr
+        )
         assert SECRET not in done.stdout + done.stderr

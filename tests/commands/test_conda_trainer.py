@@ -21,13 +21,30 @@ CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: cond
 @pytest.mark.hf
 @pytest.mark.long
 @pytest.mark.network
-@pytest.mark.skipif(MINOR != "3.11", reason="the rig packs the Python that runs, and the quickstart is for 3.11")
+@pytest.mark.skipif(
+    MINOR != "3.11", reason="the rig packs the Python that runs, and the quickstart is for 3.11"
+)
 def test_the_quickstart_trains_on_condas_python(conda: CondaChannel, tmp_path: Path) -> None:
-    text = (ROOT / "specs/quickstart.yaml").read_text().replace("platforms: [linux-x86_64, macos-arm64]", "platforms: [linux-x86_64]")
+    text = (
+        (ROOT / "specs/quickstart.yaml")
+        .read_text()
+        .replace("platforms: [linux-x86_64, macos-arm64]", "platforms: [linux-x86_64]")
+    )
     (tmp_path / "quickstart.yaml").write_text(f"{text}\n{CONDA}")
     environment = {**os.environ, **conda.variables(), "PROVISION_CONDA": "py-rattler"}
-    words = [sys.executable, "-m", "provision", "apply", "quickstart.yaml", "--target", "here", "--yes"]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200)
+    words = [
+        sys.executable,
+        "-m",
+        "provision",
+        "apply",
+        "quickstart.yaml",
+        "--target",
+        "here",
+        "--yes",
+    ]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / ".provision/reports/quickstart.here/report.json").read_text())
     assert report["verdict"]["result"] == "verified"

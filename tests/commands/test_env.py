@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from provision.probe import telling
-from provision.probe.surroundings import collect_machine_info
+from provision.agent.probe import machine_info_text
+from provision.agent.probe.machine_info import collect_machine_info
 from tests import fork_server
+from tests.agent.probe.bench import write_package
 from tests.conftest import ROOT
-from tests.probe.bench import write_package
 from tests.support import require
 
 LISTED = """
 import json, sys
 from pathlib import Path
-from provision.probe.surroundings import surroundings
+from provision.agent.probe.machine_info import surroundings
 found = surroundings({}, Path(sys.argv[1]))
 print(json.dumps([found["packages"], sorted({name.split(".")[0] for name in sys.modules})]))
 """
@@ -40,9 +40,16 @@ def add(venv: Path, name: str, code: str, version: str) -> None:
 
 
 def provision(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(cwd),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **variables,
+    }
     command = [*fork_server.ARGV, "env", *words]
-    return fork_server.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=600)
+    return fork_server.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=600
+    )
 
 
 def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:
@@ -53,10 +60,22 @@ def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:
 
 
 def test_free_bytes_are_told_and_no_count_of_files() -> None:
-    free = {"disk.tmp.free_bytes": 3 * 2**30, "disk.cache.free_bytes": 2**20, "disk.gone.free_bytes": None}
+    free = {
+        "disk.tmp.free_bytes": 3 * 2**30,
+        "disk.cache.free_bytes": 2**20,
+        "disk.gone.free_bytes": None,
+    }
     seen = {**free, "disk.tmp.free_files": 9, "disk.cache.free_files": 0}
-    told = telling.to_text(
-        {"readings": {**collect_machine_info({})["readings"], **dict.fromkeys(collect_machine_info({})["readings"]), **seen}, "packages": {}, "unread": []}
+    told = machine_info_text.to_text(
+        {
+            "readings": {
+                **collect_machine_info({})["readings"],
+                **dict.fromkeys(collect_machine_info({})["readings"]),
+                **seen,
+            },
+            "packages": {},
+            "unread": [],
+        }
     )
     (row,) = [row for row in told.splitlines() if row.startswith("disk free")]
     assert row.split(maxsplit=2)[2] == "tmp 3 GiB, cache 1 MiB (no further file)"
@@ -66,7 +85,9 @@ def test_versions_are_told_without_importing_anything(venv: Path, tmp_path: Path
     for name in ("torch", "transformers"):
         add(venv, name, "raise SystemExit('imported')", "9.9")
     code = f"import sys; sys.path.append({str(ROOT / 'src')!r})\n{LISTED}"
-    done = subprocess.run([venv / "bin/python", "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [venv / "bin/python", "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
     packages, modules = json.loads(done.stdout)
     assert packages == {"torch": "9.9", "transformers": "9.9"}
     assert "provision" in modules
@@ -122,7 +143,9 @@ def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
         ("import os\nos._exit(3)\n", "exit code 3"),
     ],
 )
-def test_a_torch_that_dies_on_import_is_told_and_the_rest_too(venv: Path, tmp_path: Path, code: str, says: str) -> None:
+def test_a_torch_that_dies_on_import_is_told_and_the_rest_too(
+    venv: Path, tmp_path: Path, code: str, says: str
+) -> None:
     add(venv, "torch", code, "9.9")
     found = told("--torch", "--python", str(venv), cwd=tmp_path)
     assert says in found["torch"]["error"]
@@ -157,7 +180,9 @@ _C = Part(_cuda_getArchFlags=lambda: "sm_89")
         (True, "1 / 0", "gpu.name: ZeroDivisionError: division by zero\n"),
     ],
 )
-def test_the_cards_that_torch_sees(venv: Path, tmp_path: Path, there: bool, name: str, says: str) -> None:
+def test_the_cards_that_torch_sees(
+    venv: Path, tmp_path: Path, there: bool, name: str, says: str
+) -> None:
     add(venv, "torch", A_TORCH.replace("{there}", str(there)).replace("{name}", name), "9.9")
     done = provision("--torch", "--python", str(venv), cwd=tmp_path)
     assert says in done.stdout, done.stdout
@@ -191,8 +216,14 @@ def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:
     for form in ("text", "json", "markdown"):
         done = provision("--python", str(venv), "--output-format", form, cwd=tmp_path, **variables)
         assert done.returncode == 0, done.stderr
-        names = [socket.gethostname()] if len(socket.gethostname()) > 2 and socket.gethostname() != "localhost" else []
-        assert [word for word in (str(home), "zelda", token, secret, *names) if word in done.stdout] == []
+        names = (
+            [socket.gethostname()]
+            if len(socket.gethostname()) > 2 and socket.gethostname() != "localhost"
+            else []
+        )
+        assert [
+            word for word in (str(home), "zelda", token, secret, *names) if word in done.stdout
+        ] == []
         assert "<redacted>" in done.stdout
         assert "~/lib" in done.stdout
 
@@ -208,22 +239,43 @@ def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:
         ("SHORT_TOKEN", "/opt", False),
     ],
 )
-def test_only_values_of_secrets_are_left_out(tmp_path: Path, name: str, value: str, left_out: bool) -> None:
-    shown = collect_machine_info({name: value, "LD_LIBRARY_PATH": "/opt/lib-of-a-key"}, tmp_path)["readings"]["env.LD_LIBRARY_PATH"]
+def test_only_values_of_secrets_are_left_out(
+    tmp_path: Path, name: str, value: str, left_out: bool
+) -> None:
+    shown = collect_machine_info({name: value, "LD_LIBRARY_PATH": "/opt/lib-of-a-key"}, tmp_path)[
+        "readings"
+    ]["env.LD_LIBRARY_PATH"]
     assert shown == ("<redacted>" if left_out else "/opt/lib-of-a-key")
 
 
 def test_foreign_text_is_harmless_in_every_form() -> None:
-    document = {"readings": {"place.product": "a\x1b]0;owned\x07b ```\n@someone"}, "packages": {}, "torch": {"error": "```\x1b[2J"}, "unread": []}
-    assert "\x1b" not in telling.to_text(document) + telling.to_markdown(document)
-    assert telling.to_markdown(document).count("```") == 2
+    document = {
+        "readings": {"place.product": "a\x1b]0;owned\x07b ```\n@someone"},
+        "packages": {},
+        "torch": {"error": "```\x1b[2J"},
+        "unread": [],
+    }
+    assert "\x1b" not in machine_info_text.to_text(document) + machine_info_text.to_markdown(
+        document
+    )
+    assert machine_info_text.to_markdown(document).count("```") == 2
 
 
 def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost() -> None:
     path = "/a/path/that/is/there/to/be/copied/and/longer/than/the/line/is/python"
-    readings = {"host.cpu_flags": "sse4_2 avx avx2 fma avx512f avx512_bf16 avx512_vnni", "host.cpu_model": "AMD EPYC", "python.executable": path}
-    document = {"readings": readings, "packages": {}, "torch": None, "unread": [], "tool": {"name": "provision", "version": "9.9"}}
-    wide, narrow = telling.to_text(document), telling.to_text(document, 40)
+    readings = {
+        "host.cpu_flags": "sse4_2 avx avx2 fma avx512f avx512_bf16 avx512_vnni",
+        "host.cpu_model": "AMD EPYC",
+        "python.executable": path,
+    }
+    document = {
+        "readings": readings,
+        "packages": {},
+        "torch": None,
+        "unread": [],
+        "tool": {"name": "provision", "version": "9.9"},
+    }
+    wide, narrow = machine_info_text.to_text(document), machine_info_text.to_text(document, 40)
     assert narrow.split() == wide.split()
     assert all(len(row) <= 40 or path in row for row in narrow.splitlines())
     assert all(row.startswith(" " * 12) for row in narrow.splitlines() if row[0] == " ")
@@ -235,24 +287,65 @@ def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost
 @pytest.mark.parametrize(
     ("environ", "files", "key", "value"),
     [
-        ({"COLAB_RELEASE_TAG": "release-colab_20261101"}, (), "place.product", "Google Colab release-colab_20261101"),
+        (
+            {"COLAB_RELEASE_TAG": "release-colab_20261101"},
+            (),
+            "place.product",
+            "Google Colab release-colab_20261101",
+        ),
         ({"VERTEX_PRODUCT": "WORKBENCH_INSTANCE"}, (), "place.product", "Vertex AI Workbench"),
-        ({"VERTEX_PRODUCT": "COLAB_ENTERPRISE", "COLAB_RELEASE_TAG": "x"}, (), "place.product", "Colab Enterprise"),
+        (
+            {"VERTEX_PRODUCT": "COLAB_ENTERPRISE", "COLAB_RELEASE_TAG": "x"},
+            (),
+            "place.product",
+            "Colab Enterprise",
+        ),
         ({}, (("var/colab/hostname", ""),), "place.product", "Google Colab"),
         ({}, (), "place.product", None),
         ({}, ((".dockerenv", ""),), "place.container", "docker"),
-        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ((".dockerenv", ""),), "place.container", "kubernetes"),
-        ({}, (("proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016"),), "place.machine", "gVisor"),
-        ({}, (("proc/version", "Linux version 5.15.1-microsoft-standard-WSL2"),), "place.machine", "WSL"),
-        ({}, (("sys/class/dmi/id/product_name", "Google Compute Engine\n"),), "place.machine", "Google Compute Engine"),
-        ({}, (("usr/local/cuda/version.json", '{"cuda": {"version": "12.8.1"}}'),), "cuda.toolkit", "12.8.1"),
+        (
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            ((".dockerenv", ""),),
+            "place.container",
+            "kubernetes",
+        ),
+        (
+            {},
+            (("proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016"),),
+            "place.machine",
+            "gVisor",
+        ),
+        (
+            {},
+            (("proc/version", "Linux version 5.15.1-microsoft-standard-WSL2"),),
+            "place.machine",
+            "WSL",
+        ),
+        (
+            {},
+            (("sys/class/dmi/id/product_name", "Google Compute Engine\n"),),
+            "place.machine",
+            "Google Compute Engine",
+        ),
+        (
+            {},
+            (("usr/local/cuda/version.json", '{"cuda": {"version": "12.8.1"}}'),),
+            "cuda.toolkit",
+            "12.8.1",
+        ),
         ({}, (("usr/local/cuda/version.json", '["cuda"]'),), "cuda.toolkit", None),
         ({"CUDA_VISIBLE_DEVICES": ""}, (), "variable.CUDA_VISIBLE_DEVICES", ""),
         ({"CUDA_LAUNCH_BLOCKING": "1"}, (), "env.CUDA_LAUNCH_BLOCKING", "set"),
         ({}, (), "host.shm_bytes", 0),
     ],
 )
-def test_marks_of_a_place(tmp_path: Path, environ: dict[str, str], files: tuple[tuple[str, str], ...], key: str, value: Any) -> None:
+def test_marks_of_a_place(
+    tmp_path: Path,
+    environ: dict[str, str],
+    files: tuple[tuple[str, str], ...],
+    key: str,
+    value: Any,
+) -> None:
     for name, content in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
@@ -260,14 +353,18 @@ def test_marks_of_a_place(tmp_path: Path, environ: dict[str, str], files: tuple[
 
 
 def test_limits_of_control_groups_are_told(tmp_path: Path) -> None:
-    for name, text in {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": str(2**31), "sys/fs/cgroup/cpu.max": "150000 100000"}.items():
+    for name, text in {
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/memory.max": str(2**31),
+        "sys/fs/cgroup/cpu.max": "150000 100000",
+    }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     document = collect_machine_info({}, tmp_path)
     assert document["readings"]["host.cgroup_ram_bytes"] == 2**31
-    assert "limited to 2 GiB" in telling.to_text(document)
-    assert "a quota of 1.5" in telling.to_text(document)
-    assert "no /dev/shm" in telling.to_text(document)
+    assert "limited to 2 GiB" in machine_info_text.to_text(document)
+    assert "a quota of 1.5" in machine_info_text.to_text(document)
+    assert "no /dev/shm" in machine_info_text.to_text(document)
 
 
 def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
@@ -275,14 +372,38 @@ def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
     source = Path(__file__).parents[1] / "probe/fake_nvml.c"
     library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run([str(compiler), "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library), str(source)], check=True, capture_output=True)
-    done = provision("--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="count=2;used_mib=4000")
+    subprocess.run(
+        [
+            str(compiler),
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{library.name}",
+            "-o",
+            str(library),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    done = provision(
+        "--python",
+        sys.executable,
+        cwd=tmp_path,
+        LD_LIBRARY_PATH=str(tmp_path),
+        FAKE_NVML="count=2;used_mib=4000",
+    )
     assert "580.82.07, for CUDA up to 13.0" in done.stdout
     assert "NVIDIA L4, NVIDIA L4, 3.906 GiB of 22.49 GiB in use" in done.stdout
-    environ = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": "count=2", "CUDA_VISIBLE_DEVICES": "1"}
+    environ = {
+        "LD_LIBRARY_PATH": str(tmp_path),
+        "FAKE_NVML": "count=2",
+        "CUDA_VISIBLE_DEVICES": "1",
+    }
     one = provision("--python", sys.executable, cwd=tmp_path, **environ)
     assert "NVIDIA L4, 400 MiB of 22.49 GiB in use, CUDA_VISIBLE_DEVICES shows 1 of 2" in one.stdout
-    lost = provision("--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="init=18")
+    lost = provision(
+        "--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="init=18"
+    )
     assert lost.returncode == 0
     assert "NVML answers with error 18" in lost.stdout
 

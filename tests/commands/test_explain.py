@@ -15,12 +15,24 @@ from tests import fork_server
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    return fork_server.run(
+        [*fork_server.ARGV, *words],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
-    assert {one.id for one in all_pages()} == {rule.id for rule in RULES} | {kind.id for kind in FINDING_KINDS} | {"BUG000"}
-    assert len({one.id for one in all_pages()}) == len({one.name for one in all_pages()}) == len(all_pages())
+    assert {one.id for one in all_pages()} == {rule.id for rule in RULES} | {
+        kind.id for kind in FINDING_KINDS
+    } | {"BUG000"}
+    assert (
+        len({one.id for one in all_pages()})
+        == len({one.name for one in all_pages()})
+        == len(all_pages())
+    )
 
 
 @pytest.mark.thorough
@@ -28,14 +40,22 @@ def test_id_and_name_in_any_case_lead_to_the_page(subtests: pytest.Subtests) -> 
     for one in all_pages():
         with subtests.test(one.id):
             identity, name = one.id, one.name
-            assert all(find_page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
+            assert all(
+                find_page(word) == one
+                for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_"))
+            )
             assert identity in find_page(identity).markdown
             assert find_page(identity).description
 
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("REF11", "REF101"), ("trainer-need-accelerate", "trainer-needs-accelerate"), ("duplicate-kye", "duplicate-key"), ("SEC01", "SEC001")],
+    [
+        ("REF11", "REF101"),
+        ("trainer-need-accelerate", "trainer-needs-accelerate"),
+        ("duplicate-kye", "duplicate-key"),
+        ("SEC01", "SEC001"),
+    ],
 )
 def test_what_is_mistyped_is_refused_with_the_nearest(word: str, near: str) -> None:
     with pytest.raises(CheckFailed) as refused:
@@ -62,7 +82,10 @@ def test_a_check_of_a_verification_is_told_from_a_finding(word: str) -> None:
 
 def test_the_forms_of_the_command() -> None:
     rule = RULES[0]
-    as_text, as_json, as_markdown = (provision("explain", rule.id, "--output-format", form) for form in ("text", "json", "markdown"))
+    as_text, as_json, as_markdown = (
+        provision("explain", rule.id, "--output-format", form)
+        for form in ("text", "json", "markdown")
+    )
     assert (as_text.returncode, as_json.returncode, as_markdown.returncode) == (0, 0, 0)
     assert as_markdown.stdout == render_rule_page(rule)
     assert json.loads(as_json.stdout)["markdown"] == render_rule_page(rule)

@@ -62,10 +62,19 @@ def refused(bench: Bench, code: int, *words: str, **changes: str) -> str:
     return done.stderr
 
 
-def tool(bench: Bench, *words: str | Path, folder: Path | None = None, **changes: str) -> subprocess.CompletedProcess[str]:
+def tool(
+    bench: Bench, *words: str | Path, folder: Path | None = None, **changes: str
+) -> subprocess.CompletedProcess[str]:
     """Run uv in a folder of the bench."""
     argv = [uv.find_uv_bin(), *map(str, words)]
-    return subprocess.run(argv, cwd=folder or bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        argv,
+        cwd=folder or bench.folder,
+        env=bench.environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 def venv(bench: Bench) -> Path:
@@ -76,19 +85,34 @@ def venv(bench: Bench) -> Path:
 
 
 def installed(bench: Bench, python: Path) -> dict[str, str]:
-    return {row["name"]: row["version"] for row in json.loads(tool(bench, "pip", "list", "--format", "json", "--python", python).stdout)}
+    return {
+        row["name"]: row["version"]
+        for row in json.loads(
+            tool(bench, "pip", "list", "--format", "json", "--python", python).stdout
+        )
+    }
 
 
 def versions(bench: Bench) -> dict[str, str]:
-    return {row["name"]: row["version"] for row in json.loads((bench.folder / "spec.lock").read_text())["packages"]}
+    return {
+        row["name"]: row["version"]
+        for row in json.loads((bench.folder / "spec.lock").read_text())["packages"]
+    }
 
 
 def torch_rig(bench: Bench, tmp_path: Path) -> str:
     """Put torch 2.13.0 on the default index, and give the address of one with its CPU build for Linux; trainer 1.0 needs torch."""
     wheels = tmp_path / "wheels"
-    plain = tuple(make_wheel(wheels, "torch", "2.13.0", tag=tag, requires=("alpha",)) for tag in (LINUX, MAC))
-    make_index(tmp_path / "index", (*plain, make_wheel(wheels, "trainer", "1.0", requires=("torch>=2",))))
-    return make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=LINUX, requires=("alpha",)),))
+    plain = tuple(
+        make_wheel(wheels, "torch", "2.13.0", tag=tag, requires=("alpha",)) for tag in (LINUX, MAC)
+    )
+    make_index(
+        tmp_path / "index", (*plain, make_wheel(wheels, "trainer", "1.0", requires=("torch>=2",)))
+    )
+    return make_index(
+        tmp_path / "cpu",
+        (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=LINUX, requires=("alpha",)),),
+    )
 
 
 # pylock
@@ -97,9 +121,20 @@ def torch_rig(bench: Bench, tmp_path: Path) -> str:
 def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
     locked(bench, own_spec(web, "beta", "alpha"))
     done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.here.toml")
-    assert (done.returncode, done.stdout) == (0, "wrote pylock.here.toml: pylock of spec.lock, target here\n"), done.stderr
+    assert (done.returncode, done.stdout) == (
+        0,
+        "wrote pylock.here.toml: pylock of spec.lock, target here\n",
+    ), done.stderr
     python = venv(bench)
-    synced = tool(bench, "pip", "sync", "--python", python, "pylock.here.toml", UV_CACHE_DIR=str(bench.folder / "other-cache"))
+    synced = tool(
+        bench,
+        "pip",
+        "sync",
+        "--python",
+        python,
+        "pylock.here.toml",
+        UV_CACHE_DIR=str(bench.folder / "other-cache"),
+    )
     assert synced.returncode == 0, synced.stderr
     assert installed(bench, python) == versions(bench) == {"alpha": "1.0", "beta": "1.0"}
 
@@ -125,7 +160,9 @@ def test_a_pylock_is_what_the_standard_says(bench: Bench, web: str) -> None:
     assert document["requires-python"] == f"=={MINOR}.*"
     assert document["environments"] == ["sys_platform == 'linux' and platform_machine == 'x86_64'"]
     wheel = {"name": name, "url": f"{web}/alpha/{name}", "hashes": {"sha256": sha256}}
-    assert document["packages"] == [{"name": "alpha", "version": "2.0", "index": web, "wheels": [wheel]}]
+    assert document["packages"] == [
+        {"name": "alpha", "version": "2.0", "index": web, "wheels": [wheel]}
+    ]
 
 
 def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_path: Path) -> None:
@@ -139,7 +176,10 @@ def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_p
     assert done.returncode == 0, done.stderr
     (row,) = tomllib.loads(done.stdout)["packages"]
     assert row["index"] == "https://download.pytorch.org/whl/cpu"
-    assert row["wheels"][0]["url"] == f"https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"
+    assert (
+        row["wheels"][0]["url"]
+        == f"https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"
+    )
     assert str(tmp_path) not in done.stdout
     assert "warning: the lock holds hashes that no index has confirmed, of torch" in done.stderr
 
@@ -154,14 +194,21 @@ def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:
         assert exported(bench, form)
 
 
-def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(bench: Bench, web: str) -> None:
+def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(
+    bench: Bench, web: str
+) -> None:
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
-    assert f"index ours (here: {bench.index}): what this machine knows of these means nothing elsewhere" in said
+    assert (
+        f"index ours (here: {bench.index}): what this machine knows of these means nothing elsewhere"
+        in said
+    )
     assert f"PROVISION_INDEX_OURS={web}" in said
 
 
-def test_a_package_that_the_index_no_longer_has_is_said(bench: Bench, web: str, tmp_path: Path) -> None:
+def test_a_package_that_the_index_no_longer_has_is_said(
+    bench: Bench, web: str, tmp_path: Path
+) -> None:
     locked(bench, own_spec(web, "alpha"))
     shutil.rmtree(tmp_path / "index" / "alpha")
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
@@ -169,9 +216,14 @@ def test_a_package_that_the_index_no_longer_has_is_said(bench: Bench, web: str, 
     assert "provision lock --upgrade" in said
 
 
-def test_a_file_that_the_index_no_longer_has_is_named(bench: Bench, web: str, tmp_path: Path) -> None:
+def test_a_file_that_the_index_no_longer_has_is_named(
+    bench: Bench, web: str, tmp_path: Path
+) -> None:
     older = f"{TAG}-{TAG}-manylinux_2_17_x86_64"
-    make_index(tmp_path / "index", tuple(make_wheel(tmp_path / "wheels", "native", "1.0", tag=tag) for tag in (LINUX, older)))
+    make_index(
+        tmp_path / "index",
+        tuple(make_wheel(tmp_path / "wheels", "native", "1.0", tag=tag) for tag in (LINUX, older)),
+    )
     locked(bench, own_spec(web, "native"))
     make_index(tmp_path / "index", (tmp_path / "wheels" / f"native-1.0-{LINUX}.whl",))
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
@@ -181,13 +233,18 @@ def test_a_file_that_the_index_no_longer_has_is_named(bench: Bench, web: str, tm
 def test_another_file_under_a_locked_name_is_said(bench: Bench, web: str, tmp_path: Path) -> None:
     locked(bench, own_spec(web, "alpha"))
     shutil.rmtree(tmp_path / "index" / "alpha")
-    make_index(tmp_path / "index", (make_wheel(tmp_path / "changed", "alpha", "2.0", code="changed = True\n"),))
+    make_index(
+        tmp_path / "index",
+        (make_wheel(tmp_path / "changed", "alpha", "2.0", code="changed = True\n"),),
+    )
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
     assert "a file on an index is not the one that was locked" in said
     assert "alpha-2.0-py3-none-any.whl on index ours has sha256" in said
 
 
-def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(bench: Bench, tmp_path: Path) -> None:
+def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(
+    bench: Bench, tmp_path: Path
+) -> None:
     with served(tmp_path / "index") as url:
         locked(bench, own_spec(url, "alpha"))
         text = exported(bench, "pylock")
@@ -200,7 +257,9 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(bench: B
 
 
 @pytest.mark.parametrize("place", ["web", "disk"])
-def test_a_folder_of_wheels_beside_the_specs_own_index_does_not_show(bench: Bench, web: str, tmp_path: Path, place: str) -> None:
+def test_a_folder_of_wheels_beside_the_specs_own_index_does_not_show(
+    bench: Bench, web: str, tmp_path: Path, place: str
+) -> None:
     url = {"web": web, "disk": bench.index}[place]
     locked(bench, own_spec(url, "alpha"))
     text = exported(bench, "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
@@ -208,36 +267,72 @@ def test_a_folder_of_wheels_beside_the_specs_own_index_does_not_show(bench: Benc
     assert text == exported(bench, "pylock")
 
 
-def test_a_folder_of_wheels_beside_the_default_index_is_never_named(bench: Bench, tmp_path: Path) -> None:
+def test_a_folder_of_wheels_beside_the_default_index_is_never_named(
+    bench: Bench, tmp_path: Path
+) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
     assert "and no folder of wheels in pip's find-links" in said
 
 
-def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(bench: Bench, tmp_path: Path) -> None:
+def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(
+    bench: Bench, tmp_path: Path
+) -> None:
     cpu = torch_rig(bench, tmp_path)
     locked(bench, small_spec("torch==2.13.*"), PROVISION_INDEX_PYTORCH_CPU=cpu)
-    make_wheel(tmp_path / "own-build", "torch", "2.13.0+cpu", tag=LINUX, requires=("alpha",), code="own = True\n")
+    make_wheel(
+        tmp_path / "own-build",
+        "torch",
+        "2.13.0+cpu",
+        tag=LINUX,
+        requires=("alpha",),
+        code="own = True\n",
+    )
     said = refused(bench, 1, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "own-build"))
-    assert f"torch-2.13.0+cpu-{LINUX}.whl on index pytorch-cpu (here: local wheels) has sha256" in said
+    assert (
+        f"torch-2.13.0+cpu-{LINUX}.whl on index pytorch-cpu (here: local wheels) has sha256" in said
+    )
 
 
 @pytest.mark.network
 def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
-    (tmp_path / "spec.yaml").write_text(small_spec("rich", "colorama; sys_platform == 'win32'", extra="platforms: [linux-x86_64, windows-x86_64]\n"))
+    (tmp_path / "spec.yaml").write_text(
+        small_spec(
+            "rich",
+            "colorama; sys_platform == 'win32'",
+            extra="platforms: [linux-x86_64, windows-x86_64]\n",
+        )
+    )
     line = [sys.executable, "-m", "provision"]
     for words in (["lock"], ["export", "--format", "pylock", "--out", "pylock.toml"]):
-        done = subprocess.run([*line, words[0], "spec.yaml", *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [*line, words[0], "spec.yaml", *words[1:]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
         require("index", "could not be reached" not in done.stderr, done.stderr)
         if "no public address" in done.stderr:
             pytest.skip("the mirror of this machine does not keep the paths of PyPI's files")
         assert done.returncode == 0, done.stderr
     document = tomllib.loads((tmp_path / "pylock.toml").read_text())
-    assert {urlsplit(wheel["url"]).scheme for row in document["packages"] for wheel in row["wheels"]} == {"https"}
+    assert {
+        urlsplit(wheel["url"]).scheme for row in document["packages"] for wheel in row["wheels"]
+    } == {"https"}
     assert not any("index" in row for row in document["packages"])
     python = tmp_path / "made/bin/python"
-    subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, tmp_path / "made"], check=True)
-    synced = subprocess.run([uv.find_uv_bin(), "pip", "sync", "--python", python, "pylock.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    subprocess.run(
+        [uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, tmp_path / "made"],
+        check=True,
+    )
+    synced = subprocess.run(
+        [uv.find_uv_bin(), "pip", "sync", "--python", python, "pylock.toml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     require("index", "error sending request" not in synced.stderr, synced.stderr)
     assert synced.returncode == 0, synced.stderr
     assert subprocess.run([python, "-c", "import rich"]).returncode == 0
@@ -249,8 +344,19 @@ def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
 def pip(bench: Bench, python: Path, file: str) -> subprocess.CompletedProcess[str]:
     """Install as the file's own comment says."""
     words = ["install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", file]
-    argv = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-cache-dir", *words]
-    return subprocess.run(argv, cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600)
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        *words,
+    ]
+    return subprocess.run(
+        argv, cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600
+    )
 
 
 def test_pip_installs_from_requirements_and_refuses_another_hash(bench: Bench, web: str) -> None:
@@ -272,14 +378,24 @@ def test_pip_installs_from_requirements_and_refuses_another_hash(bench: Bench, w
     assert installed(bench, python) == versions(bench)
 
 
-def test_requirements_name_the_indexes_that_are_used_and_tell_platforms_apart(bench: Bench, tmp_path: Path) -> None:
+def test_requirements_name_the_indexes_that_are_used_and_tell_platforms_apart(
+    bench: Bench, tmp_path: Path
+) -> None:
     cpu = torch_rig(bench, tmp_path)
     locked(bench, small_spec("torch==2.13.*", extra=BOTH), PROVISION_INDEX_PYTORCH_CPU=cpu)
     text = exported(bench, "requirements")
     assert "\n--extra-index-url https://download.pytorch.org/whl/cpu\n" in text
-    assert "--index-url" not in text.replace("--extra-index-url", ""), "the default index is the installer's own"
-    assert "torch==2.13.0 ; sys_platform == 'darwin' and platform_machine == 'arm64' \\\n    --hash=sha256:" in text
-    assert "torch==2.13.0+cpu ; sys_platform == 'linux' and platform_machine == 'x86_64' \\\n    --hash=sha256:" in text
+    assert "--index-url" not in text.replace("--extra-index-url", ""), (
+        "the default index is the installer's own"
+    )
+    assert (
+        "torch==2.13.0 ; sys_platform == 'darwin' and platform_machine == 'arm64' \\\n    --hash=sha256:"
+        in text
+    )
+    assert (
+        "torch==2.13.0+cpu ; sys_platform == 'linux' and platform_machine == 'x86_64' \\\n    --hash=sha256:"
+        in text
+    )
     assert "\nalpha==2.0 \\\n    --hash=sha256:" in text
 
 
@@ -290,9 +406,15 @@ def flaws(text: str) -> object:
     return JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
 
 
-def test_a_bill_of_materials_is_valid_and_a_damaged_one_is_not(bench: Bench, tmp_path: Path) -> None:
+def test_a_bill_of_materials_is_valid_and_a_damaged_one_is_not(
+    bench: Bench, tmp_path: Path
+) -> None:
     cpu = torch_rig(bench, tmp_path)
-    locked(bench, "name: our-work\n" + small_spec("torch==2.13.*", "beta", extra=BOTH), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    locked(
+        bench,
+        "name: our-work\n" + small_spec("torch==2.13.*", "beta", extra=BOTH),
+        PROVISION_INDEX_PYTORCH_CPU=cpu,
+    )
     text = exported(bench, "cyclonedx")
     assert flaws(text) is None
     assert flaws(text.replace('"library"', '"libary"')) is not None
@@ -300,7 +422,9 @@ def test_a_bill_of_materials_is_valid_and_a_damaged_one_is_not(bench: Bench, tmp
     assert exported(bench, "cyclonedx") == text
 
 
-def test_a_bill_of_materials_says_what_comes_from_where_and_what_needs_it(bench: Bench, tmp_path: Path) -> None:
+def test_a_bill_of_materials_says_what_comes_from_where_and_what_needs_it(
+    bench: Bench, tmp_path: Path
+) -> None:
     cpu = torch_rig(bench, tmp_path)
     locked(bench, "name: our-work\n" + small_spec("trainer"), PROVISION_INDEX_PYTORCH_CPU=cpu)
     document: dict[str, Any] = json.loads(exported(bench, "cyclonedx"))
@@ -314,7 +438,9 @@ def test_a_bill_of_materials_says_what_comes_from_where_and_what_needs_it(bench:
         "pkg:pypi/alpha@2.0": [],
     }
     component = next(one for one in document["components"] if one["name"] == "torch")
-    sha256 = hashlib.sha256((tmp_path / "c" / f"torch-2.13.0+cpu-{LINUX}.whl").read_bytes()).hexdigest()
+    sha256 = hashlib.sha256(
+        (tmp_path / "c" / f"torch-2.13.0+cpu-{LINUX}.whl").read_bytes()
+    ).hexdigest()
     assert component["hashes"] == [{"alg": "SHA-256", "content": sha256}]
     assert {(one["name"], one["value"]) for one in component["properties"]} == {
         ("provision:index", "pytorch-cpu"),
@@ -330,27 +456,66 @@ def test_uv_locks_the_same_versions_from_a_pyproject(bench: Bench, tmp_path: Pat
     """Newer versions have appeared since, and torch comes in by another package: each stays where and as it was locked."""
     cpu = torch_rig(bench, tmp_path)
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "early", "1.0rc1"),))
-    locked(bench, small_spec("beta", "trainer", "early>=1.0rc1", extra=f'{BOTH}indexes: {{pytorch-cpu: {{url: "{cpu}"}}}}\n'))
-    newer = tuple(make_wheel(tmp_path / "newer", name, "1.5") for name in ("beta", "trainer", "early"))
+    locked(
+        bench,
+        small_spec(
+            "beta",
+            "trainer",
+            "early>=1.0rc1",
+            extra=f'{BOTH}indexes: {{pytorch-cpu: {{url: "{cpu}"}}}}\n',
+        ),
+    )
+    newer = tuple(
+        make_wheel(tmp_path / "newer", name, "1.5") for name in ("beta", "trainer", "early")
+    )
     make_index(tmp_path / "index", (*(tmp_path / "wheels").glob("*.whl"), *newer))
-    make_index(tmp_path / "cpu", (*(tmp_path / "c").glob("*.whl"), make_wheel(tmp_path / "newer", "torch", "2.14.0+cpu", tag=LINUX)))
+    make_index(
+        tmp_path / "cpu",
+        (
+            *(tmp_path / "c").glob("*.whl"),
+            make_wheel(tmp_path / "newer", "torch", "2.14.0+cpu", tag=LINUX),
+        ),
+    )
     folder = bench.folder / "uv-project"
     folder.mkdir()
     exported(bench, "pyproject", "--out", "uv-project/pyproject.toml")
-    done = tool(bench, "lock", "--python", sys.executable, folder=folder, UV_DEFAULT_INDEX=bench.index)
+    done = tool(
+        bench, "lock", "--python", sys.executable, folder=folder, UV_DEFAULT_INDEX=bench.index
+    )
     assert done.returncode == 0, done.stderr
-    rows = [row for row in tomllib.loads((folder / "uv.lock").read_text())["package"] if row["source"] != {"virtual": "."}]
+    rows = [
+        row
+        for row in tomllib.loads((folder / "uv.lock").read_text())["package"]
+        if row["source"] != {"virtual": "."}
+    ]
     both = {("torch", "2.13.0"), ("torch", "2.13.0+cpu")}
-    assert {(row["name"], row["version"]) for row in rows} == both | {("alpha", "1.0"), ("beta", "1.0"), ("early", "1.0rc1"), ("trainer", "1.0")}
-    assert [row["source"]["registry"].endswith("/cpu") for row in rows if row["version"] == "2.13.0+cpu"] == [True]
+    assert {(row["name"], row["version"]) for row in rows} == both | {
+        ("alpha", "1.0"),
+        ("beta", "1.0"),
+        ("early", "1.0rc1"),
+        ("trainer", "1.0"),
+    }
+    assert [
+        row["source"]["registry"].endswith("/cpu") for row in rows if row["version"] == "2.13.0+cpu"
+    ] == [True]
 
 
-def test_without_its_constraints_a_pyproject_would_choose_others(bench: Bench, tmp_path: Path) -> None:
+def test_without_its_constraints_a_pyproject_would_choose_others(
+    bench: Bench, tmp_path: Path
+) -> None:
     locked(bench, small_spec("alpha"))
-    make_index(tmp_path / "index", (*(tmp_path / "wheels").glob("*.whl"), make_wheel(tmp_path / "newer", "alpha", "3.0")))
+    make_index(
+        tmp_path / "index",
+        (*(tmp_path / "wheels").glob("*.whl"), make_wheel(tmp_path / "newer", "alpha", "3.0")),
+    )
     text = exported(bench, "pyproject")
     chosen = []
-    for content in (text, "\n".join(line for line in text.splitlines() if not line.startswith("constraint-dependencies"))):
+    for content in (
+        text,
+        "\n".join(
+            line for line in text.splitlines() if not line.startswith("constraint-dependencies")
+        ),
+    ):
         (bench.folder / "pyproject.toml").write_text(content)
         (bench.folder / "uv.lock").unlink(missing_ok=True)
         done = tool(bench, "lock", "--python", sys.executable, UV_DEFAULT_INDEX=bench.index)
@@ -364,7 +529,9 @@ def test_without_its_constraints_a_pyproject_would_choose_others(bench: Bench, t
 
 
 def test_targets_that_share_their_environments_share_a_document(bench: Bench) -> None:
-    locked(bench, small_spec("alpha", extra="targets: {here: {kind: local}, there: {kind: local}}\n"))
+    locked(
+        bench, small_spec("alpha", extra="targets: {here: {kind: local}, there: {kind: local}}\n")
+    )
     assert exported(bench, "requirements") == exported(bench, "requirements", "--target", "there")
     document = json.loads(exported(bench, "requirements", "--output-format", "json"))
     assert (document["targets"], document["out"]) == (["here", "there"], None)
@@ -406,15 +573,21 @@ def test_a_damaged_lock_is_refused(bench: Bench, form: str) -> None:
 
 def test_words_that_do_not_fit_are_refused(bench: Bench) -> None:
     locked(bench, small_spec("alpha"))
-    assert "the spec has no target nowhere" in refused(bench, 2, "--format", "requirements", "--target", "nowhere")
+    assert "the spec has no target nowhere" in refused(
+        bench, 2, "--format", "requirements", "--target", "nowhere"
+    )
     assert "is not one of 'pylock', 'requirements'" in refused(bench, 2, "--format", "conda")
     assert "Missing option '--format'" in refused(bench, 2)
 
 
 def test_a_file_that_cannot_be_written_is_said_before_any_work(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))  # there is no lock, and that is not what is said
-    assert "there is no folder nowhere" in refused(bench, 2, "--format", "requirements", "--out", "nowhere/requirements.txt")
-    assert "installers take pylock.toml and pylock.NAME.toml only" in refused(bench, 2, "--format", "pylock", "--out", "x.toml")
+    assert "there is no folder nowhere" in refused(
+        bench, 2, "--format", "requirements", "--out", "nowhere/requirements.txt"
+    )
+    assert "installers take pylock.toml and pylock.NAME.toml only" in refused(
+        bench, 2, "--format", "pylock", "--out", "x.toml"
+    )
     assert "no regular file" in refused(bench, 2, "--format", "requirements", "--out", "home")
 
 
@@ -433,5 +606,7 @@ def test_a_file_of_somebody_else_is_replaced_only_with_force(bench: Bench, form:
 
 
 def test_the_words_for_formats_are_those_that_are_written() -> None:
-    (option,) = (parameter for parameter in app.commands["export"].params if parameter.name == "kind")
+    (option,) = (
+        parameter for parameter in app.commands["export"].params if parameter.name == "kind"
+    )
     assert list(option.type.choices) == FORMATS  # type: ignore[attr-defined]

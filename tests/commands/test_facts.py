@@ -60,7 +60,10 @@ def test_an_unknown_key_names_the_nearest(bench: Bench, words: tuple[str, ...], 
     done = bench.run("facts", *words)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert f"the facts know nothing of {words[-1] if words[:2] != ('show', 'gpu') else 'gpu'}" in done.stderr
+    assert (
+        f"the facts know nothing of {words[-1] if words[:2] != ('show', 'gpu') else 'gpu'}"
+        in done.stderr
+    )
     assert near in done.stderr
     data = bench.run("facts", *words, "--output-format", "json")
     assert data.returncode == 1

@@ -9,13 +9,23 @@ from pathlib import Path
 import pytest
 
 from provision import source
-from provision.commands.holding import list_lock_differences
-from provision.commands.loading import SpecHasErrors
+from provision.adapters import RealSystem
+from provision.commands.lock_check import list_lock_differences
+from provision.commands.shared.load import SpecHasErrors
 from provision.errors import LockError, SourceError, UsageError
-from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, compute_text_digest, dumps, loads, with_digest
-from provision.lock.asked import collect_lock_inputs
+from provision.lock import (
+    Lock,
+    LockedEnvironment,
+    LockedFile,
+    LockedPackage,
+    TargetChoice,
+    compute_text_digest,
+    dumps,
+    loads,
+    with_digest,
+)
+from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import environment_digest
-from provision.world import RealSystem
 from tests.rig import Bench, small_spec
 
 SPEC = """\
@@ -37,11 +47,31 @@ def lock_for(path: Path) -> Path:
     spec, _ = source.validate_source(document)
     assert spec is not None
     keys = tuple(sorted(spec.platforms))
-    packages = tuple(LockedPackage(name, "2.9", "pypi", keys, (), (LockedFile(f"{name}-2.9-py3-none-any.whl", "0" * 64),)) for name in ("numpy", "safetensors"))
+    packages = tuple(
+        LockedPackage(
+            name, "2.9", "pypi", keys, (), (LockedFile(f"{name}-2.9-py3-none-any.whl", "0" * 64),)
+        )
+        for name in ("numpy", "safetensors")
+    )
     held = packages if spec.packages else ()
-    environments = tuple(LockedEnvironment(key, key, None, None, None, environment_digest(spec.python, key, None, held)) for key in keys)
+    environments = tuple(
+        LockedEnvironment(
+            key, key, None, None, None, environment_digest(spec.python, key, None, held)
+        )
+        for key in keys
+    )
     targets = {name: TargetChoice(keys, "no torch among the packages") for name in spec.targets}
-    lock = with_digest(Lock(collect_lock_inputs(spec), spec.python, environments, targets, {}, held, text_digest=compute_text_digest(document.data or {})))
+    lock = with_digest(
+        Lock(
+            collect_lock_inputs(spec),
+            spec.python,
+            environments,
+            targets,
+            {},
+            held,
+            text_digest=compute_text_digest(document.data or {}),
+        )
+    )
     path.with_suffix(".lock").write_text(dumps(lock))
     return path.with_suffix(".lock")
 
@@ -79,7 +109,10 @@ def test_another_form_of_the_same_holds_by_the_spec(path: Path) -> None:
 
 def test_what_moved_is_named(path: Path) -> None:
     path.write_text(SPEC.replace("numpy>=2", "numpy>=2.1"))
-    assert list_lock_differences(path, MACHINE) == ("packages: + numpy>=2.1", "packages: - numpy>=2")
+    assert list_lock_differences(path, MACHINE) == (
+        "packages: + numpy>=2.1",
+        "packages: - numpy>=2",
+    )
 
 
 def test_a_lock_made_without_the_digest_is_asked_by_the_spec(path: Path) -> None:
@@ -98,13 +131,18 @@ def test_the_files_that_a_spec_extends_count(path: Path) -> None:
     base.write_text("packages: [numpy>=2]\nenv: {A: c}\n")
     assert list_lock_differences(path, MACHINE) == ()
     base.write_text("packages: [numpy>=2.1]\n")
-    assert list_lock_differences(path, MACHINE) == ("packages: + numpy>=2.1", "packages: - numpy>=2")
+    assert list_lock_differences(path, MACHINE) == (
+        "packages: + numpy>=2.1",
+        "packages: - numpy>=2",
+    )
     base.unlink()
     with pytest.raises(SpecHasErrors):
         list_lock_differences(path, MACHINE)
 
 
-def test_an_error_of_the_rules_is_for_lint_when_the_text_says_the_same_of_packages(path: Path) -> None:
+def test_an_error_of_the_rules_is_for_lint_when_the_text_says_the_same_of_packages(
+    path: Path,
+) -> None:
     path.write_text(SPEC + "paths: {out: ../out}\n")
     assert list_lock_differences(path, MACHINE) == ()
     path.write_text(SPEC.replace("safetensors", "{name: safetensors}") + "paths: {out: ../out}\n")
@@ -118,7 +156,17 @@ def test_a_spec_that_cannot_be_understood_is_not_compared(path: Path) -> None:
         list_lock_differences(path, MACHINE)
 
 
-@pytest.mark.parametrize("added", ["gpu: none\n", "verify: [\n", "\x01\n", 'python: 3.12\npython: "3.12"\n', "exclude_newer: soon\n", "cuda: ~\n"])
+@pytest.mark.parametrize(
+    "added",
+    [
+        "gpu: none\n",
+        "verify: [\n",
+        "\x01\n",
+        'python: 3.12\npython: "3.12"\n',
+        "exclude_newer: soon\n",
+        "cuda: ~\n",
+    ],
+)
 def test_broken_text_and_broken_deciding_fields_are_findings(path: Path, added: str) -> None:
     path.write_text(SPEC + added)
     with pytest.raises(SpecHasErrors):
@@ -175,7 +223,15 @@ def test_the_lock_that_is_made_carries_the_digest(bench: Bench) -> None:
     assert bench.run("lock", "spec.yaml").returncode == 0
     assert list_lock_differences(path, MACHINE) == ()
     checked = bench.run("lock", "--check", "spec.yaml", "--output-format", "json")
-    assert json.loads(checked.stdout) == {"version": 1, "lock": "spec.lock", "holds": True, "moved": []}
+    assert json.loads(checked.stdout) == {
+        "version": 1,
+        "lock": "spec.lock",
+        "holds": True,
+        "moved": [],
+    }
     path.write_text(small_spec("alpha", "beta"))
     checked = bench.run("lock", "--check", "spec.yaml")
-    assert (checked.returncode, checked.stdout) == (1, "spec.lock does not hold; since it was made these moved:\n  packages: + beta\n")
+    assert (checked.returncode, checked.stdout) == (
+        1,
+        "spec.lock does not hold; since it was made these moved:\n  packages: + beta\n",
+    )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, dumps
-from provision.lock.asked import collect_lock_inputs
+from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import with_digest
 from provision.spec import Spec
 from tests import fork_server
@@ -24,11 +24,26 @@ KEY = "linux-x86_64-cu128"
 
 def gpu_lock(torch: str, *more: LockedPackage, flavour: str = "cu128", **changes: Any) -> Lock:
     """A lock of the V100 spec by hand: the rules let no such lock be written where the card has no code."""
-    spec = Spec.model_validate({"gpu": "V100", "cuda": "12.8", "python": "3.12", "packages": ["torch>=2.9"], "training": {"framework": "none"}})
-    held = LockedPackage("torch", torch, f"pytorch-{flavour}", (KEY,), (), (LockedFile(f"torch-{torch}-cp312-cp312-manylinux_2_28_x86_64.whl", "00" * 32),))
+    spec = Spec.model_validate(
+        {
+            "gpu": "V100",
+            "cuda": "12.8",
+            "python": "3.12",
+            "packages": ["torch>=2.9"],
+            "training": {"framework": "none"},
+        }
+    )
+    held = LockedPackage(
+        "torch",
+        torch,
+        f"pytorch-{flavour}",
+        (KEY,),
+        (),
+        (LockedFile(f"torch-{torch}-cp312-cp312-manylinux_2_28_x86_64.whl", "00" * 32),),
+    )
     environment = LockedEnvironment(KEY, "linux-x86_64", flavour, "2.28", None, "")
     made = {
-        "asked": collect_lock_inputs(spec),
+        "inputs": collect_lock_inputs(spec),
         "python": "3.12",
         "environments": (environment,),
         "targets": {"here": TargetChoice((KEY,), "")},
@@ -73,7 +88,14 @@ def test_what_a_person_sees(moved: Bench) -> None:
 
 def test_nothing_is_written_and_nothing_is_asked_of_an_index(moved: Bench) -> None:
     before = sorted(path.name for path in moved.folder.iterdir())
-    done = moved.run("lock", "spec.yaml", "--diff", "old.lock", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple", PATH="")
+    done = moved.run(
+        "lock",
+        "spec.yaml",
+        "--diff",
+        "old.lock",
+        PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple",
+        PATH="",
+    )
     assert done.returncode == 0
     assert sorted(path.name for path in moved.folder.iterdir()) == before
 
@@ -87,12 +109,21 @@ def test_a_lock_compared_with_itself(moved: Bench) -> None:
 def test_the_older_lock_comes_from_standard_input(moved: Bench) -> None:
     def given(content: bytes) -> subprocess.CompletedProcess[bytes]:
         argv = moved.argv("lock", "spec.yaml", "--diff", "-", "--output-format", "markdown")
-        return fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, input=content, timeout=600)
+        return fork_server.run(
+            argv,
+            cwd=moved.folder,
+            env=moved.environment(),
+            capture_output=True,
+            input=content,
+            timeout=600,
+        )
 
     done = given((moved.folder / "old.lock").read_bytes())
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().startswith("### Lock: the lock on standard input → spec\\.lock\n")
-    assert b"| \\~ | alpha | 1\\.0 \\(unconfirmed\\) | 2\\.0 \\(unconfirmed\\) |  |\n" in done.stdout
+    assert (
+        b"| \\~ | alpha | 1\\.0 \\(unconfirmed\\) | 2\\.0 \\(unconfirmed\\) |  |\n" in done.stdout
+    )
     empty = given(b"")
     assert (empty.returncode, empty.stdout) == (2, b"")
     assert b"standard input is empty" in empty.stderr
@@ -112,11 +143,16 @@ def test_another_file_under_the_same_version_is_a_warning(bench: Bench, tmp_path
     bench.spec(small_spec("alpha<2"))
     assert bench.run("lock", "spec.yaml").returncode == 0
     shutil.move(bench.folder / "spec.lock", bench.folder / "old.lock")
-    other = make_wheel(tmp_path / "other", "alpha", "1.0", code="import os  # not what was locked\n")
+    other = make_wheel(
+        tmp_path / "other", "alpha", "1.0", code="import os  # not what was locked\n"
+    )
     index = make_index(tmp_path / "other-index", (other,))
     assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=index).returncode == 0
     done = bench.run("lock", "spec.yaml", "--diff", "old.lock")
-    assert "the same version with other files:\n  warning alpha 1.0: another sha256 for alpha-1.0-py3-none-any.whl\n" in done.stdout
+    assert (
+        "the same version with other files:\n  warning alpha 1.0: another sha256 for alpha-1.0-py3-none-any.whl\n"
+        in done.stdout
+    )
     assert told(bench, "old.lock")["files"][0]["suspicious"] is True
 
 
@@ -134,10 +170,14 @@ def test_the_card_of_the_spec_loses_its_code(bench: Bench) -> None:
     assert "error torch 2.10.0 -> 2.11.0 (cu128): V100 loses sm_70" in shown
     assert "error GPU005 spec.yaml:" in shown
     document = told(bench, "old.lock")
-    assert [(one["kind"], one["targets"]) for one in document["follows"]] == [("code lost", ["here"])]
+    assert [(one["kind"], one["targets"]) for one in document["follows"]] == [
+        ("code lost", ["here"])
+    ]
     assert [one["id"] for one in document["findings"]["new"]] == ["GPU005"]
     assert "V100-32GB" in document["elsewhere"][0]["text"]
-    comment = bench.run("lock", "spec.yaml", "--diff", "old.lock", "--output-format", "markdown").stdout
+    comment = bench.run(
+        "lock", "spec.yaml", "--diff", "old.lock", "--output-format", "markdown"
+    ).stdout
     assert "V100 loses sm\\_70" in comment
     assert "TITAN\\-V" in comment.partition("<details>")[2]
 
@@ -146,12 +186,20 @@ def test_and_the_other_way_it_is_settled(bench: Bench) -> None:
     locks(bench, gpu_lock("2.11.0+cu128"), gpu_lock("2.10.0+cu128"))
     document = told(bench, "old.lock")
     assert [one["kind"] for one in document["follows"]] == ["code gained"]
-    assert ([one["id"] for one in document["findings"]["new"]], [one["id"] for one in document["findings"]["settled"]]) == ([], ["GPU005"])
+    assert (
+        [one["id"] for one in document["findings"]["new"]],
+        [one["id"] for one in document["findings"]["settled"]],
+    ) == ([], ["GPU005"])
 
 
 def test_a_finding_that_only_names_another_version_is_not_new(bench: Bench) -> None:
     spec = V100.replace('cuda: "12.8"\n', "")
-    locks(bench, gpu_lock("2.11.0+cu130", flavour="cu130"), gpu_lock("2.12.0+cu130", flavour="cu130"), spec)
+    locks(
+        bench,
+        gpu_lock("2.11.0+cu130", flavour="cu130"),
+        gpu_lock("2.12.0+cu130", flavour="cu130"),
+        spec,
+    )
     document = told(bench, "old.lock")
     assert document["packages"][0]["new"]["version"] == "2.12.0+cu130"
     assert document["findings"] == {"new": [], "settled": []}
@@ -160,9 +208,17 @@ def test_a_finding_that_only_names_another_version_is_not_new(bench: Bench) -> N
 def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> None:
     spec = 'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: none}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
     own = {"targets": {"colab": TargetChoice((KEY,), "")}}
-    locks(bench, gpu_lock("2.11.0+cu128", **own), gpu_lock("2.11.0+cu130", flavour="cu130", **own), spec)
+    locks(
+        bench,
+        gpu_lock("2.11.0+cu128", **own),
+        gpu_lock("2.11.0+cu130", flavour="cu130", **own),
+        spec,
+    )
     (driver,) = [one for one in told(bench, "old.lock")["follows"] if one["kind"] == "driver floor"]
-    assert "the oldest driver is 580.65.06, 525.60.13 before; there it is 580.82.07 (Colab's machines)" in driver["text"]
+    assert (
+        "the oldest driver is 580.65.06, 525.60.13 before; there it is 580.82.07 (Colab's machines)"
+        in driver["text"]
+    )
     assert driver["targets"] == ["colab"]
 
 
@@ -171,7 +227,11 @@ def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
     evil = LockedPackage(name, "no version", name, (KEY,), (name,), (LockedFile(name, "zz"),))
     new = gpu_lock("2.10.0+cu128")
     flavour = LockedEnvironment(KEY, "linux-x86_64", name, name, name, name)
-    for old in (gpu_lock("2.9.0+cu128", evil), gpu_lock("no version", evil, python=name), gpu_lock("2.9.0", evil, environments=(flavour,))):
+    for old in (
+        gpu_lock("2.9.0+cu128", evil),
+        gpu_lock("no version", evil, python=name),
+        gpu_lock("2.9.0", evil, environments=(flavour,)),
+    ):
         locks(bench, old, new)
         for form in ("text", "markdown", "json"):
             done = bench.run("lock", "spec.yaml", "--diff", "old.lock", "--output-format", form)
@@ -235,8 +295,13 @@ def with_number(text: str, field: str) -> str:
     return json.dumps({**document, "digest": digest_of(document)})
 
 
-@pytest.mark.parametrize(("left", "said"), [(None, "there is no spec.lock to compare with"), ("{}", "spec.lock is not a lock")])
-def test_the_lock_beside_the_spec_has_to_be_there_and_whole(moved: Bench, left: str | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [(None, "there is no spec.lock to compare with"), ("{}", "spec.lock is not a lock")],
+)
+def test_the_lock_beside_the_spec_has_to_be_there_and_whole(
+    moved: Bench, left: str | None, said: str
+) -> None:
     path = moved.folder / "spec.lock"
     path.unlink() if left is None else path.write_text(left)
     done = moved.run("lock", "spec.yaml", "--diff", "old.lock")
@@ -247,7 +312,15 @@ def test_the_lock_beside_the_spec_has_to_be_there_and_whole(moved: Bench, left: 
 def test_a_standard_input_that_cannot_be_read_is_no_bug(moved: Bench) -> None:
     unreadable = os.open(os.devnull, os.O_WRONLY)
     argv = moved.argv("lock", "spec.yaml", "--diff", "-")
-    done = fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, text=True, stdin=unreadable, timeout=600)
+    done = fork_server.run(
+        argv,
+        cwd=moved.folder,
+        env=moved.environment(),
+        capture_output=True,
+        text=True,
+        stdin=unreadable,
+        timeout=600,
+    )
     os.close(unreadable)
     assert done.returncode == 2
     assert "cannot read standard input" in done.stderr

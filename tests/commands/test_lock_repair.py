@@ -39,8 +39,24 @@ def merge(bench: Bench, base: str, ours: str, theirs: str, *style: str) -> str:
     """Return what git makes of two changes of a lock."""
     for name, text in (("base", base), ("ours", ours), ("theirs", theirs)):
         (bench.folder / name).write_text(text)
-    words = ["git", "merge-file", "-p", *style, "-L", "HEAD", "-L", "base", "-L", "topic", "ours", "base", "theirs"]
-    return subprocess.run(words, cwd=bench.folder, capture_output=True, text=True, check=False).stdout
+    words = [
+        "git",
+        "merge-file",
+        "-p",
+        *style,
+        "-L",
+        "HEAD",
+        "-L",
+        "base",
+        "-L",
+        "topic",
+        "ours",
+        "base",
+        "theirs",
+    ]
+    return subprocess.run(
+        words, cwd=bench.folder, capture_output=True, text=True, check=False
+    ).stdout
 
 
 WANTED = ("alpha", "alpine", "delta")
@@ -49,7 +65,11 @@ WANTED = ("alpha", "alpine", "delta")
 @pytest.fixture
 def sides(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
     """Three locks of one project, spec.yaml: the base, one with a newer alpha, and one with a newer alpine. Each package has a newer version by now."""
-    more = tuple(make_wheel(bench.folder.parent / "more", name, version) for name in ("alpine", "delta") for version in ("1.0", "1.1"))
+    more = tuple(
+        make_wheel(bench.folder.parent / "more", name, version)
+        for name in ("alpine", "delta")
+        for version in ("1.0", "1.1")
+    )
     make_index(bench.folder.parent / "index", more)
 
     def make(folder: Path) -> None:
@@ -67,12 +87,21 @@ def sides(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
 
 
 @pytest.mark.parametrize("style", [(), ("--diff3",)])
-def test_both_sides_of_a_merge_are_kept(bench: Bench, sides: tuple[str, str, str], style: tuple[str, ...]) -> None:
+def test_both_sides_of_a_merge_are_kept(
+    bench: Bench, sides: tuple[str, str, str], style: tuple[str, ...]
+) -> None:
     merged = merge(bench, *sides, *style)
-    line = 1 + next(number for number, text in enumerate(merged.splitlines()) if text.startswith("<<<<<<< "))
+    line = 1 + next(
+        number for number, text in enumerate(merged.splitlines()) if text.startswith("<<<<<<< ")
+    )
     path = bench.folder / "spec.lock"
     path.write_text(merged)
-    for words in (("lock", "--check"), ("plan",), ("apply", "--yes"), ("apply", "--locked", "--yes")):
+    for words in (
+        ("lock", "--check"),
+        ("plan",),
+        ("apply", "--yes"),
+        ("apply", "--locked", "--yes"),
+    ):
         command, *options = words
         refused = bench.run(command, "spec.yaml", *options)
         assert refused.returncode == 1, refused.stdout
@@ -81,14 +110,18 @@ def test_both_sides_of_a_merge_are_kept(bench: Bench, sides: tuple[str, str, str
     assert path.read_text() == merged
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 0, done.stderr
-    assert versions(bench) == {"alpha": "2.0", "alpine": "1.1", "delta": "1.0"}, "the newer of two, and what both sides had, though there is a newer one"
+    assert versions(bench) == {"alpha": "2.0", "alpine": "1.1", "delta": "1.0"}, (
+        "the newer of two, and what both sides had, though there is a newer one"
+    )
     assert "1 version is kept" in done.stdout
     assert "alpha: 2.0 on one side, 1.0 on the other; now 2.0" in done.stdout
     assert "alpine: 1.0 on one side, 1.1 on the other; now 1.1" in done.stdout
     assert bench.run("lock", "spec.yaml", "--check").returncode == 0
 
 
-def test_of_two_versions_the_one_that_the_spec_admits_is_taken(bench: Bench, sides: tuple[str, str, str]) -> None:
+def test_of_two_versions_the_one_that_the_spec_admits_is_taken(
+    bench: Bench, sides: tuple[str, str, str]
+) -> None:
     (bench.folder / "spec.lock").write_text(merge(bench, *sides))
     bench.spec(small_spec("alpha<2", "alpine", "delta"))
     done = bench.run("lock", "spec.yaml", "--output-format", "json")
@@ -126,13 +159,23 @@ def _unmarked(text: str) -> str:
 @pytest.mark.parametrize(
     ("change", "said", "kept"),
     [
-        (_older, "was made by an older provision", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
+        (
+            _older,
+            "was made by an older provision",
+            {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"},
+        ),
         (_cut, "is damaged", {"alpha": "1.0", "alpine": "1.1", "delta": "1.1"}),
         (_edited, "was changed by hand", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
         (_unmarked, "has conflict markers", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
     ],
 )
-def test_what_can_be_read_of_a_lock_is_kept(bench: Bench, sides: tuple[str, str, str], change: Callable[[str], str], said: str, kept: dict[str, str]) -> None:
+def test_what_can_be_read_of_a_lock_is_kept(
+    bench: Bench,
+    sides: tuple[str, str, str],
+    change: Callable[[str], str],
+    said: str,
+    kept: dict[str, str],
+) -> None:
     path = bench.folder / "spec.lock"
     path.write_text(change(sides[0]))
     refused = bench.run("plan", "spec.yaml")
@@ -168,7 +211,9 @@ def test_hostile_rows_give_no_versions(bench: Bench, sides: tuple[str, str, str]
 
 
 @pytest.mark.parametrize("schema", ["provision.lock/99", "somebody.else/1"])
-def test_a_file_of_a_newer_or_another_program_is_left(bench: Bench, sides: tuple[str, str, str], schema: str) -> None:
+def test_a_file_of_a_newer_or_another_program_is_left(
+    bench: Bench, sides: tuple[str, str, str], schema: str
+) -> None:
     path: Path = bench.folder / "spec.lock"
     path.write_text(sides[0].replace("provision.lock/2", schema))
     done = bench.run("lock", "spec.yaml")

@@ -13,18 +13,29 @@ LINUX = f"{TAG}-{TAG}-manylinux_2_28_x86_64"
 
 
 def versions(bench: Bench, name: str = "spec.lock") -> dict[str, str]:
-    return {row["name"]: row["version"] for row in json.loads((bench.folder / name).read_text())["packages"]}
+    return {
+        row["name"]: row["version"]
+        for row in json.loads((bench.folder / name).read_text())["packages"]
+    }
 
 
 @pytest.fixture
 def aged(bench: Bench, tmp_path: Path) -> Bench:
     """A lock of three packages, each with a newer release since: `lead` 2.0 needs `led` 2.0, and `alone` has nothing to do with them."""
     wheels = tmp_path / "wheels"
-    old = (make_wheel(wheels, "lead", "1.0", requires=("led==1.0",)), make_wheel(wheels, "led", "1.0"), make_wheel(wheels, "alone", "1.0"))
+    old = (
+        make_wheel(wheels, "lead", "1.0", requires=("led==1.0",)),
+        make_wheel(wheels, "led", "1.0"),
+        make_wheel(wheels, "alone", "1.0"),
+    )
     make_index(tmp_path / "index", old)
     bench.spec(small_spec("lead", "alone"))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    new = (make_wheel(wheels, "lead", "2.0", requires=("led==2.0",)), make_wheel(wheels, "led", "2.0"), make_wheel(wheels, "alone", "2.0"))
+    new = (
+        make_wheel(wheels, "lead", "2.0", requires=("led==2.0",)),
+        make_wheel(wheels, "led", "2.0"),
+        make_wheel(wheels, "alone", "2.0"),
+    )
     make_index(tmp_path / "index", (*old, *new))
     return bench
 
@@ -48,8 +59,14 @@ def test_a_package_that_others_hold_stays(aged: Bench) -> None:
         (("--upgrade", "spec.yaml"), {"alone": "2.0", "lead": "2.0", "led": "2.0"}),
         (("spec.yaml", "--upgrade"), {"alone": "2.0", "lead": "2.0", "led": "2.0"}),
         (("--upgrade=alone", "spec.yaml"), {"alone": "2.0", "lead": "1.0", "led": "1.0"}),
-        (("--upgrade", "ALONE", "--upgrade", "lead", "spec.yaml"), {"alone": "2.0", "lead": "2.0", "led": "2.0"}),
-        (("--upgrade", "alone", "--output-format", "json", "spec.yaml"), {"alone": "2.0", "lead": "1.0", "led": "1.0"}),
+        (
+            ("--upgrade", "ALONE", "--upgrade", "lead", "spec.yaml"),
+            {"alone": "2.0", "lead": "2.0", "led": "2.0"},
+        ),
+        (
+            ("--upgrade", "alone", "--output-format", "json", "spec.yaml"),
+            {"alone": "2.0", "lead": "1.0", "led": "1.0"},
+        ),
         (("spec.yaml",), {"alone": "1.0", "lead": "1.0", "led": "1.0"}),
     ],
 )
@@ -76,7 +93,9 @@ def test_the_words_it_takes(aged: Bench, words: tuple[str, ...], moved: dict[str
         (("spec.yaml", "--output-format", "markdown"), "markdown is for --diff"),
     ],
 )
-def test_words_that_do_not_fit_change_nothing(aged: Bench, words: tuple[str, ...], said: str) -> None:
+def test_words_that_do_not_fit_change_nothing(
+    aged: Bench, words: tuple[str, ...], said: str
+) -> None:
     before = (aged.folder / "spec.lock").read_bytes()
     done = aged.run("lock", *words)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -101,17 +120,33 @@ def test_a_spec_that_moved_is_said_beside_what_was_asked_for(aged: Bench) -> Non
 
 
 @pytest.mark.parametrize("name", ["torch", "torchvision"])
-def test_what_is_built_for_one_torch_moves_together(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_what_is_built_for_one_torch_moves_together(
+    bench: Bench, tmp_path: Path, name: str
+) -> None:
     def family(torch: str, vision: str) -> tuple[Path, Path]:
         return (
             make_wheel(tmp_path / "c", "torch", f"{torch}+cpu", tag=LINUX),
-            make_wheel(tmp_path / "c", "torchvision", f"{vision}+cpu", tag=LINUX, requires=(f"torch=={torch}",)),
+            make_wheel(
+                tmp_path / "c",
+                "torchvision",
+                f"{vision}+cpu",
+                tag=LINUX,
+                requires=(f"torch=={torch}",),
+            ),
         )
 
-    make_index(tmp_path / "index", tuple(make_wheel(tmp_path / "wheels", "torch", release, tag=LINUX) for release in ("2.12.0", "2.13.0")))
+    make_index(
+        tmp_path / "index",
+        tuple(
+            make_wheel(tmp_path / "wheels", "torch", release, tag=LINUX)
+            for release in ("2.12.0", "2.13.0")
+        ),
+    )
     old = family("2.12.0", "0.27.0")
     index = make_index(tmp_path / "cpu", old)
-    bench.spec(f'gpu: none\npython: "{MINOR}"\npackages: [torchvision, alpha<2]\ntraining: {{framework: none}}\n')
+    bench.spec(
+        f'gpu: none\npython: "{MINOR}"\npackages: [torchvision, alpha<2]\ntraining: {{framework: none}}\n'
+    )
     assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYTORCH_CPU=index).returncode == 0
     make_index(tmp_path / "cpu", (*old, *family("2.13.0", "0.28.0")))
     done = bench.run("lock", "spec.yaml", "--upgrade", name, PROVISION_INDEX_PYTORCH_CPU=index)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.serving import CERTIFICATE, answering, behind_password, certified, redirecting
 from tests.attacks.test_foreign_locks import damaged, package
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
 from tests.support import make_once
-from tests.world.serving import CERTIFICATE, answering, behind_password, certified, redirecting
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 
@@ -76,36 +76,68 @@ def page(bench: Bench, name: str) -> Path:
 
 
 def test_a_lock_is_verified_on_disk_and_on_the_web(locked: Bench) -> None:
-    verify(locked, 0, "pypi (file://", "2 packages, 2 files", "each listed by its index with the locked sha256")
+    verify(
+        locked,
+        0,
+        "pypi (file://",
+        "2 packages, 2 files",
+        "each listed by its index with the locked sha256",
+    )
     with served(locked.folder.parent / "index") as address:
         verify(locked, 0, f"pypi ({address})", PROVISION_INDEX_PYPI=address)
         assert "127.0.0.1" not in (locked.folder / "spec.lock").read_text()
 
 
 def test_the_result_as_data(locked: Bench) -> None:
-    page(locked, "alpha").write_text(page(locked, "alpha").read_text().replace("<a ", '<a data-yanked="broken" '))
-    damaged(locked, lambda document: package(document, "gamma").update(files={"gamma-1.0-py3-none-any.whl": "0" * 64}))
+    page(locked, "alpha").write_text(
+        page(locked, "alpha").read_text().replace("<a ", '<a data-yanked="broken" ')
+    )
+    damaged(
+        locked,
+        lambda document: package(document, "gamma").update(
+            files={"gamma-1.0-py3-none-any.whl": "0" * 64}
+        ),
+    )
     done = locked.run("lock", "spec.yaml", "--verify", "--output-format", "json")
     assert done.returncode == 1
     told = json.loads(done.stdout)
     assert (told["version"], told["lock"], told["verified"]) == (1, "spec.lock", False)
     assert told["indexes"] == {"pypi": {"asked": locked.index, "packages": 2, "files": 2}}
-    assert [(note["package"], note["file"]) for note in told["mismatches"]] == [("gamma", "gamma-1.0-py3-none-any.whl")]
-    assert [(note["package"], note["what"]) for note in told["yanked"]] == [("alpha", "yanked: broken")]
+    assert [(note["package"], note["file"]) for note in told["mismatches"]] == [
+        ("gamma", "gamma-1.0-py3-none-any.whl")
+    ]
+    assert [(note["package"], note["what"]) for note in told["yanked"]] == [
+        ("alpha", "yanked: broken")
+    ]
     assert told["unproven"] == []
 
 
 def test_a_hash_that_the_index_does_not_list(locked: Bench) -> None:
-    damaged(locked, lambda document: package(document, "alpha").update(files={"alpha-2.0-py3-none-any.whl": "0" * 64}))
+    damaged(
+        locked,
+        lambda document: package(document, "alpha").update(
+            files={"alpha-2.0-py3-none-any.whl": "0" * 64}
+        ),
+    )
     assert locked.run("lock", "spec.yaml", "--check").returncode == 0
-    real = hashlib.sha256((page(locked, "alpha").parent / "alpha-2.0-py3-none-any.whl").read_bytes()).hexdigest()
-    said = verify(locked, 1, "mismatch: alpha 2.0, alpha-2.0-py3-none-any.whl on pypi", f"lists sha256 {real}; locked is {'0' * 64}", "do not install it")
+    real = hashlib.sha256(
+        (page(locked, "alpha").parent / "alpha-2.0-py3-none-any.whl").read_bytes()
+    ).hexdigest()
+    said = verify(
+        locked,
+        1,
+        "mismatch: alpha 2.0, alpha-2.0-py3-none-any.whl on pypi",
+        f"lists sha256 {real}; locked is {'0' * 64}",
+        "do not install it",
+    )
     assert "spec.lock does not match its indexes: 1 of 2 files" in said
 
 
 def _without_version(bench: Bench) -> None:
     text = page(bench, "alpha").read_text()
-    page(bench, "alpha").write_text("\n".join(line for line in text.splitlines() if "alpha-2.0" not in line))
+    page(bench, "alpha").write_text(
+        "\n".join(line for line in text.splitlines() if "alpha-2.0" not in line)
+    )
 
 
 def _without_package(bench: Bench) -> None:
@@ -113,7 +145,9 @@ def _without_package(bench: Bench) -> None:
 
 
 def _another_file_of_the_version(bench: Bench) -> None:
-    page(bench, "alpha").write_text(page(bench, "alpha").read_text().replace("alpha-2.0-py3", "alpha-2.0-1-py3"))
+    page(bench, "alpha").write_text(
+        page(bench, "alpha").read_text().replace("alpha-2.0-py3", "alpha-2.0-1-py3")
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,29 +158,52 @@ def _another_file_of_the_version(bench: Bench) -> None:
         (_another_file_of_the_version, "the index does not list this file"),
     ],
 )
-def test_what_is_gone_from_the_index(locked: Bench, change: Callable[[Bench], None], said: str) -> None:
+def test_what_is_gone_from_the_index(
+    locked: Bench, change: Callable[[Bench], None], said: str
+) -> None:
     change(locked)
     verify(locked, 1, said, "`provision lock --upgrade alpha`")
     with served(locked.folder.parent / "index") as address:
         verify(locked, 1, said, PROVISION_INDEX_PYPI=address)
 
 
-@pytest.mark.parametrize(("attribute", "said"), [('data-yanked="it breaks &lt;b&gt;"', "yanked: it breaks <b>"), ("data-yanked", "yanked")])
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [('data-yanked="it breaks &lt;b&gt;"', "yanked: it breaks <b>"), ("data-yanked", "yanked")],
+)
 def test_a_yanked_file_is_named(locked: Bench, attribute: str, said: str) -> None:
-    page(locked, "gamma").write_text(page(locked, "gamma").read_text().replace("<a ", f"<a {attribute} "))
-    verify(locked, 0, f"note: gamma 1.0, gamma-1.0-py3-none-any.whl on pypi: {said}", "choose another version")
+    page(locked, "gamma").write_text(
+        page(locked, "gamma").read_text().replace("<a ", f"<a {attribute} ")
+    )
+    verify(
+        locked,
+        0,
+        f"note: gamma 1.0, gamma-1.0-py3-none-any.whl on pypi: {said}",
+        "choose another version",
+    )
 
 
 def test_a_file_without_a_hash_on_the_index_is_not_verified(locked: Bench) -> None:
-    page(locked, "gamma").write_text(page(locked, "gamma").read_text().partition("#sha256=")[0] + '">gamma</a>')
-    verify(locked, 3, "not compared: gamma 1.0", "the index lists the file without a sha256", "spec.lock is not verified: 1 files")
+    page(locked, "gamma").write_text(
+        page(locked, "gamma").read_text().partition("#sha256=")[0] + '">gamma</a>'
+    )
+    verify(
+        locked,
+        3,
+        "not compared: gamma 1.0",
+        "the index lists the file without a sha256",
+        "spec.lock is not verified: 1 files",
+    )
 
 
 def test_a_lock_that_is_stale_or_refused_is_not_asked_for(locked: Bench) -> None:
     variables = {"PROVISION_INDEX_PYPI": "http://127.0.0.1:9/simple"}
     path = locked.folder / "spec.lock"
     text = path.read_text()
-    damaged(locked, lambda document: document["packages"].append(dict(package(document, "alpha"), name="evil")))
+    damaged(
+        locked,
+        lambda document: document["packages"].append(dict(package(document, "alpha"), name="evil")),
+    )
     verify(locked, 1, "is not what `provision lock` makes of spec.yaml", **variables)
     path.write_text(text)
     locked.spec(small_spec("gamma>=1"))
@@ -161,7 +218,12 @@ def test_the_json_of_pep_691(locked: Bench) -> None:
         assert request.headers["Accept"].startswith("application/vnd.pypi.simple.v1+json")
         folder = locked.folder.parent / "index" / name
         rows: list[dict[str, Any]] = [
-            {"filename": file.name, "url": file.name, "hashes": {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}, "yanked": name == "gamma"}
+            {
+                "filename": file.name,
+                "url": file.name,
+                "hashes": {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()},
+                "yanked": name == "gamma",
+            }
             for file in folder.glob("*.whl")
         ]
         body = json.dumps({"meta": {"api-version": "1.0"}, "name": name, "files": rows}).encode()
@@ -172,7 +234,9 @@ def test_the_json_of_pep_691(locked: Bench) -> None:
         request.wfile.write(body)
 
     with replying(answer) as address:
-        said = verify(locked, 0, "gamma-1.0-py3-none-any.whl on pypi: yanked", PROVISION_INDEX_PYPI=address)
+        said = verify(
+            locked, 0, "gamma-1.0-py3-none-any.whl on pypi: yanked", PROVISION_INDEX_PYPI=address
+        )
         assert "alpha 2.0" not in said
 
 
@@ -180,12 +244,21 @@ def test_the_json_of_pep_691(locked: Bench) -> None:
 
 
 def test_an_index_that_cannot_be_reached(locked: Bench) -> None:
-    verify(locked, 2, "the default index could not be reached", "127.0.0.1:9", "nothing is verified", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple")
+    verify(
+        locked,
+        2,
+        "the default index could not be reached",
+        "127.0.0.1:9",
+        "nothing is verified",
+        PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple",
+    )
     done = locked.run("lock", "spec.yaml", "--verify", "--offline")
     assert done.returncode == 2
     assert "--verify asks indexes" in done.stderr
     for other in ("--check", "--upgrade"):
-        assert "are asked one at a time" in locked.run("lock", "spec.yaml", "--verify", other).stderr
+        assert (
+            "are asked one at a time" in locked.run("lock", "spec.yaml", "--verify", other).stderr
+        )
 
 
 def _drips(request: http.server.BaseHTTPRequestHandler) -> None:
@@ -234,7 +307,14 @@ def _cuts_off(request: http.server.BaseHTTPRequestHandler) -> None:
 )
 def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: str) -> None:
     with replying(answer) as address:
-        verify(locked, 2, f"the default index {said}", "nothing is verified", PROVISION_INDEX_PYPI=address, UV_HTTP_TIMEOUT="1")
+        verify(
+            locked,
+            2,
+            f"the default index {said}",
+            "nothing is verified",
+            PROVISION_INDEX_PYPI=address,
+            UV_HTTP_TIMEOUT="1",
+        )
 
 
 @pytest.mark.long(after=3)
@@ -242,15 +322,29 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
     ("status", "kind", "body", "code", "said"),
     [
         (200, "application/json", b"{", 2, "gave an answer that cannot be read"),
-        (200, "application/json", b'{"files": [{"name": 1}]}', 2, "gave an answer that cannot be read"),
+        (
+            200,
+            "application/json",
+            b'{"files": [{"name": 1}]}',
+            2,
+            "gave an answer that cannot be read",
+        ),
         (200, "application/json", b"[" * 100_000, 2, "gave an answer that cannot be read"),
-        (200, "text/html", b"<title>Sign in to this network</title>", 1, "the index has no version"),
+        (
+            200,
+            "text/html",
+            b"<title>Sign in to this network</title>",
+            1,
+            "the index has no version",
+        ),
         (500, "text/plain", b"", 2, "refused the question"),
         (403, "text/plain", b"", 2, "check user name and password"),
         (404, "text/plain", b"", 1, "the index has no package"),
     ],
 )
-def test_what_an_index_may_answer(locked: Bench, status: int, kind: str, body: bytes, code: int, said: str) -> None:
+def test_what_an_index_may_answer(
+    locked: Bench, status: int, kind: str, body: bytes, code: int, said: str
+) -> None:
     with answering(status, kind, body) as place:
         verify(locked, code, said, PROVISION_INDEX_PYPI=f"http://{place}/simple")
 
@@ -284,18 +378,38 @@ def test_credentials_and_certificates_are_those_of_locking(locked: Bench) -> Non
         netrc.write_text("machine 127.0.0.1 login me password s3cret\n")
         verify(locked, 0, PROVISION_INDEX_PYPI=f"http://{place}", NETRC=str(netrc))
     with certified(index) as place:
-        verify(locked, 2, "could not be reached", "certificate", PROVISION_INDEX_PYPI=f"https://{place}", SSL_CERT_FILE="")
+        verify(
+            locked,
+            2,
+            "could not be reached",
+            "certificate",
+            PROVISION_INDEX_PYPI=f"https://{place}",
+            SSL_CERT_FILE="",
+        )
         verify(locked, 0, PROVISION_INDEX_PYPI=f"https://{place}", SSL_CERT_FILE=str(CERTIFICATE))
 
 
 def test_a_redirection_to_a_file_of_this_machine_is_not_followed(locked: Bench) -> None:
     with redirecting(page(locked, "alpha").as_uri()) as place:
-        verify(locked, 2, "the default index refused the question", PROVISION_INDEX_PYPI=f"http://{place}")
+        verify(
+            locked,
+            2,
+            "the default index refused the question",
+            PROVISION_INDEX_PYPI=f"http://{place}",
+        )
 
 
 def test_each_index_is_asked_for_its_own_packages(bench: Bench) -> None:
-    private = make_index(bench.folder.parent / "private", (make_wheel(bench.folder.parent / "own", "delta", "1.0"),))
-    bench.spec(small_spec("alpha", "{name: delta, index: private}", extra="indexes: {private: {url: https://private.test/simple}}\n"))
+    private = make_index(
+        bench.folder.parent / "private", (make_wheel(bench.folder.parent / "own", "delta", "1.0"),)
+    )
+    bench.spec(
+        small_spec(
+            "alpha",
+            "{name: delta, index: private}",
+            extra="indexes: {private: {url: https://private.test/simple}}\n",
+        )
+    )
     there = {"PROVISION_INDEX_PRIVATE": private}
     assert bench.run("lock", "spec.yaml", **there).returncode == 0
     verify(bench, 0, f"private ({private}): 1 packages, 1 files", "pypi (", **there)

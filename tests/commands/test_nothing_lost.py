@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.errors import StateError
-from provision.stores import LocalStore
-from provision.world import RealSystem
+from provision.state_store import LocalStore
 from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
 
@@ -63,7 +63,9 @@ def test_status_does_not_count_a_verdict_on_other_promises(applied: Bench) -> No
     assert "what is promised of it changed" in status.stdout
 
 
-def test_what_a_failed_install_left_is_removed_by_the_next_apply(bench: Bench, tmp_path: Path) -> None:
+def test_what_a_failed_install_left_is_removed_by_the_next_apply(
+    bench: Bench, tmp_path: Path
+) -> None:
     with served(tmp_path / "index") as address:
         bench.spec(small_spec("alpha==1.0"))
         bench.spec(small_spec("alpha"), "other.yaml")
@@ -73,18 +75,29 @@ def test_what_a_failed_install_left_is_removed_by_the_next_apply(bench: Bench, t
     (left,) = (bench.own / "envs").iterdir()
     assert bench.run("apply", "other.yaml", "--yes").returncode == 0
     assert not left.exists()
-    assert sorted(path.name.split("-")[0] for path in (bench.own / "envs").iterdir()) == ["other.here", "other.here"]
+    assert sorted(path.name.split("-")[0] for path in (bench.own / "envs").iterdir()) == [
+        "other.here",
+        "other.here",
+    ]
 
 
 def test_a_changed_environment_is_kept_until_it_can_be_put_right(applied: Bench) -> None:
     shutil.rmtree(site_packages(applied) / "alpha-2.0.dist-info")
-    cut = applied.run("apply", "spec.yaml", "--yes", UV_CACHE_DIR=str(applied.folder / "empty"), PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple")
+    cut = applied.run(
+        "apply",
+        "spec.yaml",
+        "--yes",
+        UV_CACHE_DIR=str(applied.folder / "empty"),
+        PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple",
+    )
     assert cut.returncode == 2, cut.stderr
     assert (site_packages(applied) / "alpha/__init__.py").exists()
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
-def test_a_saved_plan_is_refused_when_another_run_moved_the_state_meanwhile(bench: Bench, tmp_path: Path) -> None:
+def test_a_saved_plan_is_refused_when_another_run_moved_the_state_meanwhile(
+    bench: Bench, tmp_path: Path
+) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
     def wait(path: str) -> None:
@@ -102,7 +115,9 @@ def test_a_saved_plan_is_refused_when_another_run_moved_the_state_meanwhile(benc
         running = bench.start("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
         assert asked.wait(300)
         threading.Timer(1, go_on.set).start()
-        late = bench.run("apply", "spec.yaml", "--plan", "plan.json", "--yes", "--lock-timeout", "60")
+        late = bench.run(
+            "apply", "spec.yaml", "--plan", "plan.json", "--yes", "--lock-timeout", "60"
+        )
         assert running.wait(300) == 0
     assert late.returncode == 2
     assert "stale" in late.stderr
@@ -113,7 +128,9 @@ def test_a_waiter_does_not_hold_a_lock_file_that_was_removed(tmp_path: Path) -> 
     waiting, both = threading.Event(), []
 
     def late() -> None:
-        with LocalStore(tmp_path / ".provision", RealSystem()).exclusive(10, lambda _: waiting.set()):
+        with LocalStore(tmp_path / ".provision", RealSystem()).exclusive(
+            10, lambda _: waiting.set()
+        ):
             both.append("late")
 
     with store.exclusive(0, lambda _: None):
@@ -129,7 +146,9 @@ def test_a_waiter_does_not_hold_a_lock_file_that_was_removed(tmp_path: Path) -> 
     assert sorted(both) == ["late", "mine"]
 
 
-@pytest.mark.parametrize("name", [".provision", ".provision/envs", ".provision/reports", ".provision/lock"])
+@pytest.mark.parametrize(
+    "name", [".provision", ".provision/envs", ".provision/reports", ".provision/lock"]
+)
 def test_a_link_in_place_of_our_folders_is_refused(bench: Bench, tmp_path: Path, name: str) -> None:
     bench.spec(small_spec("alpha"))
     elsewhere = tmp_path / "elsewhere"
@@ -143,14 +162,20 @@ def test_a_link_in_place_of_our_folders_is_refused(bench: Bench, tmp_path: Path,
     assert [path.name for path in elsewhere.iterdir()] == ["mine.txt"]
 
 
-def test_a_state_that_came_from_elsewhere_removes_nothing_of_the_users(applied: Bench, tmp_path: Path) -> None:
+def test_a_state_that_came_from_elsewhere_removes_nothing_of_the_users(
+    applied: Bench, tmp_path: Path
+) -> None:
     from provision.state import dumps, loads
 
     treasure = tmp_path / "treasure"
     treasure.mkdir()
     path = applied.own / "state.json"
     state = loads(path.read_text(), "state.json")
-    for record in ({"title": "x", "outside": [str(treasure)]}, {"title": "x", "paths": ["envs/../../treasure"]}, {"title": "x", "paths": ["/etc"]}):
+    for record in (
+        {"title": "x", "outside": [str(treasure)]},
+        {"title": "x", "paths": ["envs/../../treasure"]},
+        {"title": "x", "paths": ["/etc"]},
+    ):
         path.write_text(dumps(state.with_record("spec/here", "kernel", record)))
         done = applied.run("destroy", "spec.yaml", "--yes")
         assert done.returncode == 2, done.stderr
@@ -188,13 +213,26 @@ def test_a_folder_that_path_cannot_hold_is_refused(bench: Bench) -> None:
 
 
 def test_status_with_targets_that_are_not_made_here(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {here: {kind: local}, team: {kind: colab-enterprise, project: my-project, region: us-central1}}\n"))
+    bench.spec(
+        small_spec(
+            "alpha",
+            extra="targets: {here: {kind: local}, team: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
+        )
+    )
     done = bench.run("status", "spec.yaml")
     assert done.returncode == 1
     assert "not made by this version" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["spec.lock", ".provision/state.json", ".provision/journal.json", ".provision/envs/spec.here/provision.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spec.lock",
+        ".provision/state.json",
+        ".provision/journal.json",
+        ".provision/envs/spec.here/provision.json",
+    ],
+)
 def test_deeply_nested_json_is_damage_and_no_crash(applied: Bench, name: str) -> None:
     (applied.folder / name).write_text("[" * 100_000)
     for verb in (("status",), ("apply", "--yes")):
@@ -204,7 +242,9 @@ def test_deeply_nested_json_is_damage_and_no_crash(applied: Bench, name: str) ->
 
 
 def test_a_damaged_stored_report_is_made_again(applied: Bench) -> None:
-    (applied.own / "reports/spec.here/report.json").write_text('{"schema": "provision.report/1", "verdict": {"result": []}}')
+    (applied.own / "reports/spec.here/report.json").write_text(
+        '{"schema": "provision.report/1", "verdict": {"result": []}}'
+    )
     assert applied.run("report", "spec.yaml").returncode == 2
     done = applied.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0
@@ -261,7 +301,17 @@ def test_destroy_says_what_it_does_not_know(applied: Bench) -> None:
 
 def test_a_target_named_twice_is_made_once(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
-    done = bench.run("apply", "spec.yaml", "--target", "here", "--target", "here", "--yes", "--output-format", "json")
+    done = bench.run(
+        "apply",
+        "spec.yaml",
+        "--target",
+        "here",
+        "--target",
+        "here",
+        "--yes",
+        "--output-format",
+        "json",
+    )
     assert len(json.loads(done.stdout)["results"]) == 1
 
 

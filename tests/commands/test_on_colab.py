@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from provision.commands.on_colab import stop_interrupted_session, uses_colab_cli, verify_on_colab
+from provision.adapters import RealSystem
+from provision.commands.colab_session import (
+    stop_interrupted_session,
+    uses_colab_cli,
+    verify_on_colab,
+)
 from provision.effects import Effect, ProgressCallback, RunOnColab, StopColabSession
 from provision.errors import ExternalError, Refused
 from provision.facts import load_facts as load_facts
 from provision.state import Intent, State
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext
 from provision.targets.colab import SESSION_PART
-from provision.world import RealSystem
 from tests.targets.colab_places import place
 from tests.views import builders
 
@@ -35,7 +39,11 @@ class Colab(RealSystem):
             super().perform(effect, tell)
             return
         self.seen.append(effect)
-        self.journal.append((self.folder / "journal.json").read_text() if (self.folder / "journal.json").exists() else "")
+        self.journal.append(
+            (self.folder / "journal.json").read_text()
+            if (self.folder / "journal.json").exists()
+            else ""
+        )
         if self.fails is not None:
             raise self.fails
         if isinstance(effect, RunOnColab):
@@ -51,13 +59,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 def there(folder: Path, shape: str = "standard", **fields: Any) -> TargetContext:
-    return place("apart", folder=folder, colab={"via": "colab-cli", "runtime": "latest", "shape": shape}, **fields)
+    return place(
+        "apart",
+        folder=folder,
+        colab={"via": "colab-cli", "runtime": "latest", "shape": shape},
+        **fields,
+    )
 
 
-def ran(folder: Path, world: Colab, *, keep: bool = False, at: TargetContext | None = None) -> tuple[Any, LocalStore]:
+def ran(
+    folder: Path, world: Colab, *, keep: bool = False, at: TargetContext | None = None
+) -> tuple[Any, LocalStore]:
     store = LocalStore(folder, world)
     state: State = store.load()
-    return verify_on_colab(at or there(folder), state, store, world, lambda _: None, keep=keep), store
+    return verify_on_colab(
+        at or there(folder), state, store, world, lambda _: None, keep=keep
+    ), store
 
 
 def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:
@@ -80,7 +97,9 @@ def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None
         ("RTX-PRO-6000", "standard", "G4", False),
     ],
 )
-def test_cards_go_by_the_names_that_colab_has(folder: Path, gpu: str, shape: str, name: str, high: bool) -> None:
+def test_cards_go_by_the_names_that_colab_has(
+    folder: Path, gpu: str, shape: str, name: str, high: bool
+) -> None:
     world = Colab(folder)
     ran(folder, world, at=there(folder, shape, gpu=gpu))
     (effect,) = world.seen
@@ -103,7 +122,9 @@ def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
 def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
     world = Colab(folder)
     done, store = ran(folder, world)
-    assert json.loads(world.journal[0])["intents"][0]["details"] == {"session": world.seen[0].session}
+    assert json.loads(world.journal[0])["intents"][0]["details"] == {
+        "session": world.seen[0].session
+    }
     assert store.read_intents() == ()
     assert done.state.resource("spec/apart", SESSION_PART) is None
     assert done.state.resource("spec/apart", "verification")["verdict"] == "verified"
@@ -113,15 +134,20 @@ def test_a_kept_session_is_recorded_and_given_back_before_the_next(folder: Path)
     world = Colab(folder)
     done, store = ran(folder, world, keep=True)
     kept = world.seen[0].session
-    assert done.left == kept
+    assert done.running_session == kept
     assert store.load().resource("spec/apart", SESSION_PART)["session"] == kept
     again, _ = ran(folder, world)
-    assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [("StopColab", True), ("RunOnColab", False)]
+    assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [
+        ("StopColabSession", True),
+        ("RunOnColab", False),
+    ]
     assert again.state.resource("spec/apart", SESSION_PART) is None
 
 
 @pytest.mark.parametrize(("left", "open_"), [((), False), (None, True)])
-def test_an_error_that_may_have_left_something_keeps_the_intent(folder: Path, left: Any, open_: bool) -> None:
+def test_an_error_that_may_have_left_something_keeps_the_intent(
+    folder: Path, left: Any, open_: bool
+) -> None:
     error = ExternalError("no")
     error.still_running = left
     with pytest.raises(ExternalError):
@@ -161,7 +187,11 @@ def test_an_open_intent_of_its_own_target_is_never_written_over(folder: Path) ->
 
 def test_an_open_intent_of_another_target_stays_open(folder: Path) -> None:
     world, store = Colab(folder), LocalStore(folder, Colab(folder))
-    store.open_intent(intent := Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
+    store.open_intent(
+        intent := Intent(
+            "spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)
+        )
+    )
     ran(folder, world)
     assert store.read_intents() == (intent,)
 
@@ -170,9 +200,16 @@ def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) ->
     world = Colab(folder)
     ran(folder, world, keep=True)
     store = LocalStore(folder, world)
-    store.open_intent(Intent("spec/apart", SESSION_PART, "+", (), world.now(), (), {"session": "provision-begun"}))
+    store.open_intent(
+        Intent("spec/apart", SESSION_PART, "+", (), world.now(), (), {"session": "provision-begun"})
+    )
     actions = DRIVERS["colab"].destroy("spec/apart", folder, store.load_ledger())
-    stopped = [effect.session for action in actions for effect in action.effects if isinstance(effect, StopColabSession)]
+    stopped = [
+        effect.session
+        for action in actions
+        for effect in action.effects
+        if isinstance(effect, StopColabSession)
+    ]
     assert stopped == ["provision-begun", world.seen[0].session]
 
 

@@ -10,15 +10,24 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical_digest, to_canonical_json
+from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
 from provision.verification import Report, read_report
-from provision.verification.parity import DeclaredEnvironment, Parity, ParityTarget, ReportStanding, StatementResult, evaluate_parity
+from provision.verification.parity import (
+    DeclaredEnvironment,
+    Parity,
+    ParityTarget,
+    ReportStanding,
+    StatementResult,
+    evaluate_parity,
+)
 from provision.views import parity as view
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 CPU = DeclaredEnvironment("3.11", {"torch": "2.13.0+cpu", "transformers": "5.23.0"}, "cpu", None)
-CARD = DeclaredEnvironment("3.11", {"torch": "2.13.0+cu130", "transformers": "5.23.0"}, "cu130", "580.65.06")
+CARD = DeclaredEnvironment(
+    "3.11", {"torch": "2.13.0+cu130", "transformers": "5.23.0"}, "cu130", "580.65.06"
+)
 
 
 def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> Report:
@@ -32,7 +41,15 @@ def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) 
 
 def side(target: str, report: Report | None, declared: DeclaredEnvironment = CPU) -> ParityTarget:
     standing = ReportStanding.MISSING if report is None else ReportStanding(report.verdict)
-    return ParityTarget(target, "local", standing, declared, report, "" if report else "it was never verified", f"provision apply x --target {target}")
+    return ParityTarget(
+        target,
+        "local",
+        standing,
+        declared,
+        report,
+        "" if report else "it was never verified",
+        f"provision apply x --target {target}",
+    )
 
 
 def found(outcome: Parity, subject: str) -> StatementResult:
@@ -42,7 +59,9 @@ def found(outcome: Parity, subject: str) -> StatementResult:
 def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def change(document: dict[str, Any]) -> None:
         rows = [one for one in document["readings"] if one["key"] != key]
-        document["readings"] = [*rows, {"key": key, "value": value, "class": "context"}] if value is not ... else rows
+        document["readings"] = (
+            [*rows, {"key": key, "value": value, "class": "context"}] if value is not ... else rows
+        )
         for row in document["readings"]:
             if row["key"].startswith(("torch.", "driver.")):
                 row["class"] = "identity"
@@ -51,9 +70,12 @@ def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def test_two_runs_of_one_environment_are_proven_equal() -> None:
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again"))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again"))]
+    )
     assert {one.subject: one.result for one in outcome.statements} == dict.fromkeys(
-        ("Python", "packages", "torch build", "CUDA of torch", "checks", "training result"), StatementResult.EQUAL
+        ("Python", "packages", "torch build", "CUDA of torch", "checks", "training result"),
+        StatementResult.EQUAL,
     )
     assert (outcome.result, outcome.exit_code, outcome.undeclared) == (StatementResult.EQUAL, 0, ())
 
@@ -67,7 +89,9 @@ def test_what_was_never_seen_is_not_yet_proven() -> None:
     assert "not seen on b" in shown
 
 
-@pytest.mark.parametrize("name", ["accelerate-too-old", "numpy-abi", "small-shm", "shadowed-package"])
+@pytest.mark.parametrize(
+    "name", ["accelerate-too-old", "numpy-abi", "small-shm", "shadowed-package"]
+)
 def test_a_target_that_fails_is_a_proven_difference_with_its_cause(name: str) -> None:
     outcome = evaluate_parity([side("good", recorded("quickstart")), side("bad", recorded(name))])
     assert found(outcome, "checks") is StatementResult.DIFFERS
@@ -75,11 +99,23 @@ def test_a_target_that_fails_is_a_proven_difference_with_its_cause(name: str) ->
     checks = next(one for one in outcome.statements if one.subject == "checks")
     assert "works on good, fails on bad" in checks.why
     turned = evaluate_parity([side("bad", recorded(name)), side("good", recorded("quickstart"))])
-    assert "works on good, fails on bad" in next(one for one in turned.statements if one.subject == "checks").why
+    assert (
+        "works on good, fails on bad"
+        in next(one for one in turned.statements if one.subject == "checks").why
+    )
 
 
 def test_a_proven_difference_counts_more_than_what_is_unknown() -> None:
-    assert evaluate_parity([side("good", recorded("quickstart")), side("bad", recorded("numpy-abi")), side("none", None)]).exit_code == 1
+    assert (
+        evaluate_parity(
+            [
+                side("good", recorded("quickstart")),
+                side("bad", recorded("numpy-abi")),
+                side("none", None),
+            ]
+        ).exit_code
+        == 1
+    )
 
 
 def test_failing_alike_everywhere_is_not_as_declared() -> None:
@@ -88,7 +124,9 @@ def test_failing_alike_everywhere_is_not_as_declared() -> None:
 
 
 def test_weights_that_cannot_be_equal_are_no_difference() -> None:
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("other-instruction-set"))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("other-instruction-set"))]
+    )
     training = next(one for one in outcome.statements if one.subject == "training result")
     assert training.result is StatementResult.DIFFERS_AS_DECLARED
     assert "ATEN_CPU_CAPABILITY" in training.why
@@ -97,18 +135,26 @@ def test_weights_that_cannot_be_equal_are_no_difference() -> None:
 
 def test_weights_that_differ_with_nothing_to_explain_it_are_a_difference() -> None:
     def change(document: dict[str, Any]) -> None:
-        next(one for one in document["readings"] if one["key"] == "train.weights_sha")["value"] = "0" * 64
+        next(one for one in document["readings"] if one["key"] == "train.weights_sha")["value"] = (
+            "0" * 64
+        )
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))]
+    )
     assert found(outcome, "training result") is StatementResult.DIFFERS
     assert outcome.exit_code == 1
 
 
 def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:
     def change(document: dict[str, Any]) -> None:
-        document["readings"] = [one for one in document["readings"] if not one["key"].startswith("train.")]
+        document["readings"] = [
+            one for one in document["readings"] if not one["key"].startswith("train.")
+        ]
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))]
+    )
     assert found(outcome, "training result") is StatementResult.UNPROVEN
     nowhere = evaluate_parity([side(name, recorded("quickstart", change)) for name in ("a", "b")])
     assert found(nowhere, "training result") is StatementResult.UNPROVEN
@@ -117,10 +163,18 @@ def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:
 def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
     def change(document: dict[str, Any]) -> None:
         for row in document["readings"]:
-            row["value"] = {"torch.version": "2.13.0+cu130", "package.torch": "2.13.0+cu130", "torch.cuda": "13.0"}.get(row["key"], row["value"])
-        document["readings"].append({"key": "driver.version", "value": "580.82.07", "class": "identity-weak"})
+            row["value"] = {
+                "torch.version": "2.13.0+cu130",
+                "package.torch": "2.13.0+cu130",
+                "torch.cuda": "13.0",
+            }.get(row["key"], row["value"])
+        document["readings"].append(
+            {"key": "driver.version", "value": "580.82.07", "class": "identity-weak"}
+        )
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change), CARD)])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change), CARD)]
+    )
     for subject in ("torch build", "CUDA of torch", "driver"):
         assert found(outcome, subject) is StatementResult.DIFFERS_AS_DECLARED
     assert outcome.exit_code == 0
@@ -137,26 +191,58 @@ def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
         ("not-a-version", StatementResult.UNPROVEN),
     ],
 )
-def test_a_driver_has_to_reach_the_floor_of_the_build(version: Any, expected: StatementResult) -> None:
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("driver.version", version)), CARD)])
+def test_a_driver_has_to_reach_the_floor_of_the_build(
+    version: Any, expected: StatementResult
+) -> None:
+    outcome = evaluate_parity(
+        [
+            side("a", recorded("quickstart")),
+            side("b", recorded("quickstart", reading("driver.version", version)), CARD),
+        ]
+    )
     assert found(outcome, "driver") is expected
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("13.0", StatementResult.DIFFERS_AS_DECLARED), ("12.8", StatementResult.DIFFERS), (..., StatementResult.UNPROVEN)]
+    ("value", "expected"),
+    [
+        ("13.0", StatementResult.DIFFERS_AS_DECLARED),
+        ("12.8", StatementResult.DIFFERS),
+        (..., StatementResult.UNPROVEN),
+    ],
 )
-def test_the_cuda_of_torch_has_to_be_the_declared_one(value: Any, expected: StatementResult) -> None:
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("torch.cuda", value)), CARD)])
+def test_the_cuda_of_torch_has_to_be_the_declared_one(
+    value: Any, expected: StatementResult
+) -> None:
+    outcome = evaluate_parity(
+        [
+            side("a", recorded("quickstart")),
+            side("b", recorded("quickstart", reading("torch.cuda", value)), CARD),
+        ]
+    )
     assert found(outcome, "CUDA of torch") is expected
 
 
-@pytest.mark.parametrize(("check", "subject"), [("P01", "Python"), ("P02", "packages"), ("T01", "torch build")])
-@pytest.mark.parametrize(("status", "expected"), [("fail", StatementResult.DIFFERS), ("unknown", StatementResult.UNPROVEN), ("skip", StatementResult.UNPROVEN)])
-def test_each_statement_hangs_on_its_check(check: str, subject: str, status: str, expected: StatementResult) -> None:
+@pytest.mark.parametrize(
+    ("check", "subject"), [("P01", "Python"), ("P02", "packages"), ("T01", "torch build")]
+)
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("fail", StatementResult.DIFFERS),
+        ("unknown", StatementResult.UNPROVEN),
+        ("skip", StatementResult.UNPROVEN),
+    ],
+)
+def test_each_statement_hangs_on_its_check(
+    check: str, subject: str, status: str, expected: StatementResult
+) -> None:
     def change(document: dict[str, Any]) -> None:
         next(one for one in document["checks"] if one["id"] == check)["status"] = status
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))]
+    )
     assert found(outcome, subject) is expected
 
 
@@ -164,7 +250,9 @@ def test_a_report_that_could_not_be_judged_leaves_the_checks_unproven() -> None:
     def change(document: dict[str, Any]) -> None:
         document["verdict"]["result"] = "unverified"
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))]
+    )
     assert (found(outcome, "checks"), outcome.exit_code) == (StatementResult.UNPROVEN, 3)
 
 
@@ -172,13 +260,20 @@ def test_differences_that_no_lock_speaks_of_are_told_and_change_nothing() -> Non
     def change(document: dict[str, Any]) -> None:
         next(one for one in document["readings"] if one["key"] == "os.version")["value"] = "13"
 
-    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity(
+        [side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))]
+    )
     assert outcome.undeclared == ("a and b: os.version 12 -> 13",)
     assert outcome.exit_code == 0
 
 
 def test_every_form_is_harmless_and_fits_a_screen() -> None:
-    bad = recorded("small-shm", lambda one: one["verdict"].update(sentence="\x1b]0;x\x07 <script>alert(1)</script> | @someone"))
+    bad = recorded(
+        "small-shm",
+        lambda one: one["verdict"].update(
+            sentence="\x1b]0;x\x07 <script>alert(1)</script> | @someone"
+        ),
+    )
     outcome = evaluate_parity([side("a", bad), side("b", bad), side("c", None)])
     shown = view.render_text(outcome, False, 100)
     assert len(shown.splitlines()) <= 25
@@ -190,13 +285,25 @@ def test_every_form_is_harmless_and_fits_a_screen() -> None:
 
 
 def test_what_several_targets_showed_is_told_once() -> None:
-    shown = view.render_text(evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again")), side("c", None)]), False, 200)
+    shown = view.render_text(
+        evaluate_parity(
+            [
+                side("a", recorded("quickstart")),
+                side("b", recorded("quickstart-again")),
+                side("c", None),
+            ]
+        ),
+        False,
+        200,
+    )
     assert "Python: 3.11; seen: 3.11.7 on a and b; not seen on c\n" in shown
 
 
 def test_simulated_reports_are_said_to_be_simulated() -> None:
     simulated = replace(side("b", recorded("quickstart")), standing=ReportStanding.SIMULATED)
-    assert "(simulated: b)" in view.summarize_parity(evaluate_parity([side("a", recorded("quickstart")), simulated]))
+    assert "(simulated: b)" in view.summarize_parity(
+        evaluate_parity([side("a", recorded("quickstart")), simulated])
+    )
 
 
 TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
@@ -242,7 +349,9 @@ def simulate(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     document = json.loads(path.read_bytes())
     document["verdict"]["result"], document["subject"]["simulated"] = "simulated", ["the GPU"]
-    document["digests"]["report"] = canonical_digest({key: value for key, value in document.items() if key != "digests"})
+    document["digests"]["report"] = canonical_digest(
+        {key: value for key, value in document.items() if key != "digests"}
+    )
     path.write_text(to_canonical_json(document))
 
 
@@ -250,7 +359,9 @@ def judge_by_another(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     document = json.loads(path.read_bytes())
     document["tool"]["probe_sha256"] = "0" * 64
-    document["digests"]["report"] = canonical_digest({key: value for key, value in document.items() if key != "digests"})
+    document["digests"]["report"] = canonical_digest(
+        {key: value for key, value in document.items() if key != "digests"}
+    )
     path.write_text(to_canonical_json(document))
 
 
@@ -263,18 +374,44 @@ def forge(bench: Bench) -> None:
     ("change", "said", "code"),
     [
         (lambda _: None, "all that is declared is proven", 0),
-        (lambda bench: bench.spec(small_spec("alpha<2", extra=TWO)), "the spec moved since the lock was made", 1),
-        (lambda bench: (bench.spec(small_spec("alpha<2", extra=TWO)), bench.run("lock", "spec.yaml")), "stale: its report is of another lock", 3),
-        (lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")), "stale: what is promised of it changed", 3),
-        (lambda bench: (bench.own / "reports/spec.there/report.json").write_text("{"), "damaged: the report", 3),
+        (
+            lambda bench: bench.spec(small_spec("alpha<2", extra=TWO)),
+            "the spec moved since the lock was made",
+            1,
+        ),
+        (
+            lambda bench: (
+                bench.spec(small_spec("alpha<2", extra=TWO)),
+                bench.run("lock", "spec.yaml"),
+            ),
+            "stale: its report is of another lock",
+            3,
+        ),
+        (
+            lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")),
+            "stale: what is promised of it changed",
+            3,
+        ),
+        (
+            lambda bench: (bench.own / "reports/spec.there/report.json").write_text("{"),
+            "damaged: the report",
+            3,
+        ),
         (lambda bench: (bench.own / "state.json").unlink(), "stale: it was not verified yet", 3),
         (judge_by_another, "stale: another version of the probe judged it", 3),
         (forge, "damaged: its digest does not fit its content", 3),
         (simulate, "simulated: not real there: the GPU", 3),
     ],
 )
-def test_a_report_counts_for_what_is_declared_now_only(proven: Bench, change: Change, said: str, code: int) -> None:
-    files = [proven.folder / "spec.yaml", proven.folder / "spec.lock", proven.own / "state.json", proven.own / "reports/spec.there/report.json"]
+def test_a_report_counts_for_what_is_declared_now_only(
+    proven: Bench, change: Change, said: str, code: int
+) -> None:
+    files = [
+        proven.folder / "spec.yaml",
+        proven.folder / "spec.lock",
+        proven.own / "state.json",
+        proven.own / "reports/spec.there/report.json",
+    ]
     before = {file: file.read_bytes() for file in files}
     change(proven)
     try:

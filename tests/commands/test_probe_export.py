@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import compact, expand
-from provision.probe.canonical import canonical_digest, to_canonical_json
+from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.compact import compact, expand
 from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 
 TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
@@ -29,10 +29,34 @@ class Carry:
     folder: Path
     python: Path
 
-    def verify(self, *flags: str, python: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        command = [python or str(self.python), *flags, "probe.pyz", "verify", "--expectations", "expectations.json", "--out", "report.json"]
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-        return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=600)
+    def verify(
+        self, *flags: str, python: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        command = [
+            python or str(self.python),
+            *flags,
+            "probe.pyz",
+            "verify",
+            "--expectations",
+            "expectations.json",
+            "--out",
+            "report.json",
+        ]
+        environ = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **variables,
+        }
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
 
     @property
     def report(self) -> dict[str, Any]:
@@ -67,18 +91,27 @@ def carry(origin: Carry, tmp_path: Path) -> Carry:
 
 
 def test_the_folder_holds_all_that_is_needed_and_says_how_to_use_it(carry: Carry) -> None:
-    assert sorted(path.name for path in carry.folder.iterdir()) == ["README.txt", "expectations.json", "probe.pyz"]
+    assert sorted(path.name for path in carry.folder.iterdir()) == [
+        "README.txt",
+        "expectations.json",
+        "probe.pyz",
+    ]
     text = (carry.folder / "README.txt").read_text()
     assert len(text.splitlines()) <= 20
     assert "PYTHON probe.pyz verify --expectations expectations.json --out report.json" in text
     assert "provision report add report.json --spec spec.yaml --target here" in text
-    assert json.loads((carry.folder / "expectations.json").read_bytes())["python"] == {"version": MINOR, "prefix": ""}
+    assert json.loads((carry.folder / "expectations.json").read_bytes())["python"] == {
+        "version": MINOR,
+        "prefix": "",
+    }
 
 
 def test_its_report_comes_home_and_changes_no_verdict(carry: Carry) -> None:
     ran = carry.verify()
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    done = carry.bench.run("report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml")
+    done = carry.bench.run(
+        "report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml"
+    )
     assert done.returncode == 0, done.stderr
     assert "VERIFIED" in done.stdout.upper()
     kept = carry.bench.own / "carried/spec.here/report.json"
@@ -98,30 +131,55 @@ def test_another_environment_fails_there(carry: Carry, tmp_path: Path) -> None:
     ran = carry.verify(python=str(tmp_path / "moved/bin/python"))
     assert ran.returncode == 1
     assert "alpha is not installed" in ran.stdout
-    done = carry.bench.run("report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml")
+    done = carry.bench.run(
+        "report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml"
+    )
     assert done.returncode == 1
     parity = carry.bench.run("parity", "spec.yaml", "--output-format", "json")
     assert parity.returncode == 1
     assert json.loads(parity.stdout)["result"] == "differs"
 
 
-def test_the_stages_of_the_standard_library_run_on_every_promised_python(carry: Carry, pythons: list[str]) -> None:
+def test_the_stages_of_the_standard_library_run_on_every_promised_python(
+    carry: Carry, pythons: list[str]
+) -> None:
     carry.bench.spec(small_spec("alpha", extra="verify: {tier: inventory}\n"))
-    assert carry.bench.run("probe", "export", str(carry.folder), "--spec", "spec.yaml").returncode == 0
+    assert (
+        carry.bench.run("probe", "export", str(carry.folder), "--spec", "spec.yaml").returncode == 0
+    )
     for python in pythons:
         ran = carry.verify("-I", "-S", python=python)
-        assert ran.returncode == 1, ran.stdout + ran.stderr  # another Python, and nothing of the lock in it
+        assert ran.returncode == 1, (
+            ran.stdout + ran.stderr
+        )  # another Python, and nothing of the lock in it
         assert [stage["name"] for stage in carry.report["stages"]] == ["host", "packages"]
         assert all(stage["exit"] == 0 for stage in carry.report["stages"])
-        assert "unknown" not in {check["status"] for check in carry.report["checks"] if check["id"].startswith("H")}
-        bare = subprocess.run([python, "-I", "-S", "probe.pyz", "env"], cwd=carry.folder, capture_output=True, text=True, check=False, timeout=600)
+        assert "unknown" not in {
+            check["status"] for check in carry.report["checks"] if check["id"].startswith("H")
+        }
+        bare = subprocess.run(
+            [python, "-I", "-S", "probe.pyz", "env"],
+            cwd=carry.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
         assert (bare.returncode, bare.stderr) == (0, "")
         assert bare.stdout.startswith("system ")
 
 
 def test_a_python_that_is_too_old_is_told_so(carry: Carry) -> None:
     found = (shutil.which(f"python3.{minor}") for minor in (9, 8, 7))
-    old = next((path for path in found if path and not subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode), None)
+    old = next(
+        (
+            path
+            for path in found
+            if path
+            and not subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode
+        ),
+        None,
+    )
     if old is None:
         pytest.skip("no Python older than 3.10 was found")
     ran = carry.verify(python=old)
@@ -132,9 +190,15 @@ def test_a_python_that_is_too_old_is_told_so(carry: Carry) -> None:
 
 @pytest.mark.parametrize(
     ("put", "said"),
-    [({"thesis.docx": "x"}, "it holds thesis.docx"), ({"README.txt": "mine"}, "it holds README.txt"), ({"probe.pyz": "x"}, "it holds probe.pyz")],
+    [
+        ({"thesis.docx": "x"}, "it holds thesis.docx"),
+        ({"README.txt": "mine"}, "it holds README.txt"),
+        ({"probe.pyz": "x"}, "it holds probe.pyz"),
+    ],
 )
-def test_a_folder_of_someone_else_is_left_alone(carry: Carry, tmp_path: Path, put: dict[str, str], said: str) -> None:
+def test_a_folder_of_someone_else_is_left_alone(
+    carry: Carry, tmp_path: Path, put: dict[str, str], said: str
+) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     for name, text in put.items():
@@ -147,12 +211,19 @@ def test_a_folder_of_someone_else_is_left_alone(carry: Carry, tmp_path: Path, pu
 
 
 def test_an_export_is_made_anew_in_its_own_folder(carry: Carry) -> None:
-    before = {name: (carry.folder / name).read_bytes() for name in ("probe.pyz", "expectations.json", "README.txt")}
+    before = {
+        name: (carry.folder / name).read_bytes()
+        for name in ("probe.pyz", "expectations.json", "README.txt")
+    }
     (carry.folder / "report.json").write_text("{}")
-    assert carry.bench.run("probe", "export", str(carry.folder), "--spec", "spec.yaml").returncode == 0
+    assert (
+        carry.bench.run("probe", "export", str(carry.folder), "--spec", "spec.yaml").returncode == 0
+    )
     assert {name: (carry.folder / name).read_bytes() for name in before} == before
     file = carry.folder / "README.txt"
-    assert "is a file" in carry.bench.run("probe", "export", str(file), "--spec", "spec.yaml").stderr
+    assert (
+        "is a file" in carry.bench.run("probe", "export", str(file), "--spec", "spec.yaml").stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +235,9 @@ def test_an_export_is_made_anew_in_its_own_folder(carry: Carry) -> None:
         ("gpu: [", (), 1, "spec.yaml"),
     ],
 )
-def test_bad_questions(carry: Carry, tmp_path: Path, spec: str, words: tuple[str, ...], code: int, said: str) -> None:
+def test_bad_questions(
+    carry: Carry, tmp_path: Path, spec: str, words: tuple[str, ...], code: int, said: str
+) -> None:
     carry.bench.spec(spec)
     done = carry.bench.run("probe", "export", str(tmp_path / "new"), "--spec", "spec.yaml", *words)
     assert done.returncode in (1, 2)
@@ -176,8 +249,13 @@ def test_bad_questions(carry: Carry, tmp_path: Path, spec: str, words: tuple[str
 def resealed(document: dict[str, Any]) -> bytes:
     """The bytes of a document whose own digest was made to fit again, as a forger would."""
     document.pop("digests", None)
-    identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
-    document["digests"] = {"identity": canonical_digest(identity), "report": canonical_digest(compact(document))}
+    identity = {
+        one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"
+    }
+    document["digests"] = {
+        "identity": canonical_digest(identity),
+        "report": canonical_digest(compact(document)),
+    }
     return (to_canonical_json(compact(document)) + "\n").encode()
 
 
@@ -191,12 +269,22 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
         change(document)
         forgeries.append((document, said))
 
-    forged("does not follow from itself", lambda one: next(check for check in one["checks"] if check["id"] == "P02").update(status="fail"))
+    forged(
+        "does not follow from itself",
+        lambda one: next(check for check in one["checks"] if check["id"] == "P02").update(
+            status="fail"
+        ),
+    )
     forged("its lock digest is", lambda one: one["lock"].update(digest="sha256:0"))
     forged("its spec name is", lambda one: one["spec"].update(name="other"))
     forged("its machine is simulated", lambda one: one["subject"].update(simulated=["the GPU"]))
-    forged("lies in the future", lambda one: one["subject"].update(created_utc="2099-01-01T00:00:00Z"))
-    forged("was written by another probe", lambda one: one["tool"].update(probe_sha256=hashlib.sha256(b"").hexdigest()))
+    forged(
+        "lies in the future", lambda one: one["subject"].update(created_utc="2099-01-01T00:00:00Z")
+    )
+    forged(
+        "was written by another probe",
+        lambda one: one["tool"].update(probe_sha256=hashlib.sha256(b"").hexdigest()),
+    )
     for document, said in forgeries:
         path = carry.bench.folder / "forged.json"
         path.write_bytes(resealed(document))
@@ -209,7 +297,9 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
 def test_a_report_of_an_earlier_spec_is_no_answer(carry: Carry) -> None:
     assert carry.verify().returncode == 0
     carry.bench.spec(small_spec("alpha", extra="requires: {ram: 1MiB}\n"))
-    done = carry.bench.run("report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml")
+    done = carry.bench.run(
+        "report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml"
+    )
     assert done.returncode == 2
     assert "provision probe export" in done.stderr
     assert not (carry.bench.own / "carried").exists()
@@ -217,6 +307,11 @@ def test_a_report_of_an_earlier_spec_is_no_answer(carry: Carry) -> None:
 
 def test_the_report_is_private_in_the_project(carry: Carry) -> None:
     assert carry.verify().returncode == 0
-    assert carry.bench.run("report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml").returncode == 0
+    assert (
+        carry.bench.run(
+            "report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml"
+        ).returncode
+        == 0
+    )
     assert (carry.bench.own / "carried/spec.here/report.json").stat().st_mode & 0o077 == 0
     assert (carry.bench.own / ".gitignore").read_text().strip() == "*"

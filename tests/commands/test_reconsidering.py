@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from provision.commands.receiving import ImportedReport
-from provision.commands.reconsidering import compare_with_facts
+from provision.commands.colab_report_import import ImportedReport
+from provision.commands.facts_comparison import compare_with_facts
 from provision.facts import load_facts
 from tests.notebook_rig import Home, judged, machine
 from tests.pytorch_rig import PyTorch
@@ -51,12 +51,18 @@ def lines(one: ImportedReport) -> list[str]:
 
 def test_where_all_is_as_listed_nothing_is_said(home: Home) -> None:
     one = received(home)
-    assert (one.report.verdict, one.facts_comparison.differences, one.facts_comparison.findings) == ("verified", (), ())
+    assert (
+        one.report.verdict,
+        one.facts_comparison.differences,
+        one.facts_comparison.findings,
+    ) == ("verified", (), ())
     assert one.facts_comparison.as_of == load_facts().conditions["host driver"].evidence.as_of
 
 
 def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> None:
-    (home.bench.folder / "r.json").write_bytes(report_of(home, driver__version="550.54.15", driver__major="550"))
+    (home.bench.folder / "r.json").write_bytes(
+        report_of(home, driver__version="550.54.15", driver__major="550")
+    )
     done = home.bench.run("report", "add", "r.json")
     assert done.returncode == 1, done.stderr
     assert "the NVIDIA driver is 550.54.15, the catalogue lists 580.82.07" in done.stdout
@@ -64,9 +70,13 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
     assert "CUD006" in done.stdout
     assert "the driver of Colab's machines is 550.54.15" in " ".join(done.stdout.split())
     told = json.loads(home.bench.run("report", "add", "r.json", "--output-format", "json").stdout)
-    assert told["moved"] == [{"what": "the NVIDIA driver", "listed": "580.82.07", "found": "550.54.15"}]
+    assert told["moved"] == [
+        {"what": "the NVIDIA driver", "listed": "580.82.07", "found": "550.54.15"}
+    ]
     assert [finding["id"] for finding in told["findings"]] == ["CUD006"]
-    stored = json.loads(home.bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
+    stored = json.loads(
+        home.bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout
+    )
     assert [finding["id"] for finding in stored["results"][0]["findings"]] == ["CUD006"]
     assert "CUD006" in home.bench.run("apply", "spec.yaml", "--yes").stdout
 
@@ -81,7 +91,9 @@ def test_a_newer_driver_moved_and_no_rule_minds(home: Home) -> None:
 
 @pytest.mark.long
 def test_another_python_is_told_and_judged(home: Home) -> None:
-    one = received(home, python__version="3.13.15", python__minor="3.13", os__version="24", host__glibc="2.39")
+    one = received(
+        home, python__version="3.13.15", python__minor="3.13", os__version="24", host__glibc="2.39"
+    )
     assert one.exit_code == 1
     assert lines(one) == [
         "Python is 3.13.15, the catalogue lists 3.12.13",
@@ -98,7 +110,12 @@ def test_an_older_c_library_makes_its_rule_speak(home: Home) -> None:
 
 
 def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Home) -> None:
-    card = {"gpu__name": "NVIDIA L4", "gpu__compute_capability": "8.9", "gpu__vram_bytes": 22693 * 2**20, "memory__total_bytes": 22693 * 2**20}
+    card = {
+        "gpu__name": "NVIDIA L4",
+        "gpu__compute_capability": "8.9",
+        "gpu__vram_bytes": 22693 * 2**20,
+        "memory__total_bytes": 22693 * 2**20,
+    }
     one = received(home, **card, nvml__pci=["10de:27b8"], host__ram_bytes=53 * 2**30)
     assert one.exit_code == 1
     assert lines(one) == [
@@ -111,7 +128,12 @@ def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Hom
 
 @pytest.mark.long
 def test_another_torch_than_listed_is_told_where_the_lock_keeps_it(home: Home) -> None:
-    one = received(home, package__torch="2.12.0+cu128", torch__version="2.12.0+cu128", _packages__installed={"torch": "2.12.0+cu128"})
+    one = received(
+        home,
+        package__torch="2.12.0+cu128",
+        torch__version="2.12.0+cu128",
+        _packages__installed={"torch": "2.12.0+cu128"},
+    )
     assert one.exit_code == 1
     assert "torch is 2.12.0, the catalogue lists 2.11.0" in lines(one)
 
@@ -120,9 +142,35 @@ def test_another_torch_than_listed_is_told_where_the_lock_keeps_it(home: Home) -
 def test_strange_readings_break_nothing(home: Home) -> None:
     promised, loaded, place = home.promised(), home.loaded, home.place()
     document = json.loads(judged(promised, machine(promised)))
-    keys = ("driver.version", "python.version", "host.glibc", "os.version", "gpu.name", "gpu.compute_capability", "host.ram_bytes", "package.torch")
-    for key, value in itertools.product(keys, ("\x1b[31m580", "not a version", "9" * 5000, "9" * 90, "1.." * 9, -1, 580, None, ["580"], {"a": 1}, True)):
-        rows = [{**row, "value": value} if row["key"] == key else row for row in document["readings"]]
+    keys = (
+        "driver.version",
+        "python.version",
+        "host.glibc",
+        "os.version",
+        "gpu.name",
+        "gpu.compute_capability",
+        "host.ram_bytes",
+        "package.torch",
+    )
+    for key, value in itertools.product(
+        keys,
+        (
+            "\x1b[31m580",
+            "not a version",
+            "9" * 5000,
+            "9" * 90,
+            "1.." * 9,
+            -1,
+            580,
+            None,
+            ["580"],
+            {"a": 1},
+            True,
+        ),
+    ):
+        rows = [
+            {**row, "value": value} if row["key"] == key else row for row in document["readings"]
+        ]
         found = compare_with_facts(loaded, place, {**document, "readings": rows})
         assert not [finding for finding in found.findings if finding.id == "BUG000"], (key, value)
         assert not [moved for moved in found.differences if "\x1b" in moved.line], (key, value)

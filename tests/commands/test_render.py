@@ -32,10 +32,16 @@ def rendered(bench: Bench, *words: str, code: int = 0) -> subprocess.CompletedPr
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith("spec.yaml")}
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.name.startswith("spec.yaml")
+    }
 
 
-def test_the_example_is_rendered_the_same_twice(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
+def test_the_example_is_rendered_the_same_twice(
+    bench: Bench, pytorch: PyTorch, tmp_path: Path
+) -> None:
     shutil.copy(ROOT / "specs/hf-trainer.yaml", bench.folder)
     assert bench.run("lock", "hf-trainer.yaml", **pytorch.offline()).returncode == 0
     done = rendered(bench, "hf-trainer.yaml")
@@ -51,7 +57,9 @@ def test_the_example_is_rendered_the_same_twice(bench: Bench, pytorch: PyTorch, 
     assert files(bench.folder) == first
     elsewhere = bench.folder / "elsewhere"
     rendered(bench, "hf-trainer.yaml", "--out", "elsewhere")
-    assert files(elsewhere) == {name: content for name, content in first.items() if name.endswith((".colab.py", ".ipynb"))}
+    assert files(elsewhere) == {
+        name: content for name, content in first.items() if name.endswith((".colab.py", ".ipynb"))
+    }
     rendered(bench, "hf-trainer.yaml", "--check")
 
 
@@ -68,7 +76,10 @@ def test_several_targets_have_files_of_their_own(golden: Bench) -> None:
 
 def test_one_target_can_be_named(golden: Bench) -> None:
     rendered(golden, "spec.yaml", "--target", "apart")
-    assert {name for name in files(golden.folder) if name.endswith((".py", ".ipynb"))} == {"spec.apart.colab.py", "spec.apart.ipynb"}
+    assert {name for name in files(golden.folder) if name.endswith((".py", ".ipynb"))} == {
+        "spec.apart.colab.py",
+        "spec.apart.ipynb",
+    }
 
 
 def test_check_names_what_differs_and_the_command_that_writes_it(golden: Bench) -> None:
@@ -77,7 +88,10 @@ def test_check_names_what_differs_and_the_command_that_writes_it(golden: Bench) 
     assert "write them with: provision render spec.yaml" in absent.stdout
     assert not golden.own.exists()
     rendered(golden, "spec.yaml")
-    assert "spec.colab.ipynb is what spec and lock make" in rendered(golden, "spec.yaml", "--check").stdout
+    assert (
+        "spec.colab.ipynb is what spec and lock make"
+        in rendered(golden, "spec.yaml", "--check").stdout
+    )
     cell = golden.folder / "spec.colab.colab.py"
     cell.write_text(cell.read_text().replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"))
     before = files(golden.folder)
@@ -99,14 +113,20 @@ def test_check_sees_another_spec(golden: Bench) -> None:
 
 
 def test_as_json(golden: Bench) -> None:
-    document = json.loads(rendered(golden, "spec.yaml", "--target", "colab", "--output-format", "json").stdout)
+    document = json.loads(
+        rendered(golden, "spec.yaml", "--target", "colab", "--output-format", "json").stdout
+    )
     assert (document["version"], document["check"], document["holds"]) == (1, False, True)
     (target,) = document["targets"]
     assert target["files"] == ["spec.colab.colab.py", "spec.colab.ipynb"] == target["differing"]
     assert len(target["nonce"]) == 32
     assert target["link"] is None
     (golden.folder / "spec.colab.ipynb").unlink()
-    checked = json.loads(rendered(golden, "spec.yaml", "--target", "colab", "--check", "--output-format", "json", code=1).stdout)
+    checked = json.loads(
+        rendered(
+            golden, "spec.yaml", "--target", "colab", "--check", "--output-format", "json", code=1
+        ).stdout
+    )
     assert (checked["holds"], checked["targets"][0]["differing"]) == (False, ["spec.colab.ipynb"])
 
 
@@ -114,7 +134,9 @@ def test_the_link_is_told_where_the_remote_is_known_and_stands_in_no_file(golden
     plain = files_after(golden)
     (golden.folder / ".git").mkdir()
     (golden.folder / ".git/HEAD").write_text("ref: refs/heads/main\n")
-    (golden.folder / ".git/config").write_text('[remote "origin"]\n\turl = git@github.com:me/repo.git\n')
+    (golden.folder / ".git/config").write_text(
+        '[remote "origin"]\n\turl = git@github.com:me/repo.git\n'
+    )
     done = rendered(golden, "spec.yaml", "--target", "colab")
     link = "https://colab.research.google.com/github/me/repo/blob/main/spec.colab.ipynb"
     assert f"open         {link}" in done.stdout
@@ -136,12 +158,29 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
     rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check")
     assert "differs" in rendered(golden, "spec.yaml", "--target", "colab", "--check", code=1).stdout
     payload.write_bytes(payload.read_bytes()[:-1])
-    assert "spec.colab.payload differs" in rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check", code=1).stdout
+    assert (
+        "spec.colab.payload differs"
+        in rendered(
+            golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check", code=1
+        ).stdout
+    )
     golden.run("destroy", "spec.yaml", "--all", "--yes")
-    assert [path.name for path in golden.folder.iterdir() if path.suffix == ".payload"] == ["spec.colab.payload"]  # it was changed
+    assert [path.name for path in golden.folder.iterdir() if path.suffix == ".payload"] == [
+        "spec.colab.payload"
+    ]  # it was changed
 
 
-@pytest.mark.parametrize("url", ["example.com/x", "http://example.com/x", "file:///etc/passwd", "https://example.com/a b", 'https://x"/', "https://x\n!ls"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "example.com/x",
+        "http://example.com/x",
+        "file:///etc/passwd",
+        "https://example.com/a b",
+        'https://x"/',
+        "https://x\n!ls",
+    ],
+)
 def test_an_address_that_no_payload_can_be_fetched_from_is_refused(url: str, golden: Bench) -> None:
     done = rendered(golden, "spec.yaml", "--payload-url", url, code=2)
     assert "is no address for a payload" in done.stderr
@@ -165,7 +204,10 @@ def test_what_a_runtime_cannot_give_is_refused_at_its_place(golden: Bench) -> No
     path = golden.folder / "spec.yaml"
     path.write_text(path.read_text() + 'cuda_toolkit: "12.8"\n')
     done = rendered(golden, "spec.yaml", code=2)
-    assert "spec.yaml:10:15: installing a CUDA toolkit on a runtime: this version does not do that yet" in done.stderr
+    assert (
+        "spec.yaml:10:15: installing a CUDA toolkit on a runtime: this version does not do that yet"
+        in done.stderr
+    )
     assert not list(golden.folder.glob("*.ipynb"))
 
 
@@ -197,13 +239,21 @@ def test_a_plan_tells_what_the_notebook_will_find(golden: Bench) -> None:
     done = golden.run("plan", "spec.yaml", "--target", "colab")
     assert done.returncode == 0, done.stderr
     assert "+    notebook spec.colab.ipynb and cell spec.colab.colab.py" in done.stdout
-    for line in ("runtime: 2026.07, Python 3.12.13", "machine: T4, 1.19 compute units an hour", "changed: numpy 2.0.2 to 2.5.5", "restart needed: yes (numpy)"):
+    for line in (
+        "runtime: 2026.07, Python 3.12.13",
+        "machine: T4, 1.19 compute units an hour",
+        "changed: numpy 2.0.2 to 2.5.5",
+        "restart needed: yes (numpy)",
+    ):
         assert line in done.stdout
     assert not golden.own.exists()
 
 
 def test_neither_hash_seed_nor_clock_nor_language_decides_a_byte(golden: Bench) -> None:
-    for folder, variables in (("one", {"PYTHONHASHSEED": "1", "TZ": "UTC"}), ("two", {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"})):
+    for folder, variables in (
+        ("one", {"PYTHONHASHSEED": "1", "TZ": "UTC"}),
+        ("two", {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"}),
+    ):
         assert golden.run("render", "spec.yaml", "--out", folder, **variables).returncode == 0
     assert files(golden.folder / "one") == files(golden.folder / "two")
     assert len(files(golden.folder / "one")) == 4
@@ -222,7 +272,16 @@ def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None
     rendered(golden, "spec.yaml", "--target", "colab")
     path = golden.folder / "spec.colab.ipynb"
     notebook = json.loads(path.read_text())
-    notebook["cells"].append({"cell_type": "code", "execution_count": None, "id": "mine", "metadata": {}, "outputs": [], "source": ["train()"]})
+    notebook["cells"].append(
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "mine",
+            "metadata": {},
+            "outputs": [],
+            "source": ["train()"],
+        }
+    )
     path.write_text(json.dumps(notebook))
     rendered(golden, "spec.yaml", "--target", "colab", "--check")
     spec = golden.folder / "spec.yaml"

@@ -13,7 +13,18 @@ import pytest
 
 from provision.verification.report import MAX_REPORT_BYTES
 from tests import fork_server
-from tests.notebook_rig import RUNTIMES, Home, at, changed, made, of_check, of_reading, probed, refused, with_colab
+from tests.notebook_rig import (
+    RUNTIMES,
+    Home,
+    at,
+    changed,
+    made,
+    of_check,
+    of_reading,
+    probed,
+    refused,
+    with_colab,
+)
 from tests.rig import MINOR, Bench, make_index, make_wheel, served
 
 
@@ -25,7 +36,10 @@ def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genu
     assert "rendered, not verified: its report has not come home yet" in waiting.stdout
     assert "provision report add" in waiting.stdout
     assert "colab, rendered, spec.ipynb" in home.bench.run("status", "spec.yaml").stdout
-    assert home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode == 2
+    assert (
+        home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode
+        == 2
+    )
     done = home.bench.run("report", "add", "report (1).json")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("VERIFIED")
@@ -38,7 +52,10 @@ def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genu
     again = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert again.returncode == 0, again.stdout
     assert "No changes: this is the stored verdict" in again.stdout
-    assert home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode == 0
+    assert (
+        home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode
+        == 0
+    )
     assert "verified at" in home.bench.run("status", "spec.yaml").stdout.partition("colab  ")[2]
     assert home.snapshot() == before
 
@@ -56,10 +73,22 @@ def test_the_same_report_twice_changes_nothing(home: Home, genuine: bytes) -> No
 
 def test_standard_input_and_json(home: Home, genuine: bytes) -> None:
     words = home.bench.argv("report", "add", "-", "--spec", "spec.yaml", "--output-format", "json")
-    done = fork_server.run(words, cwd=home.bench.folder, env=home.bench.environment(), input=genuine, capture_output=True, timeout=600)
+    done = fork_server.run(
+        words,
+        cwd=home.bench.folder,
+        env=home.bench.environment(),
+        input=genuine,
+        capture_output=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert (told["verdict"], told["target"], told["filed"], told["findings"]) == ("verified", "colab", True, [])
+    assert (told["verdict"], told["target"], told["filed"], told["findings"]) == (
+        "verified",
+        "colab",
+        True,
+        [],
+    )
     assert {"what", "listed", "found"} == set(told["moved"][0])
 
 
@@ -75,44 +104,70 @@ def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_pat
     if MINOR not in RUNTIMES:
         pytest.skip(f"no runtime has had Python {MINOR}")
     make_index(tmp_path / "mine", (make_wheel(tmp_path / "wheels", "omega", "1.0"),))
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "runtime")], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "runtime")], check=True
+    )
     with_uv = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     variables = bench.environment(PROVISION_CELL_BASE=str(tmp_path / "base"), PATH=with_uv)
     with served(tmp_path / "mine") as address:
         source = f"packages: [{{name: omega, index: mine}}]\nindexes: {{mine: {{url: '{address}'}}}}\ntraining: {{framework: none}}\n"
-        bench.spec(f"gpu: none\npython: '{MINOR}'\n{source}targets: {{colab: {{kind: colab, runtime: '{RUNTIMES[MINOR]}'}}}}\n")
+        bench.spec(
+            f"gpu: none\npython: '{MINOR}'\n{source}targets: {{colab: {{kind: colab, runtime: '{RUNTIMES[MINOR]}'}}}}\n"
+        )
         assert bench.run("apply", "spec.yaml", "--yes").returncode == 3
         cell = [str(tmp_path / "runtime/bin/python"), str(bench.folder / "spec.colab.py")]
-        ran = subprocess.run(cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
+        ran = subprocess.run(
+            cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600
+        )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     report = (tmp_path / "base/report.json").read_bytes()
     done = bench.run("report", "add", str(tmp_path / "base/report.json"))
     assert done.returncode == 0, done.stderr
     assert (bench.own / "reports/spec.colab/report.json").read_bytes() == report
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    assert "is the cell's status, not its report" in bench.run("report", "add", str(tmp_path / "base/status.json")).stderr
-    again = subprocess.run(cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
+    assert (
+        "is the cell's status, not its report"
+        in bench.run("report", "add", str(tmp_path / "base/status.json")).stderr
+    )
+    again = subprocess.run(
+        cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600
+    )
     assert "stored report" in again.stdout, again.stdout + again.stderr
-    assert "was filed before" in bench.run("report", "add", str(tmp_path / "base/report.json")).stdout
+    assert (
+        "was filed before" in bench.run("report", "add", str(tmp_path / "base/report.json")).stdout
+    )
 
 
-def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(bench: Bench, tmp_path: Path) -> None:
+def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(
+    bench: Bench, tmp_path: Path
+) -> None:
     if MINOR not in RUNTIMES:
         pytest.skip(f"no runtime has had Python {MINOR}")
     home = made(bench, with_colab("alpha", runtime=RUNTIMES[MINOR], isolation="system"))
     assert home.python is not None
-    others = next((home.python.parent.parent / "lib").glob("python*/site-packages")) / "other-1.0.dist-info"
+    others = (
+        next((home.python.parent.parent / "lib").glob("python*/site-packages"))
+        / "other-1.0.dist-info"
+    )
     others.mkdir()
     (others / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     content = probed(home, tmp_path / "probe")
     assert json.loads(content)["readings"]["context"]["packages.unlocked"] == ["other 1.0"]
     assert home.receive(content).exit_code == 0
-    assert "P03 says pass" in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
+    assert (
+        "P03 says pass"
+        in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
+    )
 
 
-def test_hostile_words_in_a_report_reach_no_terminal_and_no_page(home: Home, genuine: bytes) -> None:
+def test_hostile_words_in_a_report_reach_no_terminal_and_no_page(
+    home: Home, genuine: bytes
+) -> None:
     words = "\x1b[31m\u202e<script>alert(1)</script>" + "x" * 60_000
-    hostile = changed(changed(genuine, of_check("P02", message=words, cause=words, fix=words)), at("stages", 0, "tail", value=words))
+    hostile = changed(
+        changed(genuine, of_check("P02", message=words, cause=words, fix=words)),
+        at("stages", 0, "tail", value=words),
+    )
     (home.bench.folder / "r.json").write_bytes(hostile)
     done = home.bench.run("report", "add", "r.json", "-v")
     assert done.returncode == 0, done.stderr
@@ -126,13 +181,18 @@ def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_pat
     def lie(document: dict[str, Any]) -> None:
         document["subject"]["simulated"] = ["everything"]
 
-    assert "its verdict is verified, and from its own checks follows simulated, and not real is everything" in refused(home, changed(genuine, lie)).why
+    assert (
+        "its verdict is verified, and from its own checks follows simulated, and not real is everything"
+        in refused(home, changed(genuine, lie)).why
+    )
     received = home.receive(probed(home, tmp_path / "probe", simulated=["a machine"]))
     assert (received.report.verdict, received.exit_code) == ("simulated", 3)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 3
 
 
-def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(home: Home, genuine: bytes) -> None:
+def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(
+    home: Home, genuine: bytes
+) -> None:
     home.receive(genuine)
     home.bench.spec(with_colab("alpha==1.0"))
     assert "the spec moved since the notebook was made" in refused(home, genuine).what
@@ -157,15 +217,26 @@ def test_a_report_of_other_promises_is_old(home: Home, genuine: bytes) -> None:
 def test_an_older_report_does_not_replace_a_newer_one(home: Home, genuine: bytes) -> None:
     home.receive(genuine)
     filed = (home.reports / "report.json").read_bytes()
-    error = refused(home, changed(genuine, at("subject", "created_utc", value="2026-01-01T00:00:00Z")))
+    error = refused(
+        home, changed(genuine, at("subject", "created_utc", value="2026-01-01T00:00:00Z"))
+    )
     assert error.what == "report.json is older than the report that is filed"
     assert "2026-01-01T00:00:00Z" in error.why
     assert (home.reports / "report.json").read_bytes() == filed
-    newer = changed(genuine, at("subject", "created_utc", value=json.loads(genuine)["subject"]["created_utc"][:-2] + "9Z"))
+    newer = changed(
+        genuine,
+        at(
+            "subject",
+            "created_utc",
+            value=json.loads(genuine)["subject"]["created_utc"][:-2] + "9Z",
+        ),
+    )
     assert home.receive(newer).exit_code == 0
 
 
-def test_the_spec_is_found_by_the_nonce_or_asked_for(home: Home, genuine: bytes, tmp_path: Path) -> None:
+def test_the_spec_is_found_by_the_nonce_or_asked_for(
+    home: Home, genuine: bytes, tmp_path: Path
+) -> None:
     bench = home.bench
     (bench.folder / "r.json").write_bytes(genuine)
     bench.spec(with_colab("alpha").replace("colab:", "far:"), "other.yaml")
@@ -213,10 +284,15 @@ def test_verify_and_run_say_where_it_is_done(home: Home) -> None:
     assert done.returncode == 2
     assert "is verified in its notebook" in done.stderr
     assert "provision report add" in done.stderr
-    assert "is a notebook, and programs run in it" in home.bench.run("run", "spec.yaml", "--target", "colab", "--", "true").stderr
+    assert (
+        "is a notebook, and programs run in it"
+        in home.bench.run("run", "spec.yaml", "--target", "colab", "--", "true").stderr
+    )
 
 
-def test_verify_again_asks_for_another_run_and_keeps_the_verdict(home: Home, genuine: bytes) -> None:
+def test_verify_again_asks_for_another_run_and_keeps_the_verdict(
+    home: Home, genuine: bytes
+) -> None:
     home.receive(genuine)
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes", "--verify")
     assert done.returncode == 3
@@ -227,7 +303,10 @@ def test_verify_again_asks_for_another_run_and_keeps_the_verdict(home: Home, gen
 def test_files_written_again_keep_the_verdict(home: Home, genuine: bytes) -> None:
     home.receive(genuine)
     (home.bench.folder / "spec.colab.py").unlink()
-    assert home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode == 2
+    assert (
+        home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode
+        == 2
+    )
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 0
     assert (home.bench.folder / "spec.colab.py").exists()
 
@@ -238,7 +317,11 @@ def test_all_targets_end_with_3_until_the_report_is_home(origin: Home, genuine: 
     told = json.loads(done.stdout)
     assert [one["target"] for one in told["results"]] == ["here"]
     (waiting,) = told["waiting"]
-    assert (waiting["target"], waiting["notebook"], waiting["nonce"]) == ("colab", "spec.ipynb", origin.nonce)
+    assert (waiting["target"], waiting["notebook"], waiting["nonce"]) == (
+        "colab",
+        "spec.ipynb",
+        origin.nonce,
+    )
     assert json.loads(genuine)["subject"]["nonce"] == origin.nonce
 
 

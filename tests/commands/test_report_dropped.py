@@ -22,11 +22,17 @@ def _forged(genuine: bytes) -> bytes:
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", ["report (1).json", "report.json", "REPORT.JSON"])
 @pytest.mark.parametrize(("verb", "code"), [("status", 1), ("apply", 0), ("verify", 0)])
-def test_a_dropped_report_is_filed(home: Home, genuine: bytes, name: str, verb: str, code: int) -> None:
+def test_a_dropped_report_is_filed(
+    home: Home, genuine: bytes, name: str, verb: str, code: int
+) -> None:
     (home.reports / name).write_bytes(genuine)
-    more = {"status": [], "apply": ["--target", "colab", "--yes"], "verify": ["--target", "colab"]}[verb]
+    more = {"status": [], "apply": ["--target", "colab", "--yes"], "verify": ["--target", "colab"]}[
+        verb
+    ]
     done = home.bench.run(verb, "spec.yaml", *more)
-    assert done.returncode == code, done.stdout + done.stderr  # status looks at the local target too, whose environment is not here
+    assert done.returncode == code, (
+        done.stdout + done.stderr
+    )  # status looks at the local target too, whose environment is not here
     assert "filed the report that was dropped for spec/colab" in done.stderr
     assert "verified" in done.stdout.lower()
     assert sorted(path.name for path in home.reports.iterdir()) == ["report.html", "report.json"]
@@ -56,9 +62,15 @@ def test_of_several_the_fitting_one_is_filed(home: Home, genuine: bytes) -> None
     (home.reports / "a.json").write_bytes(_forged(genuine))
     (home.reports / "b.json").write_bytes(genuine)
     (home.reports / "notes.txt").write_text("mine")
-    (home.reports / "status.json").write_text('{"schema": "provision.cell-status/1"}')
+    (home.reports / "status.json").write_text('{"schema": "provision.agent.notebook-status/1"}')
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 0
-    assert sorted(path.name for path in home.reports.iterdir()) == ["notes.txt", "refused", "report.html", "report.json", "status.json"]
+    assert sorted(path.name for path in home.reports.iterdir()) == [
+        "notes.txt",
+        "refused",
+        "report.html",
+        "report.json",
+        "status.json",
+    ]
 
 
 def test_a_filed_report_that_was_edited_no_longer_speaks(home: Home, genuine: bytes) -> None:
@@ -100,8 +112,10 @@ def test_a_name_of_any_bytes_is_told_harmlessly(home: Home) -> None:
     assert home.bench.run("status", "spec.yaml").stderr == ""
 
 
-def test_while_another_provision_is_at_work_status_still_answers(home: Home, genuine: bytes) -> None:
-    from provision.stores import LocalStore
+def test_while_another_provision_is_at_work_status_still_answers(
+    home: Home, genuine: bytes
+) -> None:
+    from provision.state_store import LocalStore
 
     (home.reports / "a.json").write_bytes(genuine)
     with LocalStore(home.bench.own, home.world).exclusive(0, home.said.append):

@@ -7,36 +7,76 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import to_canonical_json
+from provision.agent.probe.canonical_json import to_canonical_json
 from provision.verification.report import MAX_REPORT_BYTES
-from tests.notebook_rig import Change, Home, at, changed, of_check, of_reading, refused, whole, without
+from tests.notebook_rig import (
+    Change,
+    Home,
+    at,
+    changed,
+    of_check,
+    of_reading,
+    refused,
+    whole,
+    without,
+)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (at("verdict", "result", value="failed"), "its verdict is failed, and from its own checks follows verified"),
+        (
+            at("verdict", "result", value="failed"),
+            "its verdict is failed, and from its own checks follows verified",
+        ),
         (at("verdict", "counts", "pass", value=99), "the counts of its checks"),
         (at("verdict", "first_cause", value="P02"), "its first cause is P02"),
         (at("verdict", "sentence", value="All is well."), "its sentence is 'All is well.'"),
-        (of_check("P02", status="fail", causes=["packages.digest", "package.*"]), "from its own checks follows failed"),
+        (
+            of_check("P02", status="fail", causes=["packages.digest", "package.*"]),
+            "from its own checks follows failed",
+        ),
         (of_check("P02", required=False), "P02 is required"),
         (of_check("P02", title="nothing"), "what P02 says of itself was changed"),
         (without("checks", "id", "P02"), "P02 is missing"),
         (at("checks", 0, "id", value="H02"), "H01 is missing"),
-        (lambda document: document["checks"].append(document["checks"][0]), "other checks than this verification asks"),
-        (of_reading("host.platform", "linux-aarch64"), "H01 says pass, and from its readings follows fail"),
-        (of_reading("packages.unmet", ["alpha 1.0 needs beta"]), "P04 says pass, and from its readings follows fail"),
-        (without("readings", "key", "host.platform"), "H01 says pass, and there is no reading host.platform"),
+        (
+            lambda document: document["checks"].append(document["checks"][0]),
+            "other checks than this verification asks",
+        ),
+        (
+            of_reading("host.platform", "linux-aarch64"),
+            "H01 says pass, and from its readings follows fail",
+        ),
+        (
+            of_reading("packages.unmet", ["alpha 1.0 needs beta"]),
+            "P04 says pass, and from its readings follows fail",
+        ),
+        (
+            without("readings", "key", "host.platform"),
+            "H01 says pass, and there is no reading host.platform",
+        ),
         (of_reading("host.platform", {"a": 1}), "H01 says pass, and"),
         (of_reading("python.minor", "3.9"), "P01 passes, and its readings tell Python 3.9"),
         (of_reading("python.prefix_matches", False), "P01 passes"),
-        (of_reading("package.alpha", "1.0"), "P02 passes, and the report tells of packages that differ"),
+        (
+            of_reading("package.alpha", "1.0"),
+            "P02 passes, and the report tells of packages that differ",
+        ),
         (at("packages", "differences", value=[{"name": "alpha"}]), "P02 passes"),
         (at("packages", "locked", value=7), "it looked at 7 locked packages, and 1 were promised"),
-        (of_reading("packages.altered", ["alpha: was changed"]), "P07 passes, and the report tells of altered files"),
-        (of_reading("host.cpus", 2, kind="noise"), "the reading host.cpus is of class noise, and a probe writes context"),
-        (of_reading("host.cpus", 2, key="host.cpus_there"), "host.cpus_there is of class context, and a probe writes none of that name"),
+        (
+            of_reading("packages.altered", ["alpha: was changed"]),
+            "P07 passes, and the report tells of altered files",
+        ),
+        (
+            of_reading("host.cpus", 2, kind="noise"),
+            "the reading host.cpus is of class noise, and a probe writes context",
+        ),
+        (
+            of_reading("host.cpus", 2, key="host.cpus_there"),
+            "host.cpus_there is of class context, and a probe writes none of that name",
+        ),
         (at("readings", 0, "key", value="zzz"), "in another order"),
         (at("subject", "proof", value="hf-trainer"), "its proof is hf-trainer"),
         (at("tier", value="inventory"), "its tier is inventory"),
@@ -52,12 +92,21 @@ def test_an_identity_that_does_not_fit_its_readings_is_refused(home: Home, genui
     def other(document: dict[str, Any]) -> None:
         document["digests"]["identity"] = "sha256:" + "0" * 64
 
-    assert "its identity digest is sha256:0000" in refused(home, changed(genuine, other, sealed=False)).why
+    assert (
+        "its identity digest is sha256:0000"
+        in refused(home, changed(genuine, other, sealed=False)).why
+    )
 
 
-@pytest.mark.parametrize("change", [at("verdict", "result", value="failed"), of_check("P02", message="x"), at("more", value=1)])
+@pytest.mark.parametrize(
+    "change",
+    [at("verdict", "result", value="failed"), of_check("P02", message="x"), at("more", value=1)],
+)
 def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change: Change) -> None:
-    assert refused(home, changed(genuine, change, sealed=False)).what == "report.json was edited or damaged"
+    assert (
+        refused(home, changed(genuine, change, sealed=False)).what
+        == "report.json was edited or damaged"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +117,10 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
         (b"{}", "is no report of provision"),
         (b"[1, 2]", "is no report of provision"),
         (b'{"schema": "provision.report/2"}', "written by another version of provision"),
-        (b'{"schema": "provision.cell-status/1"}', "is the cell's status, not its report"),
+        (
+            b'{"schema": "provision.agent.notebook-status/1"}',
+            "is the cell's status, not its report",
+        ),
         (b'{"schema": "provision.report/1"}', "tier is missing"),
         (b'{"schema": "provision.report/1", "schema": 1}', "stands twice"),
         (b'{"schema": NaN}', "NaN is no number"),
@@ -96,9 +148,25 @@ def test_a_download_that_was_cut_short_is_refused(home: Home, genuine: bytes) ->
         assert "the download was cut short" in refused(home, genuine[:length]).why
 
 
-@pytest.mark.parametrize("part", ["tool", "subject", "spec", "lock", "readings", "checks", "stages", "packages", "verdict", "digests"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "tool",
+        "subject",
+        "spec",
+        "lock",
+        "readings",
+        "checks",
+        "stages",
+        "packages",
+        "verdict",
+        "digests",
+    ],
+)
 @pytest.mark.parametrize("value", [None, [], {}, [1], [{}], "text", 7])
-def test_a_part_of_another_form_is_refused(home: Home, genuine: bytes, part: str, value: object) -> None:
+def test_a_part_of_another_form_is_refused(
+    home: Home, genuine: bytes, part: str, value: object
+) -> None:
     document = {**json.loads(genuine), part: value}
     assert refused(home, to_canonical_json(document).encode()).what
 
@@ -106,40 +174,88 @@ def test_a_part_of_another_form_is_refused(home: Home, genuine: bytes, part: str
 @pytest.mark.parametrize(
     ("change", "what", "words"),
     [
-        (at("subject", "nonce", value="f" * 32), "of another rendering of the notebook of spec/colab", f"its nonce is {'f' * 32}, ours is "),
-        (at("lock", "digest", value="sha256:other"), "is not of spec/colab", "its lock digest is sha256:other, ours is sha256:"),
-        (at("lock", "environment_digest", value="sha256:e"), "is not of spec/colab", "its environment digest is sha256:e, ours is sha256:"),
-        (at("spec", "name", value="another"), "is not of spec/colab", "its spec is another, ours is spec"),
-        (at("spec", "digest", value="sha256:s"), "is not of spec/colab", "its spec digest is sha256:s, ours is sha256:"),
-        (at("subject", "target", value="gpu"), "is not of spec/colab", "its target is gpu, ours is colab"),
-        (at("subject", "kind", value="local"), "is not of spec/colab", "its kind is local, ours is colab"),
+        (
+            at("subject", "nonce", value="f" * 32),
+            "of another rendering of the notebook of spec/colab",
+            f"its nonce is {'f' * 32}, ours is ",
+        ),
+        (
+            at("lock", "digest", value="sha256:other"),
+            "is not of spec/colab",
+            "its lock digest is sha256:other, ours is sha256:",
+        ),
+        (
+            at("lock", "environment_digest", value="sha256:e"),
+            "is not of spec/colab",
+            "its environment digest is sha256:e, ours is sha256:",
+        ),
+        (
+            at("spec", "name", value="another"),
+            "is not of spec/colab",
+            "its spec is another, ours is spec",
+        ),
+        (
+            at("spec", "digest", value="sha256:s"),
+            "is not of spec/colab",
+            "its spec digest is sha256:s, ours is sha256:",
+        ),
+        (
+            at("subject", "target", value="gpu"),
+            "is not of spec/colab",
+            "its target is gpu, ours is colab",
+        ),
+        (
+            at("subject", "kind", value="local"),
+            "is not of spec/colab",
+            "its kind is local, ours is colab",
+        ),
     ],
 )
-def test_a_foreign_report_is_refused_with_both_values(home: Home, genuine: bytes, change: Change, what: str, words: str) -> None:
+def test_a_foreign_report_is_refused_with_both_values(
+    home: Home, genuine: bytes, change: Change, what: str, words: str
+) -> None:
     error = refused(home, changed(genuine, change), target="colab")
     assert what in error.what
     assert words in error.why
 
 
 def test_the_report_of_another_place_on_this_machine_is_foreign(home: Home, origin: Home) -> None:
-    error = refused(home, (origin.bench.own / "reports/spec.here/report.json").read_bytes(), target="colab")
+    error = refused(
+        home, (origin.bench.own / "reports/spec.here/report.json").read_bytes(), target="colab"
+    )
     assert "its target is here, ours is colab; its kind is local, ours is colab" in error.why
 
 
 @pytest.mark.parametrize(
-    ("when", "words"), [("2199-01-01T00:00:00Z", "lies in the future"), ("yesterday", "is damaged"), ("2026-9-1T0:0:0Z", "is damaged"), ("", "is damaged")]
+    ("when", "words"),
+    [
+        ("2199-01-01T00:00:00Z", "lies in the future"),
+        ("yesterday", "is damaged"),
+        ("2026-9-1T0:0:0Z", "is damaged"),
+        ("", "is damaged"),
+    ],
 )
-def test_a_time_that_cannot_be_is_refused(home: Home, genuine: bytes, when: str, words: str) -> None:
+def test_a_time_that_cannot_be_is_refused(
+    home: Home, genuine: bytes, when: str, words: str
+) -> None:
     assert words in refused(home, changed(genuine, at("subject", "created_utc", value=when))).what
 
 
 def test_a_report_of_another_probe_is_refused(home: Home, genuine: bytes) -> None:
-    assert refused(home, changed(genuine, at("tool", "probe_sha256", value="0" * 64))).what == "report.json was written by another probe"
+    assert (
+        refused(home, changed(genuine, at("tool", "probe_sha256", value="0" * 64))).what
+        == "report.json was written by another probe"
+    )
 
 
 def test_a_report_of_some_checks_only_is_refused(home: Home, genuine: bytes) -> None:
     def partial(document: dict[str, Any]) -> None:
         document["checks"] = [one for one in document["checks"] if one["id"] == "P02"]
-        document["verdict"] |= {"result": "unverified", "counts": {"pass": 1, "fail": 0, "warn": 0, "skip": 0, "unknown": 0}}
+        document["verdict"] |= {
+            "result": "unverified",
+            "counts": {"pass": 1, "fail": 0, "warn": 0, "skip": 0, "unknown": 0},
+        }
 
-    assert "are missing, which this verification asks" in refused(home, changed(genuine, partial)).why
+    assert (
+        "are missing, which this verification asks" in refused(home, changed(genuine, partial)).why
+    )

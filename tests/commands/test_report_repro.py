@@ -27,19 +27,27 @@ def project(tmp_path: Path) -> Path:
     lock = json.loads((tmp_path / "quickstart.lock").read_bytes())
     report = json.loads((ROOT / "tests/reports/recorded/quickstart.json").read_bytes())
     report["lock"]["environment_digest"] = lock["environments"]["linux-x86_64-cpu"]["digest"]
-    report["checks"] = [{"id": "R07", "title": "options", "status": "fail", "message": "lost", "group": "training"}]
+    report["checks"] = [
+        {"id": "R07", "title": "options", "status": "fail", "message": "lost", "group": "training"}
+    ]
     (tmp_path / "report.json").write_text(json.dumps(report))
     return tmp_path
 
 
 def asked(folder: Path, *words: str) -> tuple[int, str, str]:
-    done = fork_server.run([*fork_server.ARGV, "report", "repro", *words], cwd=folder, capture_output=True, text=True)
+    done = fork_server.run(
+        [*fork_server.ARGV, "report", "repro", *words], cwd=folder, capture_output=True, text=True
+    )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
 
 
 def case_of(program: str) -> dict[str, Any]:
-    (found,) = (node.value for node in ast.parse(program).body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "CASE")
+    (found,) = (
+        node.value
+        for node in ast.parse(program).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "CASE"
+    )
     case: dict[str, Any] = ast.literal_eval(found)
     return case
 
@@ -89,7 +97,10 @@ def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:
     [
         (("quickstart.yaml", "R07", "--spec", "quickstart.yaml"), "REPORT is a spec already"),
         (("report.json", "R07", "--spec", "nothing.yaml"), "nothing.yaml"),
-        (("report.json", "R07", "--spec", "quickstart.yaml", "--target", "there"), "the spec has no target there"),
+        (
+            ("report.json", "R07", "--spec", "quickstart.yaml", "--target", "there"),
+            "the spec has no target there",
+        ),
     ],
 )
 def test_words_that_do_not_fit(project: Path, words: tuple[str, ...], said: str) -> None:

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from provision.cli.recounting import print_run_summary
-from provision.probe.canonical import canonical_digest, to_canonical_json
-from provision.world import RealSystem
+from provision.adapters import RealSystem
+from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.cli.report_run import print_run_summary
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a program takes")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells what a program takes"
+)
 
 
 @pytest.fixture
 def made(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     text = small_spec("alpha", extra="secrets: {MY_TOKEN: {env: MY_TOKEN}}\n")
-    return apply_once(tmp_path_factory, bench, "applied-with-a-secret", text, MY_TOKEN="s3cret-value")
+    return apply_once(
+        tmp_path_factory, bench, "applied-with-a-secret", text, MY_TOKEN="s3cret-value"
+    )
 
 
 def records(bench: Bench) -> list[Path]:
@@ -29,12 +33,23 @@ def records(bench: Bench) -> list[Path]:
 
 def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
     (made.folder / "train.py").write_text("import sys; print(sys.argv[1]); sys.exit(5)")
-    done = made.run("run", "spec.yaml", "--", "python", "train.py", "--token=s3cret-value", MY_TOKEN="s3cret-value")
+    done = made.run(
+        "run",
+        "spec.yaml",
+        "--",
+        "python",
+        "train.py",
+        "--token=s3cret-value",
+        MY_TOKEN="s3cret-value",
+    )
     assert (done.returncode, done.stdout) == (5, "--token=s3cret-value\n")
     first, second = done.stderr.splitlines()
     assert first.startswith("provision: peak RAM ")
     (record,) = records(made)
-    assert second == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report run spec.yaml --target here)"
+    assert (
+        second
+        == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report run spec.yaml --target here)"
+    )
     text = record.read_text()
     assert "s3cret-value" not in text
     assert str(made.folder) not in text
@@ -42,14 +57,32 @@ def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
     told = json.loads(text)
     assert told["program"] == {"name": "python", "script": "train.py", "arguments": 2}
     assert "exit code 5" in made.run("report", "run", "spec.yaml").stdout
-    assert json.loads(made.run("report", "run", "spec.yaml", "--output-format", "json").stdout)["ended"]["code"] == 5
+    assert (
+        json.loads(made.run("report", "run", "spec.yaml", "--output-format", "json").stdout)[
+            "ended"
+        ]["code"]
+        == 5
+    )
     assert made.run("report", "run", "spec.yaml", "--html", "run.html").returncode == 0
-    assert "What a run took: python train.py on here of spec" in (made.folder / "run.html").read_text()
-    assert made.run("report", "run", str(record)).stdout.startswith("python train.py on here of spec")
+    assert (
+        "What a run took: python train.py on here of spec" in (made.folder / "run.html").read_text()
+    )
+    assert made.run("report", "run", str(record)).stdout.startswith(
+        "python train.py on here of spec"
+    )
 
 
 def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
-    done = made.run("run", "spec.yaml", "--no-monitor", "--", "python", "-c", "import os; print(os.environ.get('PYTHONPATH'))", MY_TOKEN="t0ken-value")
+    done = made.run(
+        "run",
+        "spec.yaml",
+        "--no-monitor",
+        "--",
+        "python",
+        "-c",
+        "import os; print(os.environ.get('PYTHONPATH'))",
+        MY_TOKEN="t0ken-value",
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
     assert records(made) == []
     missing = made.run("report", "run", "spec.yaml")
@@ -81,7 +114,9 @@ def test_what_is_no_program_is_told_with_the_reason(made: Bench, program: str, w
         (("train.py",), "provision run -- python train.py"),
     ],
 )
-def test_a_program_without_the_two_dashes_is_told_where_they_belong(bench: Bench, words: tuple[str, ...], meant: str) -> None:
+def test_a_program_without_the_two_dashes_is_told_where_they_belong(
+    bench: Bench, words: tuple[str, ...], meant: str
+) -> None:
     bench.spec(small_spec("alpha"), "provision.yaml")
     done = bench.run("run", *words)
     assert done.returncode == 2
@@ -89,7 +124,11 @@ def test_a_program_without_the_two_dashes_is_told_where_they_belong(bench: Bench
 
 
 def test_a_misspelt_option_is_no_program(bench: Bench) -> None:
-    for words in (("--targt", "here", "--", "python"), ("--targt", "here"), ("spec.yaml", "--targt", "here")):
+    for words in (
+        ("--targt", "here", "--", "python"),
+        ("--targt", "here"),
+        ("spec.yaml", "--targt", "here"),
+    ):
         told = bench.run("run", *words)
         assert told.returncode == 2
         assert "No such option" in told.stderr
@@ -106,9 +145,15 @@ def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str,
 
 @pytest.mark.parametrize(
     ("platform", "writable", "says"),
-    [("macos-arm64", True, "only Linux"), ("linux-x86_64", False, "cannot be written to"), ("linux-x86_64", True, "disk may be full")],
+    [
+        ("macos-arm64", True, "only Linux"),
+        ("linux-x86_64", False, "cannot be written to"),
+        ("linux-x86_64", True, "disk may be full"),
+    ],
 )
-def test_why_a_run_was_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, writable: bool, says: str) -> None:
+def test_why_a_run_was_not_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, writable: bool, says: str
+) -> None:
     class Place(RealSystem):
         def platform(self) -> str:
             return platform
@@ -134,10 +179,16 @@ def test_destroy_takes_the_records_along(made: Bench) -> None:
     [
         (lambda text: text[: len(text) // 2], "not valid JSON"),
         (lambda text: text.replace('"code":0', '"code":1'), "damaged or was changed"),
-        (lambda text: text.replace("provision.run/1", "provision.report/1"), "its schema is 'provision.report/1'"),
+        (
+            lambda text: text.replace("provision.run/1", "provision.report/1"),
+            "its schema is 'provision.report/1'",
+        ),
         (lambda _: "[" * 100_000, "not valid JSON"),
         (lambda _: "[]", "its schema is None"),
-        (lambda _: forged({"schema": "provision.run/1", "subject": 7}), "subject is missing or of another type"),
+        (
+            lambda _: forged({"schema": "provision.run/1", "subject": 7}),
+            "subject is missing or of another type",
+        ),
     ],
 )
 def test_a_record_that_is_none_is_said(bench: Bench, change, says: str) -> None:

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from provision.commands.running import add_hint_on_error, hourly_price, leftover_notice, note_on_interrupt
+from provision.commands.instance_notices import (
+    add_hint_on_error,
+    hourly_price,
+    leftover_notice,
+    note_on_interrupt,
+)
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.state import Intent, Ledger, create_empty_state
 from provision.targets import TargetContext
-from provision.targets.target import SandboxSources
+from provision.targets.base import SandboxSources
 
 NAME = "projects/p/locations/us-central1-a/instances/provision-spec-wb"
-RECORD = {"instance": "provision-spec-wb", "zone": "us-central1-a", "body": {"gceSetup": {"machineType": "g2-standard-4"}}}
+RECORD = {
+    "instance": "provision-spec-wb",
+    "zone": "us-central1-a",
+    "body": {"gceSetup": {"machineType": "g2-standard-4"}},
+}
 
 
 def place(stand_in: SandboxSources | None = None) -> TargetContext:
-    return TargetContext(None, "wb", "spec", None, None, "linux-x86_64", stand_in, None, "'my spec.yaml' --target wb")  # type: ignore[arg-type]
+    return TargetContext(
+        None, "wb", "spec", None, None, "linux-x86_64", stand_in, None, "'my spec.yaml' --target wb"
+    )  # type: ignore[arg-type]
 
 
 def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> None:
     state = create_empty_state("x").with_record("spec/wb", "instance", RECORD)
     first, second, third = leftover_notice((place(),), Ledger(state)).splitlines()
-    assert first.startswith("provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 (")
+    assert first.startswith(
+        "provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 ("
+    )
     assert second == "wait on: provision attach 'my spec.yaml' --target wb"
     assert third == "remove it: provision destroy 'my spec.yaml' --target wb"
     sandbox = leftover_notice((place(SandboxSources((), {})),), Ledger(state))
@@ -34,27 +47,48 @@ def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     names = (NAME, NAME.replace("central1-a", "central1-b"))
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
     told = leftover_notice((place(),), Ledger(create_empty_state("x"), (intent,)))
-    assert told.startswith("provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs money: its price is not in the tables")
+    assert told.startswith(
+        "provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs money: its price is not in the tables"
+    )
     assert "go on: provision apply" in told
 
 
 def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
     assert leftover_notice((place(),), Ledger(create_empty_state("x"))) == ""
-    over = create_empty_state("x").with_record("spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}})
+    over = create_empty_state("x").with_record(
+        "spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}}
+    )
     assert leftover_notice((place(),), Ledger(over)) == ""
 
 
 @pytest.mark.parametrize(
     ("setup", "known"),
     [
-        ({"machineType": "n1-standard-4", "acceleratorConfigs": [{"type": "NVIDIA_TESLA_T4", "coreCount": "1"}]}, True),
-        ({"machineType": "n1-standard-4", "acceleratorConfigs": [{"type": "NVIDIA_OF_TOMORROW", "coreCount": "1"}]}, False),
+        (
+            {
+                "machineType": "n1-standard-4",
+                "acceleratorConfigs": [{"type": "NVIDIA_TESLA_T4", "coreCount": "1"}],
+            },
+            True,
+        ),
+        (
+            {
+                "machineType": "n1-standard-4",
+                "acceleratorConfigs": [{"type": "NVIDIA_OF_TOMORROW", "coreCount": "1"}],
+            },
+            False,
+        ),
         ({"machineType": "n9-standard-4"}, False),
         ({}, False),
     ],
 )
-def test_a_price_is_told_only_where_the_tables_have_all_of_it(setup: dict[str, object], known: bool) -> None:
-    assert bool(hourly_price({"zone": "us-central1-a", "body": {"gceSetup": setup}}, load_facts())) is known
+def test_a_price_is_told_only_where_the_tables_have_all_of_it(
+    setup: dict[str, object], known: bool
+) -> None:
+    assert (
+        bool(hourly_price({"zone": "us-central1-a", "body": {"gceSetup": setup}}, load_facts()))
+        is known
+    )
 
 
 def test_words_go_to_errors_and_to_interruptions_each_by_its_way() -> None:

@@ -28,12 +28,23 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("words", [("--output-format", form) for form in ("text", "concise", "json", "sarif", "github")] + [("--diff",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [("--output-format", form) for form in ("text", "concise", "json", "sarif", "github")]
+    + [("--diff",)],
+    ids=" ".join,
+)
 def test_a_secret_is_in_no_form_of_the_findings(tmp_path: Path, words: tuple[str, ...]) -> None:
     files = {f"{number}.yaml": SPEC + line + "\n" for number, (_, line) in enumerate(CASES)}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    done = fork_server.run([*fork_server.ARGV, "lint", *words, *files], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    done = fork_server.run(
+        [*fork_server.ARGV, "lint", *words, *files],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 1, done.stderr
     assert all(name in done.stdout for name in files), "each of them has a finding"
     assert [secret for secret, _ in CASES if secret in done.stdout + done.stderr] == []

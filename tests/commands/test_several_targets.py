@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
-from provision.commands.loading import load_spec
+from provision.commands.shared.load import load_spec
 from provision.effects import Effect, InstallPackages, ProgressCallback, RemoveTree
 from provision.errors import ExternalError, ProvisionError
 from provision.state import dumps, loads
-from provision.world import RealSystem
 from tests.rig import Bench, small_spec
 
 BOTH = "targets:\n  one: {kind: local}\n  two: {kind: local}\n"
@@ -34,22 +34,38 @@ class Full(RealSystem):
 def test_a_local_target_that_fails_does_not_stop_the_other(bench: Bench) -> None:
     path = bench.spec(small_spec("alpha", extra=BOTH))
     world, lines = Full(bench.environment()), list[str]()
-    applied = apply(load_spec(path, world), ("one", "two"), ApplyOptions(), world, lambda *_: None, lines.append)
-    assert (applied.exit_code, list(applied.failed), [one.context.target for one in applied.results]) == (2, ["one"], ["two"])
+    applied = apply(
+        load_spec(path, world), ("one", "two"), ApplyOptions(), world, lambda *_: None, lines.append
+    )
+    assert (
+        applied.exit_code,
+        list(applied.failed),
+        [one.context.target for one in applied.results],
+    ) == (2, ["one"], ["two"])
     assert "target one failed: the disk is full" in lines
     assert not (bench.own / "journal.json").read_text(), "what was begun is settled"
     assert sorted(path.name for path in (bench.own / "envs").iterdir() if "one" in path.name) == []
     again = bench.run("apply", "spec.yaml", "--all", "--yes", "--output-format", "json")
-    assert (again.returncode, [one["verdict"] for one in json.loads(again.stdout)["results"]]) == (0, ["verified", "verified"])
+    assert (again.returncode, [one["verdict"] for one in json.loads(again.stdout)["results"]]) == (
+        0,
+        ["verified", "verified"],
+    )
 
 
 def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
     bench.spec(small_spec("alpha", extra=BOTH))
     one_alone = bench.run("apply", "spec.yaml", "--target", "two", "--yes")
-    assert (one_alone.returncode, "provision run spec.yaml --target two --" in one_alone.stdout) == (0, True), one_alone.stdout
+    assert (
+        one_alone.returncode,
+        "provision run spec.yaml --target two --" in one_alone.stdout,
+    ) == (0, True), one_alone.stdout
     done = bench.run("verify", "spec.yaml", "--all", "--output-format", "json")
     told = json.loads(done.stdout)
-    assert (done.returncode, [one["target"] for one in told["failed"]], len(told["results"])) == (2, ["one"], 1)
+    assert (done.returncode, [one["target"] for one in told["failed"]], len(told["results"])) == (
+        2,
+        ["one"],
+        1,
+    )
     assert "target one:\nerror: there is no whole environment for spec/one" in done.stderr
 
 
@@ -73,7 +89,11 @@ def test_destroy_goes_on_after_a_target_that_cannot_be_removed(bench: Bench) -> 
     assert ({action.address for action in gone}, list(failed)) == ({"spec/two"}, ["one"])
     assert "target one failed: the folder is in use" in lines
     again = bench.run("destroy", "spec.yaml", "--yes", "--output-format", "json")
-    assert (again.returncode, bench.own.exists(), json.loads(again.stdout)["failed"]) == (0, False, [])
+    assert (again.returncode, bench.own.exists(), json.loads(again.stdout)["failed"]) == (
+        0,
+        False,
+        [],
+    )
 
 
 def test_destroy_of_a_single_target_ends_with_its_error(bench: Bench) -> None:
@@ -86,7 +106,11 @@ def test_destroy_of_a_single_target_ends_with_its_error(bench: Bench) -> None:
 WORKBENCH = "kind: workbench, project: my-project, zones: [us-central1-a], bucket: gs://my-bucket/provision, image: workbench-instances-2603-20261004-2157-rc0"
 NO_BUCKET = WORKBENCH.replace("bucket: gs://my-bucket/provision, ", "")
 REFUSED = [
-    ("kind: colab-enterprise, project: my-project, region: us-central1", 2, "targets of kind colab-enterprise cannot be made"),
+    (
+        "kind: colab-enterprise, project: my-project, region: us-central1",
+        2,
+        "targets of kind colab-enterprise cannot be made",
+    ),
     (WORKBENCH, 2, "nobody.json"),
     (NO_BUCKET, 1, "target two has errors in the spec"),
 ]
@@ -94,8 +118,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("target", "code", "words"), REFUSED)
-def test_plan_shows_the_others_where_one_target_is_refused(bench: Bench, target: str, code: int, words: str) -> None:
-    bench.spec(small_spec("alpha", extra=f"targets:\n  one: {{kind: local}}\n  two: {{{target}}}\n"))
+def test_plan_shows_the_others_where_one_target_is_refused(
+    bench: Bench, target: str, code: int, words: str
+) -> None:
+    bench.spec(
+        small_spec("alpha", extra=f"targets:\n  one: {{kind: local}}\n  two: {{{target}}}\n")
+    )
     variables = {"GOOGLE_APPLICATION_CREDENTIALS": str(bench.folder / "nobody.json")}
     done = bench.run("plan", "spec.yaml", **variables)
     assert done.returncode == code, done.stderr
@@ -105,7 +133,10 @@ def test_plan_shows_the_others_where_one_target_is_refused(bench: Bench, target:
     found = bench.run("plan", "spec.yaml", "--output-format", "json", **variables)
     document = json.loads(found.stdout)
     assert (found.returncode, list(document["verification"])) == (code, ["one"])
-    assert [(one["target"], one["exit_code"], bool(one.get("diagnostics"))) for one in document["failed"]] == [("two", code, target == NO_BUCKET)]
+    assert [
+        (one["target"], one["exit_code"], bool(one.get("diagnostics")))
+        for one in document["failed"]
+    ] == [("two", code, target == NO_BUCKET)]
     assert bench.run("plan", "spec.yaml", "--detailed-exitcode", **variables).returncode == 1
     saved = bench.run("plan", "spec.yaml", "--out", "plan.json", **variables)
     assert (saved.returncode in (1, 2), (bench.folder / "plan.json").exists()) == (True, False)
@@ -121,7 +152,9 @@ def _damage(path: Path, key: str) -> None:
 
 
 def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) -> None:
-    applied.spec(small_spec("alpha", extra="targets:\n  here: {kind: local}\n  two: {kind: local}\n"))
+    applied.spec(
+        small_spec("alpha", extra="targets:\n  here: {kind: local}\n  two: {kind: local}\n")
+    )
     assert applied.run("apply", "spec.yaml", "--target", "two", "--yes").returncode == 0
     _damage(applied.own / "state.json", "spec/here#verification")
     shown = applied.run("status", "spec.yaml")
@@ -132,10 +165,20 @@ def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) 
     document = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert [one["target"] for one in document["failed"]] == ["here"]
     planned = applied.run("plan", "spec.yaml")
-    assert (planned.returncode, "spec/here\n  not planned: the state is damaged" in planned.stdout, "spec/two\n  =" in planned.stdout) == (2, True, True)
+    assert (
+        planned.returncode,
+        "spec/here\n  not planned: the state is damaged" in planned.stdout,
+        "spec/two\n  =" in planned.stdout,
+    ) == (2, True, True)
 
 
 def test_status_shows_every_target_where_the_spec_has_an_error_at_one(applied: Bench) -> None:
-    applied.spec(small_spec("alpha", extra=f"targets:\n  here: {{kind: local}}\n  two: {{{NO_BUCKET}}}\n"))
+    applied.spec(
+        small_spec("alpha", extra=f"targets:\n  here: {{kind: local}}\n  two: {{{NO_BUCKET}}}\n")
+    )
     shown = applied.run("status", "spec.yaml")
-    assert (shown.returncode, "here         local, current" in shown.stdout, "GCP021" in shown.stderr) == (1, True, True)
+    assert (
+        shown.returncode,
+        "here         local, current" in shown.stdout,
+        "GCP021" in shown.stderr,
+    ) == (1, True, True)

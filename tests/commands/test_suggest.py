@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import expand
+from provision.agent.probe.compact import expand
 from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -23,7 +23,9 @@ V100 = 'gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'
 CPU = f'gpu: none\npython: "{MINOR}"\npackages: [torch==2.13.*]\n'
 
 
-def combinations(bench: Bench, *words: str, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+def combinations(
+    bench: Bench, *words: str, code: int = 0, **variables: str
+) -> list[dict[str, Any]]:
     done = bench.run("suggest", *words, "--output-format", "json", **variables)
     assert done.returncode == code, done.stdout + done.stderr
     return list(json.loads(done.stdout)["combinations"])
@@ -31,7 +33,14 @@ def combinations(bench: Bench, *words: str, code: int = 0, **variables: str) -> 
 
 @pytest.fixture
 def cpu_index(tmp_path: Path) -> str:
-    return make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"),))
+    return make_index(
+        tmp_path / "cpu",
+        (
+            make_wheel(
+                tmp_path / "c", "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"
+            ),
+        ),
+    )
 
 
 def test_what_a_person_sees(bench: Bench) -> None:
@@ -50,7 +59,9 @@ def test_what_a_person_sees(bench: Bench) -> None:
 
 
 def test_without_a_spec(bench: Bench) -> None:
-    found = combinations(bench, "--gpu", "V100", "--transformers", "5.13", "--python", "3.12", "--most", "2")
+    found = combinations(
+        bench, "--gpu", "V100", "--transformers", "5.13", "--python", "3.12", "--most", "2"
+    )
     assert {one["python"] for one in found} == {"3.12"}
     assert all("transformers[torch]==5.13.1" in one["packages"] for one in found)
     assert {one["evidence"] for one in found} == {"rules only"}
@@ -59,7 +70,10 @@ def test_without_a_spec(bench: Bench) -> None:
 def test_what_is_suggested_lints_clean(bench: Bench) -> None:
     for one in combinations(bench, "--gpu", "V100", "--transformers", "5.13"):
         listed = json.dumps(one["packages"])
-        bench.spec(f'gpu: V100\ncuda: "{one["cuda"]}"\npython: "{one["python"]}"\npackages: {listed}\n', "made.yaml")
+        bench.spec(
+            f'gpu: V100\ncuda: "{one["cuda"]}"\npython: "{one["python"]}"\npackages: {listed}\n',
+            "made.yaml",
+        )
         done = bench.run("lint", "made.yaml")
         assert done.returncode == 0, done.stdout
 
@@ -73,22 +87,43 @@ def test_errors_that_stay_end_with_1(bench: Bench) -> None:
 
 def test_uv_is_asked(bench: Bench, cpu_index: str) -> None:
     bench.spec(CPU)
-    (first, *_) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index)
+    (first, *_) = combinations(
+        bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index
+    )
     assert (first["evidence"], first["note"]) == ("resolved by uv", "1 packages")
 
 
 def test_what_uv_refuses_is_said(bench: Bench, cpu_index: str) -> None:
     bench.spec(CPU.replace("2.13.*]", "2.13.*, alpha, nowhere-to-be-found]"))
-    (first,) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", code=1, PROVISION_INDEX_PYTORCH_CPU=cpu_index)
+    (first,) = combinations(
+        bench,
+        "spec.yaml",
+        "--resolve",
+        "--most",
+        "1",
+        code=1,
+        PROVISION_INDEX_PYTORCH_CPU=cpu_index,
+    )
     assert first["evidence"] == "uv finds no set of versions"
     assert "nowhere-to-be-found" in first["note"]
 
 
 def test_an_index_out_of_reach_leaves_the_rules_and_ends_with_2(bench: Bench) -> None:
     bench.spec(CPU)
-    done = bench.run("suggest", "spec.yaml", "--resolve", "--most", "2", PROVISION_INDEX_PYTORCH_CPU="http://127.0.0.1:9/simple")
+    done = bench.run(
+        "suggest",
+        "spec.yaml",
+        "--resolve",
+        "--most",
+        "2",
+        PROVISION_INDEX_PYTORCH_CPU="http://127.0.0.1:9/simple",
+    )
     assert done.returncode == 2
-    assert done.stdout.count("[rules only]\n     uv could not be asked\n") == done.stdout.count("[rules only]") > 0
+    assert (
+        done.stdout.count("[rules only]\n     uv could not be asked\n")
+        == done.stdout.count("[rules only]")
+        > 0
+    )
     assert done.stderr.count("error: a package index could not be reached") == 1
     assert "help: " in done.stderr
 
@@ -96,7 +131,14 @@ def test_an_index_out_of_reach_leaves_the_rules_and_ends_with_2(bench: Bench) ->
 def test_a_cache_that_lacks_something_refutes_nothing(bench: Bench, cpu_index: str) -> None:
     bench.spec(CPU)
     done = bench.run(
-        "suggest", "spec.yaml", "--resolve", "--offline", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index, PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple"
+        "suggest",
+        "spec.yaml",
+        "--resolve",
+        "--offline",
+        "--most",
+        "1",
+        PROVISION_INDEX_PYTORCH_CPU=cpu_index,
+        PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple",
     )
     assert "uv finds no set of versions" not in done.stdout
 
@@ -113,7 +155,12 @@ def test_apple_silicon(bench: Bench) -> None:
 
 def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Bench) -> None:
     bench.spec(CPU)
-    readings = {"python.minor": MINOR, "torch.cuda": None, "package.torch": "2.13.0+cpu", "gpu.compute_capability": None}
+    readings = {
+        "python.minor": MINOR,
+        "torch.cuda": None,
+        "package.torch": "2.13.0+cpu",
+        "gpu.compute_capability": None,
+    }
     kept = bench.folder / ".provision/reports/spec.here"
     kept.mkdir(parents=True)
     changes: dict[str, Any]
@@ -125,9 +172,24 @@ def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Benc
         ({"gpu.compute_capability": "7.5"}, "verified", "rules only"),
         ({"python.minor": "3.9"}, "verified", "rules only"),
     ):
-        seen = [{"key": key, "value": value, "class": "identity"} for key, value in {**readings, **changes}.items()]
-        parts: dict[str, Any] = {"subject": {}, "checks": [], "stages": [], "digests": {}, "spec": {}, "lock": {}}
-        document = {"schema": "provision.report/1", **parts, "readings": seen, "verdict": {"result": verdict, "sentence": ""}}
+        seen = [
+            {"key": key, "value": value, "class": "identity"}
+            for key, value in {**readings, **changes}.items()
+        ]
+        parts: dict[str, Any] = {
+            "subject": {},
+            "checks": [],
+            "stages": [],
+            "digests": {},
+            "spec": {},
+            "lock": {},
+        }
+        document = {
+            "schema": "provision.report/1",
+            **parts,
+            "readings": seen,
+            "verdict": {"result": verdict, "sentence": ""},
+        }
         (kept / "report.json").write_text(json.dumps(document))
         assert combinations(bench, "spec.yaml", "--most", "1")[0]["evidence"] == expected, changes
     (kept / "report.json").write_text("{")
@@ -138,9 +200,15 @@ def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Benc
 def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) -> None:
     (first,) = combinations(bench, str(quickstart / "quickstart.yaml"), "--most", "1")
     assert first["evidence"] in ("verified on a device", "rules only")
-    held = expand(json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text()))
-    torch = next(one["value"] for one in held["readings"] if one["key"] == "package.torch").partition("+")[0]
-    transformers = next(one["value"] for one in held["readings"] if one["key"] == "package.transformers")
+    held = expand(
+        json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text())
+    )
+    torch = next(
+        one["value"] for one in held["readings"] if one["key"] == "package.torch"
+    ).partition("+")[0]
+    transformers = next(
+        one["value"] for one in held["readings"] if one["key"] == "package.transformers"
+    )
     pinned = (
         (quickstart / "quickstart.yaml")
         .read_text()
@@ -148,7 +216,10 @@ def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) 
         .replace("transformers[torch]>=5.13", f"transformers[torch]=={transformers}")
     )
     (quickstart / "pinned.yaml").write_text(pinned)
-    assert combinations(bench, str(quickstart / "pinned.yaml"), "--most", "1")[0]["evidence"] == "verified on a device"
+    assert (
+        combinations(bench, str(quickstart / "pinned.yaml"), "--most", "1")[0]["evidence"]
+        == "verified on a device"
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,7 +230,10 @@ def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) 
         (("--gpu", "L4:x"), "after the colon stands the number of cards"),
         (("--gpu", "L4", "--torch", "frog"), "--torch frog is no version"),
         (("--gpu", "L4", "--python", "3"), "python `3` is not a Python version"),
-        (("--gpu", "L4", "--cuda", "12"), "cuda `12` is not auto, none, or a CUDA version of two parts"),
+        (
+            ("--gpu", "L4", "--cuda", "12"),
+            "cuda `12` is not auto, none, or a CUDA version of two parts",
+        ),
         (("--gpu", ""), "gpu"),
         (("missing.yaml",), "missing.yaml"),
     ],
@@ -189,14 +263,20 @@ def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
 
 @pytest.mark.long
 @pytest.mark.network
-def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: Path, pytorch: PyTorch) -> None:
+def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(
+    tmp_path: Path, pytorch: PyTorch
+) -> None:
     """PyTorch's own index need not be in reach: the rig's wheels have the same needs."""
     spec = tmp_path / "spec.yaml"
     shutil.copy(GOLDEN / "v100-cu130" / "spec.yaml", spec)
     line = [*fork_server.ARGV]
     variables = {**os.environ, **pytorch.variables()}
     done = subprocess.run(
-        [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=600
+        [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     (first,) = json.loads(done.stdout)["combinations"]
     require("index", "could not be asked" not in first["note"], first["note"])

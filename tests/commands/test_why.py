@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from provision.facts.parts import load_symptoms
-from provision.probe.checks import CHECKS
+from provision.agent.probe.checks import CHECKS
+from provision.facts.lazy_tables import load_symptoms
 from provision.rules import RULES
 from tests import fork_server
 
@@ -29,7 +29,15 @@ targets: {colab: {kind: colab, runtime: "2026.07"}}
 
 
 def run(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    return fork_server.run([*fork_server.ARGV, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=600, input=text)
+    return fork_server.run(
+        [*fork_server.ARGV, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        input=text,
+    )
 
 
 def told(*words: str, cwd: Path, text: str = "") -> list[dict[str, Any]]:
@@ -51,7 +59,9 @@ def test_each_text_has_its_symptom(path: Path, tmp_path: Path) -> None:
     assert found[0]["source"]
 
 
-@pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem
+)
 def test_a_text_without_a_symptom_is_said_to_have_none(path: Path, tmp_path: Path) -> None:
     done = run("why", str(path), cwd=tmp_path)
 
@@ -80,7 +90,10 @@ def test_a_spec_tells_which_cause_is_true_and_comes_first(tmp_path: Path) -> Non
     text = "ValueError: Your setup doesn't support bf16/gpu.\nlater:\nRuntimeError: Too many open files\n"
 
     first, second = told("-", cwd=tmp_path, text=text)
-    assert (first["id"], second["id"]) == ("worker-files", "bf16-unsupported")  # what is said last ended the program
+    assert (first["id"], second["id"]) == (
+        "worker-files",
+        "bf16-unsupported",
+    )  # what is said last ended the program
 
     first, second = told("-", "--spec", "mine.yaml", cwd=tmp_path, text=text)
     assert (first["id"], first["fits"], second["fits"]) == ("bf16-unsupported", True, False)
@@ -90,7 +103,15 @@ def test_a_spec_tells_which_cause_is_true_and_comes_first(tmp_path: Path) -> Non
 def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(SPEC)
 
-    done = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text="ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`")
+    done = run(
+        "why",
+        "-",
+        "--spec",
+        "mine.yaml",
+        "--fix",
+        cwd=tmp_path,
+        text="ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`",
+    )
 
     assert done.returncode == 0
     changed = (tmp_path / "mine.yaml").read_text()
@@ -108,8 +129,14 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
         ("ModuleNotFoundError: No module named 'google.cloud.storage'", "google-cloud-storage"),
         ("ModuleNotFoundError: No module named 'google.auth.transport'", "google-auth"),
         ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
-        ("The 'deepspeed>=0.9.3' distribution was not found and is required by this application.", "deepspeed>=0.9.3"),
-        ("RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.", "wandb"),
+        (
+            "The 'deepspeed>=0.9.3' distribution was not found and is required by this application.",
+            "deepspeed>=0.9.3",
+        ),
+        (
+            "RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.",
+            "wandb",
+        ),
     ],
 )
 def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str) -> None:
@@ -121,7 +148,9 @@ def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str
     done = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
 
     assert done.returncode == 0, done.stderr
-    assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(f'"{line}"', line)
+    assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(
+        f'"{line}"', line
+    )
     assert "--fix adds it" not in done.stdout
     again = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
     assert again.stderr.startswith("nothing was changed")
@@ -132,14 +161,29 @@ def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str
     [
         *("my_own_module", "tranformers", "torch", "../x", "a" * 90),
         *("google", "google.colab", "google.colab.drive", "google.cloud", "google.nothing_known"),
-        *("torch._six", "numpy._core", "triton.ops", "transformers.generation_utils", "sklearn.nothing", "google_colab"),
+        *(
+            "torch._six",
+            "numpy._core",
+            "triton.ops",
+            "transformers.generation_utils",
+            "sklearn.nothing",
+            "google_colab",
+        ),
         *("dataset", "utils", "src", "src.models", "distutils", "imp", "pkg_resources"),
     ],
 )
 def test_fix_adds_no_name_that_is_not_known_or_is_listed(tmp_path: Path, module: str) -> None:
     (tmp_path / "mine.yaml").write_text(SPEC)
 
-    run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=f"ModuleNotFoundError: No module named '{module}'")
+    run(
+        "why",
+        "-",
+        "--spec",
+        "mine.yaml",
+        "--fix",
+        cwd=tmp_path,
+        text=f"ModuleNotFoundError: No module named '{module}'",
+    )
 
     assert (tmp_path / "mine.yaml").read_text() == SPEC
 
@@ -149,7 +193,13 @@ def test_the_pins_of_the_demo_are_known_by_their_error(tmp_path: Path) -> None:
     demo = Path(__file__).parents[2] / "examples" / "demo" / "four-pins.yaml"
     (tmp_path / "four-pins.yaml").write_text(demo.read_text())
 
-    (found,) = told("-", "--spec", "four-pins.yaml", cwd=tmp_path, text="AttributeError: module 'pyarrow' has no attribute 'PyExtensionType'\n")
+    (found,) = told(
+        "-",
+        "--spec",
+        "four-pins.yaml",
+        cwd=tmp_path,
+        text="AttributeError: module 'pyarrow' has no attribute 'PyExtensionType'\n",
+    )
 
     assert found["id"] == "pyarrow-extension-type"
     assert found["fits"]
@@ -157,7 +207,12 @@ def test_the_pins_of_the_demo_are_known_by_their_error(tmp_path: Path) -> None:
 
 
 def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
-    error = {"output_type": "error", "ename": "ImportError", "evalue": "", "traceback": ["\x1b[0;31mRuntimeError\x1b[0m: No CUDA GPUs are available"]}
+    error = {
+        "output_type": "error",
+        "ename": "ImportError",
+        "evalue": "",
+        "traceback": ["\x1b[0;31mRuntimeError\x1b[0m: No CUDA GPUs are available"],
+    }
     cells = [{"cell_type": "code", "source": "CUDA out of memory", "outputs": [error]}]
     (tmp_path / "work.ipynb").write_text(json.dumps({"cells": cells}))
 
@@ -201,12 +256,23 @@ CUDA = "RuntimeError: No CUDA GPUs are available"
         b"\xff\xfe\xfd bytes that are no text " + CUDA.encode("utf-16-le"),
         b"\xe9\xe8 " + CUDA.encode(),
     ],
-    ids=["colour", "windows", "progress", "mark", "powershell", "link", "damaged utf-16", "latin-1"],
+    ids=[
+        "colour",
+        "windows",
+        "progress",
+        "mark",
+        "powershell",
+        "link",
+        "damaged utf-16",
+        "latin-1",
+    ],
 )
 def test_texts_as_programs_write_them(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "trace.txt").write_bytes(content)
     if content.startswith(b"\xff\xfe\xfd"):
-        assert run("why", "trace.txt", cwd=tmp_path).returncode == 1  # odd bytes before it: it cannot be told, and nothing breaks
+        assert (
+            run("why", "trace.txt", cwd=tmp_path).returncode == 1
+        )  # odd bytes before it: it cannot be told, and nothing breaks
         return
 
     assert [one["id"] for one in told("trace.txt", cwd=tmp_path)] == ["no-cuda-gpus"]
@@ -222,7 +288,10 @@ def test_a_huge_log_is_answered_by_its_ends(tmp_path: Path) -> None:
     done = run("why", "huge.txt", "--output-format", "json", cwd=tmp_path)
 
     assert (tmp_path / "huge.txt").stat().st_size > 50_000_000
-    assert [one["id"] for one in json.loads(done.stdout)["explanations"]] == ["no-cuda-gpus", "worker-files"]
+    assert [one["id"] for one in json.loads(done.stdout)["explanations"]] == [
+        "no-cuda-gpus",
+        "worker-files",
+    ]
     assert "characters in its middle are not looked through" in done.stderr
     assert time.monotonic() - before < 120  # a hang, not a matter of speed
 
@@ -238,8 +307,23 @@ def test_one_line_without_end_is_looked_through_at_its_ends(tmp_path: Path) -> N
 def test_a_notebook_with_many_outputs(tmp_path: Path) -> None:
     stream = {"output_type": "stream", "text": ["loss 0.5\n"] * 50}
     plot = {"output_type": "display_data", "data": {"image/png": "A" * 100_000}}
-    cells = [{"cell_type": "code", "outputs": [stream, plot, None, {"text": None}, {"text": 7}]} for _ in range(200)]
-    cells.append({"cell_type": "code", "outputs": [{"output_type": "error", "ename": "RuntimeError", "evalue": "No CUDA GPUs are available", "traceback": []}]})
+    cells = [
+        {"cell_type": "code", "outputs": [stream, plot, None, {"text": None}, {"text": 7}]}
+        for _ in range(200)
+    ]
+    cells.append(
+        {
+            "cell_type": "code",
+            "outputs": [
+                {
+                    "output_type": "error",
+                    "ename": "RuntimeError",
+                    "evalue": "No CUDA GPUs are available",
+                    "traceback": [],
+                }
+            ],
+        }
+    )
     (tmp_path / "many.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
     (tmp_path / "without-suffix").write_text(json.dumps({"cells": cells, "nbformat": 4}))
 
@@ -249,13 +333,20 @@ def test_a_notebook_with_many_outputs(tmp_path: Path) -> None:
 
 def test_versions_of_the_lock_and_the_report_are_told(tmp_path: Path) -> None:
     text = "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`"
-    done = run("why", "-", "--report", str(RECORDED / "accelerate-too-old.json"), cwd=tmp_path, text=text)
+    done = run(
+        "why", "-", "--report", str(RECORDED / "accelerate-too-old.json"), cwd=tmp_path, text=text
+    )
 
     assert "it says   accelerate>=1.1.0 is asked for, and the report has 0.26.1" in done.stdout
 
 
 def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
-    done = run("why", "-", cwd=tmp_path, text="\x1b]0;owned\x07 RuntimeError: No CUDA GPUs are available \x9b2J\n")
+    done = run(
+        "why",
+        "-",
+        cwd=tmp_path,
+        text="\x1b]0;owned\x07 RuntimeError: No CUDA GPUs are available \x9b2J\n",
+    )
 
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
@@ -265,12 +356,36 @@ def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> No
 def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(SPEC)
     report = str(RECORDED / "quickstart.json")
-    done = run("why", "-", "--spec", "mine.yaml", "--report", report, "--output-format", "json", cwd=tmp_path, text="Your setup doesn't support bf16/gpu")
+    done = run(
+        "why",
+        "-",
+        "--spec",
+        "mine.yaml",
+        "--report",
+        report,
+        "--output-format",
+        "json",
+        cwd=tmp_path,
+        text="Your setup doesn't support bf16/gpu",
+    )
 
     found = json.loads(done.stdout)
     assert list(found) == ["version", "unknown", "explanations", "changed"]
     (one,) = found["explanations"]
-    assert set(one) == {"id", "line", "said", "remarks", "means", "helps", "fits", "findings", "checks", "source", "as_of", "confidence"}
+    assert set(one) == {
+        "id",
+        "line",
+        "said",
+        "remarks",
+        "means",
+        "helps",
+        "fits",
+        "findings",
+        "checks",
+        "source",
+        "as_of",
+        "confidence",
+    }
     (finding,) = one["findings"]
     assert finding["fix"] == {"title": "write precision: fp16", "applicability": "unsafe"}
     page = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")

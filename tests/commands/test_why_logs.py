@@ -11,22 +11,35 @@ import pytest
 import yaml
 
 from provision.facts import load_facts
-from provision.facts.parts import load_symptoms
-from provision.verification.error_text import extract_error_text
-from provision.verification.symptoms import LookupContext, explain_error, find_unexplained_error
+from provision.facts.lazy_tables import load_symptoms
+from provision.verification.error_lookup.error_text import extract_error_text
+from provision.verification.error_lookup.symptoms import (
+    LookupContext,
+    explain_error,
+    find_unexplained_error,
+)
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 FACTS = load_facts()
 NUMPY = "\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash.\n\nAttributeError: _ARRAY_API not found\n"
 TRACES = {
-    **{path.stem: path.read_text(encoding="utf-8") for path in sorted(TEXTS.glob("*.txt")) if path.stem not in ("process-killed", "no-kernel-image")},
+    **{
+        path.stem: path.read_text(encoding="utf-8")
+        for path in sorted(TEXTS.glob("*.txt"))
+        if path.stem not in ("process-killed", "no-kernel-image")
+    },
     "array-api": f"Traceback (most recent call last):\n{NUMPY}",
     "cuda-mismatch-ext": "RuntimeError:\nThe detected CUDA version (11.5) mismatches the version that was used to compile\nPyTorch (12.1). Please make sure.\n",
 }
 
 
 def found(content: str, name: str = "trace.txt") -> list[str]:
-    return [one.symptom.id for one in explain_error(extract_error_text(content.encode(), name).text, load_symptoms(), LookupContext(FACTS))]
+    return [
+        one.symptom.id
+        for one in explain_error(
+            extract_error_text(content.encode(), name).text, load_symptoms(), LookupContext(FACTS)
+        )
+    ]
 
 
 def entry(words: str, number: int = 0) -> dict[str, object]:
@@ -52,11 +65,15 @@ def by_eight(text: str) -> str:
 
 FORMS: dict[str, Callable[[str], str]] = {
     "windows": lambda text: text.replace("\n", "\r\n"),
-    "colours": lambda text: "".join(f"\x1b[1;35m{line[:9]}\x1b[0m{line[9:]}\n" for line in text.splitlines()),
+    "colours": lambda text: "".join(
+        f"\x1b[1;35m{line[:9]}\x1b[0m{line[9:]}\n" for line in text.splitlines()
+    ),
     "logging": behind("2026-11-20 10:11:12,123 - ERROR - "),
     "stamp": behind("2026-11-20T10:11:12.1234567Z "),
     "journald": behind("2026-11-20T10:11:12.123456Z workbench-1 python3[4242]: "),
-    "syslog": behind("Nov 20 10:11:12 workbench-1 google_metadata_script_runner[812]: startup-script: "),
+    "syslog": behind(
+        "Nov 20 10:11:12 workbench-1 google_metadata_script_runner[812]: startup-script: "
+    ),
     "serial console": behind("[   52.123456] google_metadata_script_runner[812]: startup-script: "),
     "severity": behind("ERROR 2026-11-20T10:11:12.123456Z "),
     "custom job": behind("INFO\t2026-11-20 10:11:12 +0000\tworkerpool0-0\t"),
@@ -65,9 +82,15 @@ FORMS: dict[str, Callable[[str], str]] = {
     "torchrun --tee": behind("[default3]:"),
     "eight ranks at once": by_eight,
     "gcloud, JSON, newest first": lambda text: json.dumps(entries(text)[::-1], indent=2),
-    "gcloud, YAML, newest first": lambda text: "".join(f"---\n{yaml.safe_dump(one)}" for one in entries(text)[::-1]),
-    "gcloud, one entry": lambda text: f"---\n{yaml.safe_dump({'insertId': 'a', 'jsonPayload': {'message': text}})}",
-    "JSON lines": lambda text: "".join(json.dumps({"severity": "ERROR", "message": line}) + "\n" for line in text.splitlines()),
+    "gcloud, YAML, newest first": lambda text: "".join(
+        f"---\n{yaml.safe_dump(one)}" for one in entries(text)[::-1]
+    ),
+    "gcloud, one entry": lambda text: (
+        f"---\n{yaml.safe_dump({'insertId': 'a', 'jsonPayload': {'message': text}})}"
+    ),
+    "JSON lines": lambda text: "".join(
+        json.dumps({"severity": "ERROR", "message": line}) + "\n" for line in text.splitlines()
+    ),
     "JSON line": lambda text: json.dumps({"severity": "ERROR", "message": text}),
 }
 
@@ -83,15 +106,16 @@ def test_a_log_shows_what_the_bare_text_shows(form: str) -> None:
 
 def test_each_rank_is_read_by_itself() -> None:
     """Two ranks print at once: neither traceback is cut, and what one waited for explains less than what the other died of."""
-    out_of_memory = (
-        'Traceback (most recent call last):\n  File "/a.py", line 2, in <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n2 GiB'
-    )
+    out_of_memory = 'Traceback (most recent call last):\n  File "/a.py", line 2, in <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n2 GiB'
     waiting = 'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(\nend'
     pairs = zip(out_of_memory.splitlines(), waiting.splitlines(), strict=True)
     text = "\n".join(f"[rank1]: {one}\n[rank0]: {other}" for one, other in pairs)
 
     assert found(text) == ["oom", "nccl-timeout"]
-    assert "CUDA out of memory. Tried to allocate\n2 GiB" in extract_error_text(text.encode(), "-").text
+    assert (
+        "CUDA out of memory. Tried to allocate\n2 GiB"
+        in extract_error_text(text.encode(), "-").text
+    )
 
 
 FORKED = '''        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with "'''
@@ -113,12 +137,27 @@ def test_source_that_a_traceback_quotes_is_no_error(text: str) -> None:
     assert found(f"{text}RuntimeError: No CUDA GPUs are available\n") == ["no-cuda-gpus"]
 
 
-@pytest.mark.parametrize("content", ["[", "[1, 2]", "[]", "{}", '{"message": 3}', "---\ninsertId: *a\n", "insertId: [", '{"message": ""}\n{', "[" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[",
+        "[1, 2]",
+        "[]",
+        "{}",
+        '{"message": 3}',
+        "---\ninsertId: *a\n",
+        "insertId: [",
+        '{"message": ""}\n{',
+        "[" * 5000,
+    ],
+)
 def test_what_is_no_log_is_read_as_it_is(content: str) -> None:
     assert found(f"{content}\nRuntimeError: Too many open files\n") == ["worker-files"]
 
 
-UNRELATED: dict[str, str] = yaml.load((TEXTS / "unrelated.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+UNRELATED: dict[str, str] = yaml.load(
+    (TEXTS / "unrelated.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 
 
 def test_errors_of_other_kinds_and_programs_show_nothing(subtests: pytest.Subtests) -> None:
@@ -143,8 +182,13 @@ CHAINED = "RuntimeError: Too many open files\n\nDuring handling of the above exc
         ("Traceback (most recent call last)", ""),
     ],
 )
-def test_an_error_that_is_not_known_is_told_from_what_stands_before_it(text: str, unknown: str) -> None:
-    assert find_unexplained_error(text, explain_error(text, load_symptoms(), LookupContext(FACTS))) == unknown
+def test_an_error_that_is_not_known_is_told_from_what_stands_before_it(
+    text: str, unknown: str
+) -> None:
+    assert (
+        find_unexplained_error(text, explain_error(text, load_symptoms(), LookupContext(FACTS)))
+        == unknown
+    )
 
 
 def test_quoting_is_told_from_printing_by_depth() -> None:

@@ -11,19 +11,30 @@ import pytest
 import yaml
 
 from provision.facts import load_facts
-from provision.facts.parts import load_symptoms
-from provision.verification.symptoms import LookupContext, explain_error
-from provision.verification.told import GROUP_KINDS, KnownEnvironment
+from provision.facts.lazy_tables import load_symptoms
+from provision.verification.error_lookup.symptoms import LookupContext, explain_error
+from provision.verification.error_lookup.versions import GROUP_KINDS, KnownEnvironment
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
-PRINTED: dict[str, list[dict[str, Any]]] = yaml.load((TEXTS / "printed.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
-AROUND = ("{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end")
+PRINTED: dict[str, list[dict[str, Any]]] = yaml.load(
+    (TEXTS / "printed.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
+AROUND = (
+    "{}",
+    'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n',
+    "[rank0]: {}\n[rank0]: at the end",
+)
 CASES = [(identity, case) for identity, cases in PRINTED.items() for case in cases]
 FACTS = load_facts()
 HERE = KnownEnvironment(
-    "the report", {"torch": "2.0.1+cu118", "accelerate": "1.15.0", "transformers": "4.29.2"}, "3.11.7", {"host.glibc": "2.31", "driver.version": "535.1"}
+    "the report",
+    {"torch": "2.0.1+cu118", "accelerate": "1.15.0", "transformers": "4.29.2"},
+    "3.11.7",
+    {"host.glibc": "2.31", "driver.version": "535.1"},
 )
-LOCKED = KnownEnvironment("the lock", {"torch": "2.13.0+cpu", "accelerate": "0.26.1"}, "3.11", {}, is_complete=True)
+LOCKED = KnownEnvironment(
+    "the lock", {"torch": "2.13.0+cpu", "accelerate": "0.26.1"}, "3.11", {}, is_complete=True
+)
 
 
 def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
@@ -34,10 +45,15 @@ def test_it_is_answered(subtests: pytest.Subtests) -> None:
     for identity, case in CASES:
         for around in AROUND:
             with subtests.test(f"{identity}: {around.format(case['text'])[:60]}"):
-                alone = identity == "process-killed" and case["text"] in ("Killed", "zsh: killed     python train.py")
+                alone = identity == "process-killed" and case["text"] in (
+                    "Killed",
+                    "zsh: killed     python train.py",
+                )
                 if alone and around.startswith("["):
                     continue  # a shell prints these on a line of their own
-                found = explain_error(around.format(case["text"]), load_symptoms(), LookupContext(FACTS))
+                found = explain_error(
+                    around.format(case["text"]), load_symptoms(), LookupContext(FACTS)
+                )
 
                 assert [one.symptom.id for one in found][:1] == [identity]
                 for words in case.get("says", ()):
@@ -53,24 +69,84 @@ def test_what_a_group_holds_is_known() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
-        ("ImportError: accelerate>=1.1.0 is required", LOCKED, "accelerate>=1.1.0 is asked for, and the lock has 0.26.1"),
-        ("ImportError: accelerate>=1.1.0 is required", HERE, "and the report has 1.15.0, which will do: the error came from another environment"),
-        ("ImportError: peft>=0.18.0 is required", LOCKED, "peft>=0.18.0 is asked for, and the lock has none"),
+        (
+            "ImportError: accelerate>=1.1.0 is required",
+            LOCKED,
+            "accelerate>=1.1.0 is asked for, and the lock has 0.26.1",
+        ),
+        (
+            "ImportError: accelerate>=1.1.0 is required",
+            HERE,
+            "and the report has 1.15.0, which will do: the error came from another environment",
+        ),
+        (
+            "ImportError: peft>=0.18.0 is required",
+            LOCKED,
+            "peft>=0.18.0 is asked for, and the lock has none",
+        ),
         ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is asked for"),
-        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", HERE, "torch 2.0.1+cu118 was found, as the report has it"),
-        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", LOCKED, "2.0.1+cu118 was found, and the lock has 2.13.0+cpu"),
-        ("version `GLIBC_2.34' not found", HERE, "glibc 2.34 is asked for, and the report has 2.31"),
-        ("version `GLIBC_2.28' not found", HERE, "the report has 2.31: the error came from another environment"),
-        ("No module named 'peft'", LOCKED, "the module peft is missing, and the lock has none of that name"),
-        ("No module named 'accelerate'", HERE, "and the report has accelerate 1.15.0: the error came from another environment"),
-        ("No module named 'accelerate.utils'", HERE, "Python has found accelerate, and no accelerate.utils in it; the report has accelerate 1.15.0"),
-        ("No module named 'torch._six'", LOCKED, "Python has found torch, and no torch._six in it; the lock has torch 2.13.0+cpu"),
-        ("No module named 'google.cloud.storage'", LOCKED, "of the package google-cloud-storage, and the lock has none of that name"),
+        (
+            "Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118",
+            HERE,
+            "torch 2.0.1+cu118 was found, as the report has it",
+        ),
+        (
+            "Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118",
+            LOCKED,
+            "2.0.1+cu118 was found, and the lock has 2.13.0+cpu",
+        ),
+        (
+            "version `GLIBC_2.34' not found",
+            HERE,
+            "glibc 2.34 is asked for, and the report has 2.31",
+        ),
+        (
+            "version `GLIBC_2.28' not found",
+            HERE,
+            "the report has 2.31: the error came from another environment",
+        ),
+        (
+            "No module named 'peft'",
+            LOCKED,
+            "the module peft is missing, and the lock has none of that name",
+        ),
+        (
+            "No module named 'accelerate'",
+            HERE,
+            "and the report has accelerate 1.15.0: the error came from another environment",
+        ),
+        (
+            "No module named 'accelerate.utils'",
+            HERE,
+            "Python has found accelerate, and no accelerate.utils in it; the report has accelerate 1.15.0",
+        ),
+        (
+            "No module named 'torch._six'",
+            LOCKED,
+            "Python has found torch, and no torch._six in it; the lock has torch 2.13.0+cpu",
+        ),
+        (
+            "No module named 'google.cloud.storage'",
+            LOCKED,
+            "of the package google-cloud-storage, and the lock has none of that name",
+        ),
         ("No module named 'google.cloud'", LOCKED, "many packages share the name google"),
-        ("No module named 'models'", LOCKED, "no package models is known: where it is code of your own, start in its folder"),
+        (
+            "No module named 'models'",
+            LOCKED,
+            "no package models is known: where it is code of your own, start in its folder",
+        ),
         ("driver on your system is too old", HERE, ""),
-        ("The NVIDIA driver on your system is too old (found version 12020)", HERE, "the report has driver 535.1 and torch 2.0.1+cu118"),
-        ("TrainingArguments.__init__() got an unexpected keyword argument 'eval_strategy'", HERE, "the report has transformers 4.29.2"),
+        (
+            "The NVIDIA driver on your system is too old (found version 12020)",
+            HERE,
+            "the report has driver 535.1 and torch 2.0.1+cu118",
+        ),
+        (
+            "TrainingArguments.__init__() got an unexpected keyword argument 'eval_strategy'",
+            HERE,
+            "the report has transformers 4.29.2",
+        ),
         (
             'File "/env/lib/python3.10/site-packages/x.py"\nNo CUDA GPUs are available',
             HERE,
@@ -78,7 +154,9 @@ def test_what_a_group_holds_is_known() -> None:
         ),
     ],
 )
-def test_versions_are_held_against_what_is_known(text: str, place: KnownEnvironment, says: str) -> None:
+def test_versions_are_held_against_what_is_known(
+    text: str, place: KnownEnvironment, says: str
+) -> None:
     found = explain_error(text, load_symptoms(), LookupContext(FACTS, environments=(place,)))
 
     if not says:
@@ -87,7 +165,9 @@ def test_versions_are_held_against_what_is_known(text: str, place: KnownEnvironm
     assert any(says in remark for remark in found[0].remarks), found[0].remarks
 
 
-@pytest.mark.parametrize("version", ["", "x", "1..2", "99999999999999999999", "1.0+" + "a" * 60, "....", "12"])
+@pytest.mark.parametrize(
+    "version", ["", "x", "1..2", "99999999999999999999", "1.0+" + "a" * 60, "....", "12"]
+)
 def test_odd_versions_do_no_harm(version: str) -> None:
     texts = (
         f"(found version {version})",
@@ -105,16 +185,33 @@ def test_odd_versions_do_no_harm(version: str) -> None:
         explain_error(text, load_symptoms(), LookupContext(FACTS, environments=(HERE, LOCKED)))
 
 
-@pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem
+)
 def test_what_is_no_symptom(path: Path) -> None:
-    assert [one.symptom.id for one in explain_error(path.read_text(encoding="utf-8"), load_symptoms(), LookupContext(FACTS))] == []
+    assert [
+        one.symptom.id
+        for one in explain_error(
+            path.read_text(encoding="utf-8"), load_symptoms(), LookupContext(FACTS)
+        )
+    ] == []
 
 
 def test_each_symptom_has_a_source() -> None:
     """A place to look it up: a file of a project, an issue, a page, a manual, or what it was tried with."""
-    place = re.compile(r"[\w.-]+/[\w.-]+#\d+|\w+\.\w{2,4}\b|\b\w+\(\d\)|tried|wheel|METADATA|@20\d\d|CPython|20\d\d-\d\d-\d\d|\b\d+\.\d+\.\d+\b")
-    assert [one.id for one in load_symptoms() if re.search(r"general knowledge|as above", one.evidence.source)] == []
-    assert {one.id: one.evidence.source for one in load_symptoms() if not place.search(one.evidence.source)} == {}
+    place = re.compile(
+        r"[\w.-]+/[\w.-]+#\d+|\w+\.\w{2,4}\b|\b\w+\(\d\)|tried|wheel|METADATA|@20\d\d|CPython|20\d\d-\d\d-\d\d|\b\d+\.\d+\.\d+\b"
+    )
+    assert [
+        one.id
+        for one in load_symptoms()
+        if re.search(r"general knowledge|as above", one.evidence.source)
+    ] == []
+    assert {
+        one.id: one.evidence.source
+        for one in load_symptoms()
+        if not place.search(one.evidence.source)
+    } == {}
 
 
 def test_the_page_says_how_many_there_are() -> None:
@@ -131,7 +228,9 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
         module = re.search(r"from '([\w.]+)'", said)
         kind, where = ("AttributeError", "") if "no attribute" in said else ("ImportError", "")
         if module is not None:
-            where = f" (/env/lib/python3.12/site-packages/{module[1].replace('.', '/')}/__init__.py)"
+            where = (
+                f" (/env/lib/python3.12/site-packages/{module[1].replace('.', '/')}/__init__.py)"
+            )
         text = f'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in <module>\n{kind}: {said}{where}\n'
         found = explain_error(text, load_symptoms(), LookupContext(FACTS))
         assert found, effect
@@ -143,7 +242,11 @@ def test_no_text_takes_the_search_long() -> None:
     """Each expression over its own beginnings again and again, in lines as long as they are kept: what a search with two ends to find would need hours for."""
     slow: dict[str, float] = {}
     for one in load_symptoms():
-        words = [word for word in re.findall(r"[\w `'.:]{4,}", re.sub(r"\\.|\(\?[^)]*\)", " ", one.regex)) if word.strip()] or ["a"]
+        words = [
+            word
+            for word in re.findall(r"[\w `'.:]{4,}", re.sub(r"\\.|\(\?[^)]*\)", " ", one.regex))
+            if word.strip()
+        ] or ["a"]
         for word in {words[0], words[-1], "a", "1", " "}:
             line = (word * 2000)[:2000]
             before = time.process_time()

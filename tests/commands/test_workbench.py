@@ -13,23 +13,28 @@ from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
+from provision.adapters.google.report_polling import (
+    DeviceFailed,
+    PollingClock,
+    ReportTimeout,
+    ReportUnavailable,
+)
 from provision.commands.apply import ApplyOptions, ApplyResult, apply
 from provision.commands.attach import attach
 from provision.commands.destroy import destroy
-from provision.commands.loading import load_spec
-from provision.commands.opening import describe_access
+from provision.commands.instance_access import describe_access
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
+from provision.commands.shared.load import load_spec
+from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.commands.status import status
-from provision.commands.substituting import build_sandbox_spec
 from provision.commands.verify import verify
 from provision.effects import AwaitReport, CreateInstance, Effect, ProgressCallback, StopInstance
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
 from provision.sandbox import Faults, Store, serve
-from provision.stores import LocalStore
-from provision.world import RealSystem
-from provision.world.awaiting import DeviceFailed, PollingClock, ReportTimeout, ReportUnavailable
+from provision.state_store import LocalStore
 from tests.rig import Bench
 from tests.views import builders
 
@@ -72,15 +77,34 @@ class Device:
             return
         if self.verdict == "error":
             store.put_object(bucket, f"{folder}/log.txt", b"line\nuv: \x1b[31mno such file\n")
-            store.set_guest_attribute(name, "provision", "status", json.dumps({"n": nonce, "s": "error", "p": "packages", "e": "cannot install the packages"}))
+            store.set_guest_attribute(
+                name,
+                "provision",
+                "status",
+                json.dumps(
+                    {"n": nonce, "s": "error", "p": "packages", "e": "cannot install the packages"}
+                ),
+            )
             return
-        document: dict[str, Any] = builders.sample(self.verdict, [builders.check("H01", "host", "memory")])
+        document: dict[str, Any] = builders.sample(
+            self.verdict, [builders.check("H01", "host", "memory")]
+        )
         document["subject"]["nonce"] = "f" * 32 if self.lies == "nonce" else nonce
         report = json.dumps(document).encode()
         told = hashlib.sha256(b"other" if self.lies == "sha256" else report).hexdigest()
         store.put_object(bucket, f"{folder}/report.json", report)
-        store.set_guest_attribute(name, "provision", "status", json.dumps({"n": nonce, "s": "running", "p": "packages", "i": 1, "of": 2}))
-        store.set_guest_attribute(name, "provision", "result", json.dumps({"n": nonce, "v": self.verdict, "exit": 0, "sha256": told}))
+        store.set_guest_attribute(
+            name,
+            "provision",
+            "status",
+            json.dumps({"n": nonce, "s": "running", "p": "packages", "i": 1, "of": 2}),
+        )
+        store.set_guest_attribute(
+            name,
+            "provision",
+            "result",
+            json.dumps({"n": nonce, "v": self.verdict, "exit": 0, "sha256": told}),
+        )
 
     def close(self) -> None:
         return
@@ -131,17 +155,32 @@ class Place:
         return build_sandbox_spec(load_spec(self.path, self.world), world or self.world)
 
     def apply(self, world: RealSystem | None = None, **wishes: Any) -> ApplyResult:
-        return apply(self.loaded(), ("wb",), ApplyOptions(**wishes), world or self.world, lambda *_: None, self.lines.append)
+        return apply(
+            self.loaded(),
+            ("wb",),
+            ApplyOptions(**wishes),
+            world or self.world,
+            lambda *_: None,
+            self.lines.append,
+        )
 
     def destroy(self) -> list[str]:
         gone = destroy(self.path, (), self.world, lambda _: None, self.lines.append, sandbox=True)
         return [action.part for action in gone]
 
     def verbs(self) -> list[Operation]:
-        return [action.operation for action in plan(self.loaded(), ("wb",), self.world, self.lines.append).target_plans.plan.actions]
+        return [
+            action.operation
+            for action in plan(
+                self.loaded(), ("wb",), self.world, self.lines.append
+            ).target_plans.plan.actions
+        ]
 
     def instances(self) -> dict[str, str]:
-        return {one["name"].split("/")[3]: one["state"] for one in self.world.cloud().instances("my-project")}
+        return {
+            one["name"].split("/")[3]: one["state"]
+            for one in self.world.cloud().instances("my-project")
+        }
 
     def boot(self) -> str:
         (instance,) = self.world.cloud().instances("my-project")
@@ -170,14 +209,22 @@ def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> 
         applied = place.apply()
         assert (applied.exit_code, applied.results[0].report.verdict) == (0, "simulated")
         assert "packages: 1 of 2" in place.lines
-        assert not [line for line in place.lines if "us-central1-a: " in line or "zones tried" in line], "no zone failed"
+        assert not [
+            line for line in place.lines if "us-central1-a: " in line or "zones tried" in line
+        ], "no zone failed"
         assert place.verbs() == [Operation.KEEP]
         assert place.apply().results[0].fresh is False
         assert status(place.loaded(), place.ledger(), place.world).exit_code == 0
-        assert describe_access(place.loaded(), ("wb",), place.world)[0].ssh.startswith("gcloud compute ssh provision-spec-wb-")
+        assert describe_access(place.loaded(), ("wb",), place.world)[0].ssh.startswith(
+            "gcloud compute ssh provision-spec-wb-"
+        )
         place.write("alpha, gamma")
         assert place.verbs() == [Operation.CHANGE]
-        assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (0, [Operation.KEEP], 2)
+        assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (
+            0,
+            [Operation.KEEP],
+            2,
+        )
         assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.destroy() == ["instance", "verification"]
         assert (place.instances(), place.store.objects("my-bucket")) == ({}, ())
@@ -214,9 +261,13 @@ def test_a_detached_apply_is_attached_later(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(bench: Bench, after: bool) -> None:
+def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(
+    bench: Bench, after: bool
+) -> None:
     with at(bench, Device()) as place:
-        cut = Failing(place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=after)
+        cut = Failing(
+            place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=after
+        )
         with pytest.raises(CutShort):
             place.apply(cut)
         assert len(place.ledger().intents[0].names) == 2
@@ -225,7 +276,9 @@ def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(bench: B
         assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.apply().exit_code == 0
         assert len(place.instances()) == 1
-        assert not made or made == {one["id"] for one in place.world.cloud().instances("my-project")}
+        assert not made or made == {
+            one["id"] for one in place.world.cloud().instances("my-project")
+        }
         assert place.ledger().intents == ()
 
 
@@ -233,7 +286,14 @@ def test_a_run_cut_short_while_waiting_waits_on(bench: Bench) -> None:
     device = Device()
     with at(bench, device) as place:
         with pytest.raises(CutShort):
-            place.apply(Failing(place.bench.environment(), endpoints=place.endpoints, at=AwaitReport, after=False))
+            place.apply(
+                Failing(
+                    place.bench.environment(),
+                    endpoints=place.endpoints,
+                    at=AwaitReport,
+                    after=False,
+                )
+            )
         assert place.apply().exit_code == 0
         assert len(device.boots) == 1
 
@@ -241,7 +301,14 @@ def test_a_run_cut_short_while_waiting_waits_on(bench: Bench) -> None:
 def test_destroy_after_a_run_cut_short_leaves_nothing(bench: Bench) -> None:
     with at(bench, Device()) as place:
         with pytest.raises(CutShort):
-            place.apply(Failing(place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=True))
+            place.apply(
+                Failing(
+                    place.bench.environment(),
+                    endpoints=place.endpoints,
+                    at=CreateInstance,
+                    after=True,
+                )
+            )
         assert "instance" in place.destroy()
         assert place.instances() == {}
 
@@ -252,7 +319,10 @@ def test_the_next_zone_is_taken_and_the_reason_told(bench: Bench) -> None:
         assert list(place.instances()) == ["us-central1-b"]
         assert any("us-central1-a: capacity" in line for line in place.lines)
         table = next(line for line in place.lines if line.startswith("zones tried:\n"))
-        assert [line.split()[:2] for line in table.splitlines()[1:]] == [["us-central1-a", "capacity"], ["us-central1-b", "created"]]
+        assert [line.split()[:2] for line in table.splitlines()[1:]] == [
+            ["us-central1-a", "capacity"],
+            ["us-central1-b", "created"],
+        ]
 
 
 def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
@@ -263,7 +333,9 @@ def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
         assert (place.instances(), place.ledger().intents) == ({}, ())
 
 
-@pytest.mark.parametrize(("wish", "left"), [("stop", ["STOPPED"]), ("keep", ["ACTIVE"]), ("delete", [])])
+@pytest.mark.parametrize(
+    ("wish", "left"), [("stop", ["STOPPED"]), ("keep", ["ACTIVE"]), ("delete", [])]
+)
 def test_what_happens_to_an_instance_that_fails(bench: Bench, wish: str, left: list[str]) -> None:
     with at(bench, Device("failed")) as place:
         place.write(on_failure=wish)
@@ -288,7 +360,9 @@ def test_a_program_that_fails_is_told_with_the_end_of_its_log(bench: Bench) -> N
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("wish", ["stop", "keep"])
 @pytest.mark.parametrize("first", ["error", "failed"])
-def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: Bench, first: str, wish: str) -> None:
+def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(
+    bench: Bench, first: str, wish: str
+) -> None:
     device = Device(first)
     with at(bench, device) as place:
         place.write(on_failure=wish)
@@ -299,9 +373,13 @@ def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: B
             assert place.verbs() == [Operation.KEEP]
             return
         device.verdict = "simulated"
-        (action,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.actions
+        (action,) = plan(
+            place.loaded(), ("wb",), place.world, place.lines.append
+        ).target_plans.plan.actions
         why = "in phase packages: cannot install the packages" if first == "error" else "failed"
-        assert action.reason.startswith(f"its last run ended without a proof ({why}): it runs again; it is st")
+        assert action.reason.startswith(
+            f"its last run ended without a proof ({why}): it runs again; it is st"
+        )
         assert place.apply().exit_code == 0
         record = place.ledger().state.resource("spec/wb", "instance")
         assert (len(device.boots), record["nonce"] != nonce, "ended" in record) == (2, True, False)
@@ -322,8 +400,13 @@ class Fast:
         return PollingClock(now=lambda: self.time, sleep=self.sleep, wall_time=lambda: self.time)
 
 
-@pytest.mark.parametrize(("wish", "left"), [("stop", "is stopped"), ("keep", "runs on in the sandbox"), ("delete", "is deleted")])
-def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(bench: Bench, wish: str, left: str) -> None:
+@pytest.mark.parametrize(
+    ("wish", "left"),
+    [("stop", "is stopped"), ("keep", "runs on in the sandbox"), ("delete", "is deleted")],
+)
+def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(
+    bench: Bench, wish: str, left: str
+) -> None:
     with at(bench, Device(None)) as place:
         place.write(on_failure=wish)
         place.clock = Fast().clock()
@@ -377,7 +460,10 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
         assert "runs on" in caught.value.hint
 
 
-@pytest.mark.parametrize(("lies", "words"), [("nonce", "answers another run"), ("sha256", "not the one that the device told of")])
+@pytest.mark.parametrize(
+    ("lies", "words"),
+    [("nonce", "answers another run"), ("sha256", "not the one that the device told of")],
+)
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:
         with pytest.raises(ReportUnavailable, match=words) as caught:
@@ -397,11 +483,16 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
             place.apply()
         assert "another state made it" in caught.value.why
         assert "provision apply --adopt --target wb" in caught.value.why
-        assert (place.apply(adopt=True).exit_code, list_orphans([place.loaded()], place.world).orphans) == (0, ())
+        assert (
+            place.apply(adopt=True).exit_code,
+            list_orphans([place.loaded()], place.world).orphans,
+        ) == (0, ())
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize("fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"])
+@pytest.mark.parametrize(
+    "fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"]
+)
 def test_what_google_refuses_is_told_and_leaves_nothing(bench: Bench, fault: str) -> None:
     with at(bench, Device(), fault) as place:
         with pytest.raises(ProvisionError) as caught:
@@ -433,11 +524,18 @@ def test_a_lost_network_says_nothing_of_the_device_which_runs_on(bench: Bench) -
 def test_a_secret_of_the_caller_is_in_no_file_and_no_line(bench: Bench) -> None:
     canary = "hf_" + "A1b2C3d4" * 5
     with at(bench, Device()) as place:
-        place.path.write_text(place.path.read_text() + "secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")
+        place.path.write_text(
+            place.path.read_text()
+            + "secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n"
+        )
         place.store.set_secret("projects/my-project/secrets/hf", canary.encode())
         place.apply(RealSystem(place.bench.environment(HF_TOKEN=canary), endpoints=place.endpoints))
         place.destroy()
-    kept = [path for path in (bench.folder / ".provision").rglob("*") if path.is_file() and path.name != "store.json"]
+    kept = [
+        path
+        for path in (bench.folder / ".provision").rglob("*")
+        if path.is_file() and path.name != "store.json"
+    ]
     assert kept
     assert not any(canary.encode() in path.read_bytes() for path in kept)
     assert canary not in "\n".join(place.lines)

@@ -31,21 +31,41 @@ targets:
 
 def apply(bench: Bench, *faults: str, more: str = "nat: true") -> subprocess.CompletedProcess[str]:
     bench.spec(SPEC.format(more=more))
-    return bench.run("apply", "spec.yaml", "--sandbox", "--yes", *(f"--fault={fault}" for fault in faults))
+    return bench.run(
+        "apply", "spec.yaml", "--sandbox", "--yes", *(f"--fault={fault}" for fault in faults)
+    )
 
 
 STOCKOUT = ("stockout:us-central1-a", "stockout:us-central1-b")
 CASES = {
-    "quota of a region": (("quota:us-central1",), "error: quota CPUS is used up in us-central1: the limit is 0", "gcloud compute regions describe us-central1"),
-    "quota of the project": (("quota-global",), "error: quota GPUS_ALL_REGIONS is used up globally", "gcloud compute project-info describe"),
-    "no machine anywhere": (STOCKOUT, "error: none of 2 zones had the machine", "run it again later, list further zones"),
-    "act as": (("act-as",), "error: you may not use the service account", "gcloud iam service-accounts add-iam-policy-binding trainer@my-project"),
+    "quota of a region": (
+        ("quota:us-central1",),
+        "error: quota CPUS is used up in us-central1: the limit is 0",
+        "gcloud compute regions describe us-central1",
+    ),
+    "quota of the project": (
+        ("quota-global",),
+        "error: quota GPUS_ALL_REGIONS is used up globally",
+        "gcloud compute project-info describe",
+    ),
+    "no machine anywhere": (
+        STOCKOUT,
+        "error: none of 2 zones had the machine",
+        "run it again later, list further zones",
+    ),
+    "act as": (
+        ("act-as",),
+        "error: you may not use the service account",
+        "gcloud iam service-accounts add-iam-policy-binding trainer@my-project",
+    ),
 }
 
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize(("faults", "what", "following"), CASES.values(), ids=CASES)
-def test_a_refused_creation_is_told_with_the_next_command_and_leaves_nothing(bench: Bench, faults: tuple[str, ...], what: str, following: str) -> None:
+def test_a_refused_creation_is_told_with_the_next_command_and_leaves_nothing(
+    bench: Bench, faults: tuple[str, ...], what: str, following: str
+) -> None:
     done = apply(bench, *faults)
     assert done.returncode == 2
     assert what in done.stderr
@@ -58,7 +78,9 @@ def test_a_refused_creation_is_told_with_the_next_command_and_leaves_nothing(ben
 def test_a_policy_against_public_addresses_is_told_with_what_to_write(bench: Bench) -> None:
     done = apply(bench, "external-ip", more="public_ip: true")
     assert done.returncode == 2
-    assert "error: a policy of the organization forbids it: compute.vmExternalIpAccess" in done.stderr
+    assert (
+        "error: a policy of the organization forbids it: compute.vmExternalIpAccess" in done.stderr
+    )
     assert "write `public_ip: false` under the target" in done.stderr.partition("help:")[2]
     assert "nothing was left running" in done.stderr
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
@@ -69,12 +91,19 @@ BEFORE = {
         "error: a permission is missing: notebooks.instances.list",
         "gcloud projects add-iam-policy-binding my-project --role=roles/notebooks.admin",
     ),
-    "api-disabled": ("error: an API is not enabled in project my-project", "gcloud services enable notebooks.googleapis.com --project=my-project"),
+    "api-disabled": (
+        "error: an API is not enabled in project my-project",
+        "gcloud services enable notebooks.googleapis.com --project=my-project",
+    ),
 }
 
 
-@pytest.mark.parametrize(("fault", "what", "following"), [(fault, *words) for fault, words in BEFORE.items()], ids=BEFORE)
-def test_what_is_refused_before_anything_is_asked_for_is_told_with_the_next_command(bench: Bench, fault: str, what: str, following: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "what", "following"), [(fault, *words) for fault, words in BEFORE.items()], ids=BEFORE
+)
+def test_what_is_refused_before_anything_is_asked_for_is_told_with_the_next_command(
+    bench: Bench, fault: str, what: str, following: str
+) -> None:
     done = apply(bench, fault)
     assert done.returncode == 2
     assert what in done.stderr

@@ -20,7 +20,11 @@ _LIMIT_S = 300
 def instances(bench: Bench) -> dict[str, Any]:
     """The instances in the sandbox's store by their full name, as another process sees them."""
     path = bench.folder / ".provision/sandbox/store.json"
-    return {name: one["body"] for name, one in json.loads(path.read_text())["instances"].items()} if path.exists() else {}
+    return (
+        {name: one["body"] for name, one in json.loads(path.read_text())["instances"].items()}
+        if path.exists()
+        else {}
+    )
 
 
 def shown(bench: Bench, running: subprocess.Popen[str]) -> dict[str, Any]:
@@ -46,18 +50,24 @@ def killed(bench: Bench) -> dict[str, Any]:
     return found
 
 
-def test_apply_adopts_the_instance_of_a_run_that_was_killed(bench: Bench, killed: dict[str, Any]) -> None:
+def test_apply_adopts_the_instance_of_a_run_that_was_killed(
+    bench: Bench, killed: dict[str, Any]
+) -> None:
     assert set(killed) <= known(bench), "the intent was on disk before the call"
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
     again = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
     assert again.returncode == 3, again.stderr
-    assert {name: one["id"] for name, one in instances(bench).items()} == {name: one["id"] for name, one in killed.items()}
+    assert {name: one["id"] for name, one in instances(bench).items()} == {
+        name: one["id"] for name, one in killed.items()
+    }
     assert set(instances(bench)) == known(bench)
     assert [one["state"] for one in instances(bench).values()] == ["ACTIVE"]
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
 
 
-def test_destroy_removes_the_instance_of_a_run_that_was_killed(bench: Bench, killed: dict[str, Any]) -> None:
+def test_destroy_removes_the_instance_of_a_run_that_was_killed(
+    bench: Bench, killed: dict[str, Any]
+) -> None:
     assert killed
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
     assert instances(bench) == {}

@@ -13,10 +13,16 @@ from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
-from provision.effects import CreateInstance, DeleteInstance, StartInstance, UpdateInstance, UploadObjects
+from provision.effects import (
+    CreateInstance,
+    DeleteInstance,
+    StartInstance,
+    UpdateInstance,
+    UploadObjects,
+)
 from provision.errors import ExternalError, Refused
 from provision.plan import Action, Operation
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from tests.commands.test_workbench import CutShort, Device, Failing, Place, at
 from tests.rig import MINOR, Bench
 
@@ -24,12 +30,16 @@ pytest.importorskip("google.cloud.notebooks_v2")
 
 
 def action(place: Place) -> Action:
-    (one,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.actions
+    (one,) = plan(
+        place.loaded(), ("wb",), place.world, place.lines.append
+    ).target_plans.plan.actions
     return one
 
 
 def check(place: Place) -> Any:
-    return plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.verifications["wb"]
+    return plan(
+        place.loaded(), ("wb",), place.world, place.lines.append
+    ).target_plans.plan.verifications["wb"]
 
 
 def edit(place: Place, *pairs: tuple[str, str]) -> None:
@@ -85,10 +95,14 @@ def test_two_folders_with_one_name_never_touch_each_others_instance(bench: Bench
         assert other.destroy() == []
         assert (ids(place), place.store.objects("my-bucket")) == (made, kept)
         assert place.verbs() == [Operation.KEEP]
-        assert len(list_orphans([other.loaded()], other.world).orphans) == 1  # it costs, and this folder does not know it
+        assert (
+            len(list_orphans([other.loaded()], other.world).orphans) == 1
+        )  # it costs, and this folder does not know it
 
 
-def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(bench: Bench) -> None:
+def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(
+    bench: Bench,
+) -> None:
     with at(bench, Device()) as place:
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=False))
@@ -130,17 +144,25 @@ def test_the_lineage_is_on_disk_before_the_call_that_costs(bench: Bench) -> None
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=True))
         (found,) = place.world.cloud().instances("my-project")
-        assert found["labels"]["provision-lineage"] == LocalStore(place.loaded().folder, place.world).load_ledger().state.lineage
+        assert (
+            found["labels"]["provision-lineage"]
+            == LocalStore(place.loaded().folder, place.world).load_ledger().state.lineage
+        )
         assert place.apply().exit_code == 0
 
 
-def test_another_image_is_not_adopted_silently_where_the_instance_was_not_seen_yet(bench: Bench) -> None:
+def test_another_image_is_not_adopted_silently_where_the_instance_was_not_seen_yet(
+    bench: Bench,
+) -> None:
     with at(bench, Device()) as place:
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=True))
         edit(place, ("20261004-2157-rc0", "20260901-2157-rc0"))
         assert action(place).operation is Operation.REPLACE
-        assert any(note.startswith("image: workbench-instances-2603-20261004") for note in action(place).notes)
+        assert any(
+            note.startswith("image: workbench-instances-2603-20261004")
+            for note in action(place).notes
+        )
 
 
 def test_what_needs_no_stop_restarts_nothing_and_verifies_nothing(bench: Bench) -> None:
@@ -160,7 +182,14 @@ def test_what_needs_no_stop_restarts_nothing_and_verifies_nothing(bench: Bench) 
 
 
 @pytest.mark.long(after=1)
-@pytest.mark.parametrize("line", ["machine_type: n1-standard-8", "data_disk: {size: 200GiB}", "metadata: {notebook-disable-root: 'true'}"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "machine_type: n1-standard-8",
+        "data_disk: {size: 200GiB}",
+        "metadata: {notebook-disable-root: 'true'}",
+    ],
+)
 def test_what_needs_a_stop_has_one_and_is_verified_once(bench: Bench, line: str) -> None:
     device = Device()
     with at(bench, device) as place:
@@ -170,7 +199,12 @@ def test_what_needs_a_stop_has_one_and_is_verified_once(bench: Bench, line: str)
         assert "it is stopped and started: running kernels end" in action(place).reason
         place.lines.clear()
         assert place.apply().exit_code == 0
-        assert (told(place, "stop"), told(place, "start"), len(device.boots), ids(place)) == (1, 1, 2, made)
+        assert (told(place, "stop"), told(place, "start"), len(device.boots), ids(place)) == (
+            1,
+            1,
+            2,
+            made,
+        )
         assert place.verbs() == [Operation.KEEP]
 
 
@@ -200,13 +234,33 @@ def test_asking_again_says_that_it_is_stopped_and_started(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()
         shown: list[Any] = []
-        apply(place.loaded(), ("wb",), ApplyOptions(verify=True), place.world, lambda proposed, _: shown.append(proposed), place.lines.append)
-        assert shown[0].verifications["wb"].because == "asked for with --verify; it is stopped and started: running kernels end"
+        apply(
+            place.loaded(),
+            ("wb",),
+            ApplyOptions(verify=True),
+            place.world,
+            lambda proposed, _: shown.append(proposed),
+            place.lines.append,
+        )
+        assert (
+            shown[0].verifications["wb"].because
+            == "asked for with --verify; it is stopped and started: running kernels end"
+        )
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize(("effect", "after"), [(UploadObjects, True), (UpdateInstance, False), (UpdateInstance, True), (StartInstance, False)])
-def test_a_change_that_is_cut_short_at_any_step_goes_on(bench: Bench, effect: type, after: bool) -> None:
+@pytest.mark.parametrize(
+    ("effect", "after"),
+    [
+        (UploadObjects, True),
+        (UpdateInstance, False),
+        (UpdateInstance, True),
+        (StartInstance, False),
+    ],
+)
+def test_a_change_that_is_cut_short_at_any_step_goes_on(
+    bench: Bench, effect: type, after: bool
+) -> None:
     device = Device()
     with at(bench, device) as place:
         place.apply()
@@ -230,7 +284,11 @@ def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(benc
             place.apply()
         assert f"{name} was deleted for this, and its disks with it" in caught.value.why
         assert "nothing was left running" in caught.value.hint
-        assert (place.instances(), action(place).operation, action(place).reason) == ({}, Operation.CREATE, "there is none yet")
+        assert (place.instances(), action(place).operation, action(place).reason) == (
+            {},
+            Operation.CREATE,
+            "there is none yet",
+        )
     with at(bench, Device()) as place:
         assert place.apply().exit_code == 0
 
@@ -298,11 +356,17 @@ def test_a_person_sees_whose_it_is_and_takes_it_over(bench: Bench) -> None:
         path.unlink()
     done = run("apply", "--yes")
     assert done.returncode == 2
-    assert "another state made it: projects/my-project/locations/us-central1-a/instances/provision-spec-wb-" in done.stderr
+    assert (
+        "another state made it: projects/my-project/locations/us-central1-a/instances/provision-spec-wb-"
+        in done.stderr
+    )
     assert "provision apply --adopt --target wb" in done.stderr
     assert "Traceback" not in done.stderr
     shown = run("plan", "--adopt")
-    assert "it is taken over from another state (--adopt); it is stopped and started: running kernels end" in shown.stdout
+    assert (
+        "it is taken over from another state (--adopt); it is stopped and started: running kernels end"
+        in shown.stdout
+    )
     assert run("apply", "--yes", "--detach", "--adopt").returncode == 3
     assert run("orphans").returncode == 0
     assert Path(bench.folder / ".provision/sandbox").is_dir()

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from provision.adapters import RealSystem
 from provision.sandbox import Store
-from provision.stores import LocalStore
-from provision.world import RealSystem
+from provision.state_store import LocalStore
 from tests.rig import MINOR, Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
 
-TEXTS: dict[str, dict[str, Any]] = yaml.load(Path(__file__).with_name("workbench_texts.yaml").read_text(), yaml.CSafeLoader)
+TEXTS: dict[str, dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("workbench_texts.yaml").read_text(), yaml.CSafeLoader
+)
 TOLD = ("what", "why", "next", "more", "left", "unless")
 SPEC = f"""\
 gpu: none
@@ -45,7 +47,10 @@ def known(bench: Bench) -> set[str]:
     """The instances that the state or the journal names."""
     ledger = LocalStore(bench.folder / ".provision/sandbox/state", RealSystem()).load_ledger()
     held = [record for record in ledger.state.resources.values() if record.get("instance")]
-    names = {f"projects/{one['project']}/locations/{one['zone']}/instances/{one['instance']}" for one in held}
+    names = {
+        f"projects/{one['project']}/locations/{one['zone']}/instances/{one['instance']}"
+        for one in held
+    }
     return names | {name for intent in ledger.intents for name in intent.names}
 
 
@@ -54,7 +59,9 @@ def known(bench: Bench) -> set[str]:
 def test_a_text_of_google_cloud(bench: Bench, name: str) -> None:
     row = TEXTS[name]
     bench.spec(SPEC.format(more=row.get("more", "nat: true")))
-    (bench.folder / "error.json").write_text(json.dumps({key: value for key, value in row.items() if key not in TOLD}))
+    (bench.folder / "error.json").write_text(
+        json.dumps({key: value for key, value in row.items() if key not in TOLD})
+    )
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "error:error.json")
     assert done.returncode == 2, done.stderr
     _, found, message = done.stderr.rpartition("error: ")
@@ -69,4 +76,6 @@ def test_a_text_of_google_cloud(bench: Bench, name: str) -> None:
     assert row.get("unless", "Traceback") not in done.stderr
     assert len(left(bench)) == row.get("left", 0)
     assert left(bench) <= known(bench)
-    assert ("nothing was left running" in following) == (row["at"] in ("create", "operation") and not row.get("left"))
+    assert ("nothing was left running" in following) == (
+        row["at"] in ("create", "operation") and not row.get("left")
+    )

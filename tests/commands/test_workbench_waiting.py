@@ -50,15 +50,23 @@ def test_a_sandbox_that_is_up_already_is_used_and_boots_the_device(bench: Bench)
     with up(bench) as other:
         done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", timeout=600)
         assert done.returncode in (0, 3), done.stderr  # 3: this machine cannot isolate one
-        assert f"SANDBOX: used as it runs already (process {other.pid}: provision sandbox up" in done.stderr
+        assert (
+            f"SANDBOX: used as it runs already (process {other.pid}: provision sandbox up"
+            in done.stderr
+        )
         refused = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "hang")
         assert refused.returncode == 2
         assert f"process {other.pid}: provision sandbox up" in refused.stderr
         assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
-@pytest.mark.parametrize(("ending", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
-def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(bench: Bench, ending: signal.Signals, code: int, word: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "code", "word"),
+    [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
+)
+def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(
+    bench: Bench, ending: signal.Signals, code: int, word: str
+) -> None:
     spec(bench)
     process = bench.start("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "silent-device")
     assert process.stderr is not None
@@ -72,7 +80,9 @@ def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(bench: B
     first, second, third, fourth = said.splitlines()[-4:]
     assert first == f"{word}: what was done is recorded; run the command again to go on"
     assert second.startswith("provision-spec-wb-")
-    assert "may be there" in second or second.endswith(" in us-central1-a runs on in the sandbox: it costs nothing")
+    assert "may be there" in second or second.endswith(
+        " in us-central1-a runs on in the sandbox: it costs nothing"
+    )
     assert "--sandbox" in third
     assert fourth == "remove it: provision destroy spec.yaml --sandbox"
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
@@ -80,8 +90,23 @@ def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(bench: B
 
 def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> None:
     spec(bench, "one", "two")
-    bench.spec((bench.folder / "spec.yaml").read_text().replace("[us-central1-a, us-central1-b]", "[us-central1-a]", 1))
-    done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--all", "--detach", "--fault", "stockout:us-central1-a", "--output-format", "json")
+    bench.spec(
+        (bench.folder / "spec.yaml")
+        .read_text()
+        .replace("[us-central1-a, us-central1-b]", "[us-central1-a]", 1)
+    )
+    done = bench.run(
+        "apply",
+        "spec.yaml",
+        "--sandbox",
+        "--yes",
+        "--all",
+        "--detach",
+        "--fault",
+        "stockout:us-central1-a",
+        "--output-format",
+        "json",
+    )
     assert done.returncode == 2, done.stderr
     told = json.loads(done.stdout)
     assert [(one["target"], one["exit_code"]) for one in told["failed"]] == [("one", 2)]
@@ -93,7 +118,10 @@ def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> N
 def test_a_fault_of_a_card_is_refused_where_there_is_none(bench: Bench) -> None:
     spec(bench)
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "wrong-gpu")
-    assert (done.returncode, "error: --fault wrong-gpu: there is no GPU" in done.stderr) == (2, True)
+    assert (done.returncode, "error: --fault wrong-gpu: there is no GPU" in done.stderr) == (
+        2,
+        True,
+    )
     assert "request:" not in done.stderr
 
 
@@ -106,11 +134,17 @@ def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Ben
         done = bench.run(*words, "--sandbox")
         assert (done.returncode, "gcloud" in done.stdout) == (0, False), done.stderr
     elsewhere = bench.run("destroy", "spec.yaml", "--yes")
-    assert (elsewhere.returncode, "is removed with --sandbox" in elsewhere.stderr) == (0, True), elsewhere.stderr
+    assert (elsewhere.returncode, "is removed with --sandbox" in elsewhere.stderr) == (0, True), (
+        elsewhere.stderr
+    )
     (bench.own / "sandbox/state/state.json").unlink()
     for words in (("orphans", "spec.yaml"), ("orphans", "spec.yaml", "--output-format", "json")):
         done = bench.run(*words, "--sandbox")
-        assert (done.returncode, "gcloud" in done.stdout, "rm -r .provision/sandbox" in done.stdout) == (1, False, True), done.stderr
+        assert (
+            done.returncode,
+            "gcloud" in done.stdout,
+            "rm -r .provision/sandbox" in done.stdout,
+        ) == (1, False, True), done.stderr
     stuck = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "permission")
     assert "SANDBOX: on Google Cloud the gcloud commands above would help" in stuck.stderr
 
@@ -118,7 +152,10 @@ def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Ben
 def test_a_detached_run_of_a_sandbox_is_attached_where_it_was(bench: Bench) -> None:
     spec(bench)
     made = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
-    assert (made.returncode, "provision sandbox up --folder .provision/sandbox" in made.stdout) == (3, True), made.stderr
+    assert (made.returncode, "provision sandbox up --folder .provision/sandbox" in made.stdout) == (
+        3,
+        True,
+    ), made.stderr
     done = bench.run("attach", "spec.yaml", "--sandbox")
     assert done.returncode in (0, 3), done.stderr  # 3: this machine cannot isolate one
     assert ("SIMULATED" in done.stdout) is (done.returncode == 0)

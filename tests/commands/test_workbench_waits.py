@@ -11,18 +11,27 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from provision.cli import terminal
+from provision.adapters import RealSystem
+from provision.adapters.google.retry import RetryPolicy
+from provision.cli import console
 from provision.commands.apply import ApplyOptions, apply
-from provision.commands.loading import load_spec
-from provision.commands.substituting import build_sandbox_spec
+from provision.commands.shared.load import load_spec
+from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.errors import ProvisionError
 from provision.sandbox import Store, serve
-from provision.world import RealSystem
-from provision.world.cloud.pace import RetryPolicy
 from tests.commands.test_workbench_texts import SPEC, known, left
 from tests.rig import Bench
 
-BRIEF = RetryPolicy(first_pause_s=0.01, max_pause_s=0.05, retry_limit_s=1.5, first_poll_s=0.01, max_poll_s=0.05, operation_s=0.4, boot_s=0.4, visible_s=0.4)
+BRIEF = RetryPolicy(
+    first_pause_s=0.01,
+    max_pause_s=0.05,
+    retry_limit_s=1.5,
+    first_poll_s=0.01,
+    max_poll_s=0.05,
+    operation_s=0.4,
+    boot_s=0.4,
+    visible_s=0.4,
+)
 """Waits as short as a test may have them; 1.5 s lets a Retry-After of one second pass once."""
 
 
@@ -50,9 +59,11 @@ def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: RetryPolicy 
     loaded = build_sandbox_spec(load_spec(bench.folder / "spec.yaml", world), world)
     capsys.readouterr()
     try:
-        code = apply(loaded, ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lines.append).exit_code
+        code = apply(
+            loaded, ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lines.append
+        ).exit_code
     except ProvisionError as error:
-        terminal.print_error(error)
+        console.print_error(error)
         code = error.exit_code
     return Told(code, capsys.readouterr().err, lines)
 
@@ -71,30 +82,69 @@ AGAIN = "run the same command again"
 MAY_COST = "may be there and cost money: gcloud workbench instances describe provision-spec-wb-"
 WAITS = {
     "an operation that never ends": Wait(
-        "hang", "create is not done after", "operation projects/my-project/locations/us-central1-a/operations/", (f"{AGAIN} to wait for it", MAY_COST), 1
+        "hang",
+        "create is not done after",
+        "operation projects/my-project/locations/us-central1-a/operations/",
+        (f"{AGAIN} to wait for it", MAY_COST),
+        1,
     ),
     "stays PROVISIONING": Wait(
         "stuck-provisioning",
         "is still PROVISIONING after",
         "the operation is done, yet the instance does not become ACTIVE",
-        ("gcloud compute instances get-serial-port-output provision-spec-wb-", "gcloud workbench instances diagnose provision-spec-wb-", MAY_COST),
+        (
+            "gcloud compute instances get-serial-port-output provision-spec-wb-",
+            "gcloud workbench instances diagnose provision-spec-wb-",
+            MAY_COST,
+        ),
         1,
     ),
-    "lastingly busy": Wait("busy:1000", "another operation is at work on the instance", "unable to queue the operation", (AGAIN, MAY_COST)),
-    "429 that stays": Wait("rate:1000", "Google Cloud asks for fewer requests", "asked 2 times, and gave up", (AGAIN,)),
-    "500 that stays": Wait("error-500:1000", "Google Cloud did not answer as it should", "Internal error encountered", (AGAIN,)),
-    "503 that stays": Wait("unavailable:1000", "Google Cloud did not answer as it should", "currently unavailable", (AGAIN,)),
+    "lastingly busy": Wait(
+        "busy:1000",
+        "another operation is at work on the instance",
+        "unable to queue the operation",
+        (AGAIN, MAY_COST),
+    ),
+    "429 that stays": Wait(
+        "rate:1000", "Google Cloud asks for fewer requests", "asked 2 times, and gave up", (AGAIN,)
+    ),
+    "500 that stays": Wait(
+        "error-500:1000",
+        "Google Cloud did not answer as it should",
+        "Internal error encountered",
+        (AGAIN,),
+    ),
+    "503 that stays": Wait(
+        "unavailable:1000",
+        "Google Cloud did not answer as it should",
+        "currently unavailable",
+        (AGAIN,),
+    ),
     "500 at the creation": Wait(
-        {"at": "create", "code": 13, "message": "Internal error encountered."}, "Google Cloud did not answer as it should", "and gave up", (AGAIN, MAY_COST)
+        {"at": "create", "code": 13, "message": "Internal error encountered."},
+        "Google Cloud did not answer as it should",
+        "and gave up",
+        (AGAIN, MAY_COST),
     ),
     "the rate of Compute Engine": Wait(
-        {"at": "create", "code": 7, "http": 403, "reason": "rateLimitExceeded", "message": "Rate Limit Exceeded"},
+        {
+            "at": "create",
+            "code": 7,
+            "http": 403,
+            "reason": "rateLimitExceeded",
+            "message": "Rate Limit Exceeded",
+        },
         "Google Cloud asks for fewer requests",
         "and gave up",
         (AGAIN, MAY_COST),
     ),
     "exists, and is not shown": Wait(
-        {"at": "create", "code": 6, "message": "Resource 'projects/my-project/locations/us-central1-a/instances/i' already exists", "reason": "alreadyExists"},
+        {
+            "at": "create",
+            "code": 6,
+            "message": "Resource 'projects/my-project/locations/us-central1-a/instances/i' already exists",
+            "reason": "alreadyExists",
+        },
         "an instance of this name exists that is not shown",
         "exists already, says Google Cloud, and was not found",
         (AGAIN, MAY_COST),
@@ -104,7 +154,9 @@ WAITS = {
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", WAITS)
-def test_a_wait_that_is_bounded(bench: Bench, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_wait_that_is_bounded(
+    bench: Bench, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     wait = WAITS[name]
     script = wait.fault if isinstance(wait.fault, str) else f"error:{bench.folder / 'error.json'}"
     (bench.folder / "error.json").write_text(json.dumps(wait.fault))
@@ -124,22 +176,54 @@ def told(done: Told, wait: Wait) -> None:
     assert [words for words in wait.following if words not in following] == []
 
 
-def test_the_console_says_why_an_instance_stays_provisioning(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_says_why_an_instance_stays_provisioning(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     with sandboxed(bench, "stuck-provisioning") as store:
         applied(bench, capsys)
         (name,) = left(bench)
         # DataBiosphere/terra-workspace-manager#848
-        store.append_serial(name, "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service Account from VM\n")
-        store.append_serial(name, "notebook c2d-startup[431]: Required 'compute.instances.get' permission for 'projects/my-project/zones/z/instances/i'\n")
+        store.append_serial(
+            name,
+            "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service Account from VM\n",
+        )
+        store.append_serial(
+            name,
+            "notebook c2d-startup[431]: Required 'compute.instances.get' permission for 'projects/my-project/zones/z/instances/i'\n",
+        )
         done = applied(bench, capsys)
-    told(done, Wait("", "is still PROVISIONING after", "could not register with the proxy of JupyterLab", ("roles/notebooks.runner", "Private Google Access")))
-    assert "its console: notebook c2d-startup[431]: Required 'compute.instances.get' permission" in done.text
+    told(
+        done,
+        Wait(
+            "",
+            "is still PROVISIONING after",
+            "could not register with the proxy of JupyterLab",
+            ("roles/notebooks.runner", "Private Google Access"),
+        ),
+    )
+    assert (
+        "its console: notebook c2d-startup[431]: Required 'compute.instances.get' permission"
+        in done.text
+    )
     assert left(bench) == {name} == known(bench)
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize("fault", ["rate:1", "error-500:3", "unavailable:3", "busy:3", "token-expiry:2", "lost-operation", "hidden:3"])
-def test_what_passes_by_itself_ends_with_one_instance(bench: Bench, capsys: pytest.CaptureFixture[str], fault: str) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "rate:1",
+        "error-500:3",
+        "unavailable:3",
+        "busy:3",
+        "token-expiry:2",
+        "lost-operation",
+        "hidden:3",
+    ],
+)
+def test_what_passes_by_itself_ends_with_one_instance(
+    bench: Bench, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
     with sandboxed(bench, fault):
         done = applied(bench, capsys)
     assert done.code == 3, done.text
@@ -147,17 +231,40 @@ def test_what_passes_by_itself_ends_with_one_instance(bench: Bench, capsys: pyte
     assert left(bench) == known(bench)
 
 
-def test_a_zone_that_the_service_names_comes_first(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    metadata = {"vmType": "n1-standard-4", "zone": "us-central1-a", "attachment": "", "zonesAvailable": "us-central1-c,us-central1-f"}
-    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "resource_availability", "domain": "compute.googleapis.com", "metadata": metadata}
+def test_a_zone_that_the_service_names_comes_first(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = {
+        "vmType": "n1-standard-4",
+        "zone": "us-central1-a",
+        "attachment": "",
+        "zonesAvailable": "us-central1-c,us-central1-f",
+    }
+    info = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "resource_availability",
+        "domain": "compute.googleapis.com",
+        "metadata": metadata,
+    }
     message = "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request."
-    error = {"at": "operation", "zone": "us-central1-a", "code": 8, "message": message, "details": [info]}
+    error = {
+        "at": "operation",
+        "zone": "us-central1-a",
+        "code": 8,
+        "message": message,
+        "details": [info],
+    }
     (bench.folder / "error.json").write_text(json.dumps(error))
     with sandboxed(bench, f"error:{bench.folder / 'error.json'}"):
-        bench.spec(SPEC.format(more="nat: true").replace("us-central1-b]", "us-central1-b, us-central1-c]"))
+        bench.spec(
+            SPEC.format(more="nat: true").replace("us-central1-b]", "us-central1-b, us-central1-c]")
+        )
         done = applied(bench, capsys)
     assert done.code == 3, done.text
-    assert any("us-central1-a: capacity: the zone has no machine of this kind free" in line for line in done.lines)
+    assert any(
+        "us-central1-a: capacity: the zone has no machine of this kind free" in line
+        for line in done.lines
+    )
     assert [name.split("/")[3] for name in left(bench)] == ["us-central1-c"]
     assert left(bench) == known(bench)
 
@@ -169,21 +276,37 @@ def test_a_retry_after_is_waited_for(bench: Bench, capsys: pytest.CaptureFixture
     assert max(waits) == 1.0
 
 
-def test_the_key_that_an_update_may_not_touch(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_key_that_an_update_may_not_touch(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The instance is there and stays as it was, and the state knows it."""
     # hashicorp/terraform-provider-google#19342
     message = 'failed updating GCE instance projects/p: metadata key "title" is protected by Workbench Notebooks, invalid argument'
-    (bench.folder / "error.json").write_text(json.dumps({"at": "update", "code": 3, "message": message}))
+    (bench.folder / "error.json").write_text(
+        json.dumps({"at": "update", "code": 3, "message": message})
+    )
     with sandboxed(bench, f"error:{bench.folder / 'error.json'}"):
         assert applied(bench, capsys).code == 3
         bench.spec(SPEC.format(more="nat: true\n    labels: {team: ours}"))
         done = applied(bench, capsys)
-    told(done, Wait("", "metadata key title belongs to Workbench", message, ("remove title from `metadata:` of the target",)))
+    told(
+        done,
+        Wait(
+            "",
+            "metadata key title belongs to Workbench",
+            message,
+            ("remove title from `metadata:` of the target",),
+        ),
+    )
     assert len(left(bench)) == 1
     assert left(bench) == known(bench)
 
 
-NOBODY = {"NO_GCE_CHECK": "true", "GOOGLE_APPLICATION_CREDENTIALS": "", "CLOUDSDK_CONFIG": "nowhere"}
+NOBODY = {
+    "NO_GCE_CHECK": "true",
+    "GOOGLE_APPLICATION_CREDENTIALS": "",
+    "CLOUDSDK_CONFIG": "nowhere",
+}
 
 
 @pytest.mark.parametrize("verb", [("plan",), ("apply", "--yes"), ("orphans",)])
@@ -225,7 +348,12 @@ def test_credentials_that_are_over(bench: Bench) -> None:
             "credential_source": {"file": str(bench.folder / "subject")},
         }
         (bench.folder / "key.json").write_text(json.dumps(key))
-        done = bench.run("apply", "spec.yaml", "--yes", **{**NOBODY, "GOOGLE_APPLICATION_CREDENTIALS": str(bench.folder / "key.json")})
+        done = bench.run(
+            "apply",
+            "spec.yaml",
+            "--yes",
+            **{**NOBODY, "GOOGLE_APPLICATION_CREDENTIALS": str(bench.folder / "key.json")},
+        )
         server.shutdown()
     assert done.returncode == 2
     assert "error: your Google Cloud credentials no longer hold" in done.stderr

@@ -18,14 +18,27 @@ class Editor:
     def __init__(self, node: str, server: Path, folder: Path, schema: Path | None) -> None:
         self._folder = folder
         self._schema = schema
-        self._process = subprocess.Popen([node, str(server), "--stdio"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            [node, str(server), "--stdio"],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         self._arrived: queue.Queue[dict[str, Any]] = queue.Queue()
         self._kept: list[dict[str, Any]] = []
         self._number = 0
         threading.Thread(target=self._listen, daemon=True).start()
 
     def __enter__(self) -> Editor:
-        self._ask("initialize", {"processId": None, "rootUri": self._folder.as_uri(), "capabilities": {"workspace": {"configuration": True}}})
+        self._ask(
+            "initialize",
+            {
+                "processId": None,
+                "rootUri": self._folder.as_uri(),
+                "capabilities": {"workspace": {"configuration": True}},
+            },
+        )
         self._tell("initialized", {})
         self._tell("workspace/didChangeConfiguration", {"settings": {"yaml": self._settings()}})
         return self
@@ -37,8 +50,16 @@ class Editor:
     def problems(self, name: str, text: str) -> list[dict[str, Any]]:
         """Open a document and return its diagnostics."""
         uri = (self._folder / name).as_uri()
-        self._tell("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "yaml", "version": 1, "text": text}})
-        told = self._until(lambda message: message.get("method") == "textDocument/publishDiagnostics" and message["params"]["uri"] == uri)
+        self._tell(
+            "textDocument/didOpen",
+            {"textDocument": {"uri": uri, "languageId": "yaml", "version": 1, "text": text}},
+        )
+        told = self._until(
+            lambda message: (
+                message.get("method") == "textDocument/publishDiagnostics"
+                and message["params"]["uri"] == uri
+            )
+        )
         problems: list[dict[str, Any]] = told["params"]["diagnostics"]
         return problems
 
@@ -54,18 +75,30 @@ class Editor:
         return json.dumps(answer["contents"]) if answer else ""
 
     def _place(self, name: str, line: int, character: int) -> dict[str, Any]:
-        return {"textDocument": {"uri": (self._folder / name).as_uri()}, "position": {"line": line, "character": character}}
+        return {
+            "textDocument": {"uri": (self._folder / name).as_uri()},
+            "position": {"line": line, "character": character},
+        }
 
     def _settings(self) -> dict[str, Any]:
         schemas = {self._schema.as_uri(): ["*.yaml"]} if self._schema else {}
         store = {"enable": False}  # no network in tests
-        return {"schemas": schemas, "schemaStore": store, "validate": True, "completion": True, "hover": True, "format": {"enable": False}}
+        return {
+            "schemas": schemas,
+            "schemaStore": store,
+            "validate": True,
+            "completion": True,
+            "hover": True,
+            "format": {"enable": False},
+        }
 
     def _ask(self, method: str, parameters: dict[str, Any]) -> Any:
         self._number += 1
         number = self._number
         self._send({"id": number, "method": method, "params": parameters})
-        answer = self._until(lambda message: message.get("id") == number and "method" not in message)
+        answer = self._until(
+            lambda message: message.get("id") == number and "method" not in message
+        )
         if "error" in answer:
             raise AssertionError(answer["error"])
         return answer["result"]
@@ -98,7 +131,9 @@ class Editor:
         result: Any = None
         if question["method"] == "workspace/configuration":
             given = {"yaml": self._settings(), "[yaml]": {}, "editor": {}, "files": {}, "http": {}}
-            result = [given.get(item.get("section", ""), {}) for item in question["params"]["items"]]
+            result = [
+                given.get(item.get("section", ""), {}) for item in question["params"]["items"]
+            ]
         self._send({"id": question["id"], "result": result})
 
     def _listen(self) -> None:

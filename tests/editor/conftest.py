@@ -13,7 +13,9 @@ from tests import fork_server
 @pytest.fixture(scope="session")
 def schema_text() -> str:
     """What `provision schema` prints."""
-    done = fork_server.run([*fork_server.ARGV, "schema"], capture_output=True, text=True, timeout=600, check=True)
+    done = fork_server.run(
+        [*fork_server.ARGV, "schema"], capture_output=True, text=True, timeout=600, check=True
+    )
     return done.stdout
 
 

@@ -22,7 +22,11 @@ SERVER = ROOT / ".cache/npm/node_modules/yaml-language-server/bin/yaml-language-
 def started(folder: Path, schema: Path | None) -> Editor:
     """The language server, or a skip with the reason."""
     node = shutil.which("node")
-    require("npm", node is not None and SERVER.exists(), "Node.js or the yaml-language-server that .ci/run installs is not here")
+    require(
+        "npm",
+        node is not None and SERVER.exists(),
+        "Node.js or the yaml-language-server that .ci/run installs is not here",
+    )
     return Editor(node or "node", SERVER, folder, schema)
 
 
@@ -38,9 +42,23 @@ def editor(tmp_path_factory: pytest.TempPathFactory, schema_text: str) -> Iterat
 def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
     """The places that our own linter points at, from 0 as editors count: first line, character, last line, character."""
     (folder / "spec.yaml").write_text(text)
-    done = fork_server.run([*fork_server.ARGV, "lint", "spec.yaml", "--output-format", "json"], cwd=folder, capture_output=True, text=True, timeout=600)
+    done = fork_server.run(
+        [*fork_server.ARGV, "lint", "spec.yaml", "--output-format", "json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     ranges = [found["range"] for found in json.loads(done.stdout)["diagnostics"]]
-    return {(r["start"]["line"] - 1, r["start"]["column"] - 1, r["end"]["line"] - 1, r["end"]["column"] - 1) for r in ranges}
+    return {
+        (
+            r["start"]["line"] - 1,
+            r["start"]["column"] - 1,
+            r["end"]["line"] - 1,
+            r["end"]["column"] - 1,
+        )
+        for r in ranges
+    }
 
 
 @pytest.mark.long(after=2)
@@ -48,22 +66,47 @@ def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
     ("name", "text", "marked"),
     [
         ("python.yaml", "gpu: none\npython: 3.10\npackages: [torch]\n", "3.10"),
-        ("cuda.yaml", 'gpu: L4\npython: "3.12"\ncuda:   12.8   # words\npackages: [torch]\n', "12.8"),
-        ("nested.yaml", 'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining:\n  batch_size: many\n', "many"),
+        (
+            "cuda.yaml",
+            'gpu: L4\npython: "3.12"\ncuda:   12.8   # words\npackages: [torch]\n',
+            "12.8",
+        ),
+        (
+            "nested.yaml",
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining:\n  batch_size: many\n',
+            "many",
+        ),
         ("key.yaml", 'gpu: L4\npython: "3.12"\npackages: [torch]\ncolour: blue\n', "colour"),
-        ("choice.yaml", 'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {framework: torch, precision: int4}\n', "int4"),
-        ("letters.yaml", 'gpu: L4 # h\u00e9, \u65e5\u672c\npython: "3.12"\nenv: {"\u00e9": x}\npackages: [torch]\ntraining: {precision: int4}\n', "int4"),
+        (
+            "choice.yaml",
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {framework: torch, precision: int4}\n',
+            "int4",
+        ),
+        (
+            "letters.yaml",
+            'gpu: L4 # h\u00e9, \u65e5\u672c\npython: "3.12"\nenv: {"\u00e9": x}\npackages: [torch]\ntraining: {precision: int4}\n',
+            "int4",
+        ),
     ],
 )
-def test_it_marks_the_characters_that_our_linter_marks(editor: Editor, tmp_path: Path, name: str, text: str, marked: str) -> None:
-    found = {tuple(p["range"][end][part] for end in ("start", "end") for part in ("line", "character")) for p in editor.problems(name, text)}
+def test_it_marks_the_characters_that_our_linter_marks(
+    editor: Editor, tmp_path: Path, name: str, text: str, marked: str
+) -> None:
+    found = {
+        tuple(p["range"][end][part] for end in ("start", "end") for part in ("line", "character"))
+        for p in editor.problems(name, text)
+    }
     line = next(number for number, line in enumerate(text.splitlines()) if marked in line)
     start = text.splitlines()[line].index(marked)
     assert (line, start, line, start + len(marked)) in found
     assert (line, start, line, start + len(marked)) in linted(tmp_path, text)
 
 
-@pytest.mark.parametrize("path", [*sorted((ROOT / "specs").glob("*.yaml")), ROOT / "templates/spec.yaml"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [*sorted((ROOT / "specs").glob("*.yaml")), ROOT / "templates/spec.yaml"],
+    ids=lambda path: path.name,
+)
 def test_our_own_specs_have_no_marks(editor: Editor, path: Path) -> None:
     # Without its first line: that names a schema by its place in the repository.
     text = "".join(line for line in path.read_text().splitlines(True) if "$schema=" not in line)
@@ -73,7 +116,8 @@ def test_our_own_specs_have_no_marks(editor: Editor, path: Path) -> None:
 def test_known_values_are_offered(editor: Editor) -> None:
     editor.problems("values.yaml", "gpu: \npython: \ncuda: \npackages: [torch]\n")
     labels = [
-        {item["label"].strip('"') for item in editor.completions("values.yaml", line, len(key) + 2)} for line, key in enumerate(("gpu", "python", "cuda"))
+        {item["label"].strip('"') for item in editor.completions("values.yaml", line, len(key) + 2)}
+        for line, key in enumerate(("gpu", "python", "cuda"))
     ]
     assert {"L4", "none", "A100-80GB"} <= labels[0]
     assert {"3.11", "3.12"} <= labels[1]
@@ -83,19 +127,34 @@ def test_known_values_are_offered(editor: Editor) -> None:
 def test_a_completed_python_version_is_one_we_take(editor: Editor, tmp_path: Path) -> None:
     before = "gpu: L4\npython: "
     editor.problems("completed.yaml", before + "\npackages: [numpy]\n")
-    (item,) = [item for item in editor.completions("completed.yaml", 1, len("python: ")) if item["label"].strip('"') == "3.10"]
+    (item,) = [
+        item
+        for item in editor.completions("completed.yaml", 1, len("python: "))
+        if item["label"].strip('"') == "3.10"
+    ]
     new = item["textEdit"]["newText"] if "textEdit" in item else item["insertText"]
     assert new.strip() == '"3.10"', "a completion without quotes would be the number 3.1"
-    assert linted(tmp_path, before + new.strip() + "\npackages: [numpy]\ntraining: {framework: none}\n") == set()
+    assert (
+        linted(
+            tmp_path, before + new.strip() + "\npackages: [numpy]\ntraining: {framework: none}\n"
+        )
+        == set()
+    )
 
 
 def test_field_names_are_offered(editor: Editor, schema: dict[str, object]) -> None:
     editor.problems("fields.yaml", "gpu: L4\n\ntraining:\n  \n")
-    assert {"python", "packages", "env", "targets"} <= {item["label"] for item in editor.completions("fields.yaml", 1, 0)}
-    assert {"framework", "precision", "batch_size"} <= {item["label"] for item in editor.completions("fields.yaml", 3, 2)}
+    assert {"python", "packages", "env", "targets"} <= {
+        item["label"] for item in editor.completions("fields.yaml", 1, 0)
+    }
+    assert {"framework", "precision", "batch_size"} <= {
+        item["label"] for item in editor.completions("fields.yaml", 3, 2)
+    }
 
 
-def test_our_words_are_shown_over_a_field(editor: Editor, schema: dict[str, dict[str, dict[str, str]]]) -> None:
+def test_our_words_are_shown_over_a_field(
+    editor: Editor, schema: dict[str, dict[str, dict[str, str]]]
+) -> None:
     text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining:\n  precision: bf16\nverify: {tier: quick}\n'
     editor.problems("hover.yaml", text)
     for line, character, words in (
@@ -109,7 +168,9 @@ def test_our_words_are_shown_over_a_field(editor: Editor, schema: dict[str, dict
 
 
 def test_the_line_that_init_writes_is_enough(tmp_path: Path) -> None:
-    fork_server.run([*fork_server.ARGV, "init"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+    fork_server.run(
+        [*fork_server.ARGV, "init"], cwd=tmp_path, check=True, capture_output=True, timeout=600
+    )
     text = (tmp_path / "provision.yaml").read_text()
     with started(tmp_path, None) as plain:
         assert plain.problems("provision.yaml", text) == []
@@ -118,4 +179,7 @@ def test_the_line_that_init_writes_is_enough(tmp_path: Path) -> None:
     with started(tmp_path, None) as plain:
         found = [problem["range"] for problem in plain.problems("provision.yaml", wrong)]
     lines = wrong.splitlines()
-    assert {lines[at["start"]["line"]][at["start"]["character"] : at["end"]["character"]] for at in found} == {"3.11"}
+    assert {
+        lines[at["start"]["line"]][at["start"]["character"] : at["end"]["character"]]
+        for at in found
+    } == {"3.11"}

@@ -10,12 +10,17 @@ import jsonschema
 import pytest
 
 from provision import source
+from provision.adapters import RealSystem
 from provision.rules import RULES
-from provision.world import RealSystem
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = [*sorted((ROOT / "specs").glob("*.yaml")), ROOT / "templates/spec.yaml"]
-EXAMPLES = [(f"{rule.id}-{kind}-{n}", example.spec) for rule in RULES for kind in ("good", "bad") for n, example in enumerate(getattr(rule, kind))]
+EXAMPLES = [
+    (f"{rule.id}-{kind}-{n}", example.spec)
+    for rule in RULES
+    for kind in ("good", "bad")
+    for n, example in enumerate(getattr(rule, kind))
+]
 BASE = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 
 
@@ -44,20 +49,33 @@ def test_it_is_a_draft_7_schema(schema: dict[str, Any]) -> None:
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     references = {node["$ref"] for node in objects(schema) if isinstance(node.get("$ref"), str)}
     assert references
-    assert all(reference.removeprefix("#/definitions/") in schema["definitions"] for reference in references)
-    assert not any("$ref" in node and len(node) > 1 for node in objects(schema)), "draft 7 ignores what stands beside $ref"
+    assert all(
+        reference.removeprefix("#/definitions/") in schema["definitions"]
+        for reference in references
+    )
+    assert not any("$ref" in node and len(node) > 1 for node in objects(schema)), (
+        "draft 7 ignores what stands beside $ref"
+    )
 
 
 def test_every_field_is_described(schema: dict[str, Any]) -> None:
     parts = [schema, *schema["definitions"].values()]
-    fields = [(part.get("title"), name, field) for part in parts for name, field in part.get("properties", {}).items() if "const" not in field]
+    fields = [
+        (part.get("title"), name, field)
+        for part in parts
+        for name, field in part.get("properties", {}).items()
+        if "const" not in field
+    ]
     assert len(fields) > 80
     assert [(title, name) for title, name, field in fields if not described(field, schema)] == []
 
 
 def described(field: dict[str, Any], schema: dict[str, Any]) -> bool:
     """Tell whether an editor has words to show: the field's own, or those of the part that it is."""
-    parts = (schema["definitions"][part["$ref"].removeprefix("#/definitions/")] for part in field.get("allOf", ()))
+    parts = (
+        schema["definitions"][part["$ref"].removeprefix("#/definitions/")]
+        for part in field.get("allOf", ())
+    )
     return bool(field.get("description")) or any(part.get("description") for part in parts)
 
 
@@ -67,7 +85,9 @@ def test_it_takes_every_spec_of_ours(schema: dict[str, Any], path: Path) -> None
     jsonschema.validate(document.data, schema, cls=jsonschema.Draft7Validator)
 
 
-def test_it_takes_the_example_of_every_rule(schema: dict[str, Any], tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_it_takes_the_example_of_every_rule(
+    schema: dict[str, Any], tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     validator = jsonschema.Draft7Validator(schema)
     for name, text in EXAMPLES:
         with subtests.test(name):
@@ -92,9 +112,14 @@ def test_it_takes_the_example_of_every_rule(schema: dict[str, Any], tmp_path: Pa
         "env: {A: b}\npaths: {out: /x}\nrequires: {ram: 8GiB}\n",
     ],
 )
-def test_it_takes_short_and_long_forms_and_values_it_does_not_know(schema: dict[str, Any], more: str, tmp_path: Path) -> None:
+def test_it_takes_short_and_long_forms_and_values_it_does_not_know(
+    schema: dict[str, Any], more: str, tmp_path: Path
+) -> None:
     given = more.partition(":")[0]
-    value, understood = data("".join(line for line in BASE.splitlines(True) if not line.startswith(f"{given}:")) + more, tmp_path)
+    value, understood = data(
+        "".join(line for line in BASE.splitlines(True) if not line.startswith(f"{given}:")) + more,
+        tmp_path,
+    )
     assert understood
     jsonschema.validate(value, schema, cls=jsonschema.Draft7Validator)
 
@@ -132,7 +157,9 @@ def test_it_takes_short_and_long_forms_and_values_it_does_not_know(schema: dict[
         "- a\n- b\n",
     ],
 )
-def test_it_refuses_what_our_own_model_refuses(schema: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_it_refuses_what_our_own_model_refuses(
+    schema: dict[str, Any], text: str, tmp_path: Path
+) -> None:
     value, understood = data(text, tmp_path)
     assert not understood
     with pytest.raises(jsonschema.ValidationError):

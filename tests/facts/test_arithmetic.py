@@ -13,19 +13,31 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from provision.facts import cuda_of, flavour_of, load_facts
-from provision.facts.versions import admitted_versions, format_versions, has_version_in_range, named_versions, parse_version, require_version
+from provision.facts.versions import (
+    admitted_versions,
+    format_versions,
+    has_version_in_range,
+    named_versions,
+    parse_version,
+    require_version,
+)
 
 FACTS = load_facts()
 
 
-@pytest.mark.parametrize(("version", "release"), [("2.13.0", "2.13.0"), ("2.13", "2.13.0"), ("2.13.0+cu130", "2.13.0"), ("2.0.1", "2.0.1")])
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("2.13.0", "2.13.0"), ("2.13", "2.13.0"), ("2.13.0+cu130", "2.13.0"), ("2.0.1", "2.0.1")],
+)
 def test_torch_release_is_found(version: str, release: str) -> None:
     found = FACTS.torch_release(version)
     assert found is not None
     assert found.release == release
 
 
-@pytest.mark.parametrize("version", ["99.0", "2.1.5", "2.13.0rc1", "2.13.0.post1", "2.13.0.1", "nonsense", ""])
+@pytest.mark.parametrize(
+    "version", ["99.0", "2.1.5", "2.13.0rc1", "2.13.0.post1", "2.13.0.1", "nonsense", ""]
+)
 def test_an_unknown_torch_release_is_none(version: str) -> None:
     assert FACTS.torch_release(version) is None
 
@@ -66,7 +78,10 @@ def test_no_accelerate_floor(transformers: str) -> None:
     assert FACTS.accelerate_floor(transformers) is None
 
 
-@pytest.mark.parametrize(("transformers", "floor"), [("4.52.4", "2.1"), ("5.0.0", "2.2"), ("5.14.1", "2.4"), ("5.19.0", "2.5"), ("5.23.0", "2.6")])
+@pytest.mark.parametrize(
+    ("transformers", "floor"),
+    [("4.52.4", "2.1"), ("5.0.0", "2.2"), ("5.14.1", "2.4"), ("5.19.0", "2.5"), ("5.23.0", "2.6")],
+)
 def test_torch_floor(transformers: str, floor: str) -> None:
     found = FACTS.torch_floor(transformers)
     assert found is not None
@@ -94,7 +109,15 @@ def test_flavours_and_their_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "card"), [("L4", "L4"), ("l4", "L4"), ("NVIDIA_TESLA_T4", "T4"), ("G4", "RTX-PRO-6000"), ("h100", "H100-80GB"), ("A100", "A100-40GB")]
+    ("name", "card"),
+    [
+        ("L4", "L4"),
+        ("l4", "L4"),
+        ("NVIDIA_TESLA_T4", "T4"),
+        ("G4", "RTX-PRO-6000"),
+        ("h100", "H100-80GB"),
+        ("A100", "A100-40GB"),
+    ],
 )
 def test_a_card_is_found_by_any_of_its_names(name: str, card: str) -> None:
     found = FACTS.card(name)
@@ -137,19 +160,28 @@ def test_reaches(specifiers: str, floor: str, answer: bool) -> None:
     assert has_version_in_range(SpecifierSet(specifiers), floor) is answer
 
 
-_SMALL = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)).map(lambda parts: ".".join(map(str, parts)))
+_SMALL = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)).map(
+    lambda parts: ".".join(map(str, parts))
+)
 _CLAUSE = st.one_of(
     st.tuples(st.sampled_from([">=", "<=", ">", "<", "==", "!=", "~="]), _SMALL).map("".join),
-    st.tuples(st.sampled_from(["==", "!="]), st.tuples(st.integers(0, 2), st.integers(0, 2))).map(lambda pair: f"{pair[0]}{pair[1][0]}.{pair[1][1]}.*"),
+    st.tuples(st.sampled_from(["==", "!="]), st.tuples(st.integers(0, 2), st.integers(0, 2))).map(
+        lambda pair: f"{pair[0]}{pair[1][0]}.{pair[1][1]}.*"
+    ),
 )
-_GRID = [Version(".".join(map(str, parts))) for parts in product(range(4), range(4), range(4), (0, 1))]
+_GRID = [
+    Version(".".join(map(str, parts))) for parts in product(range(4), range(4), range(4), (0, 1))
+]
 
 
 @given(st.lists(_CLAUSE, max_size=3).map(",".join), _SMALL)
 def test_reaches_agrees_with_trying_every_version(text: str, floor: str) -> None:
     """The grid holds a version in every interval that specifiers over 0..2 can leave."""
     specifiers = SpecifierSet(text)
-    tried = any(version >= Version(floor) and specifiers.contains(version, prereleases=True) for version in [*_GRID, Version("99")])
+    tried = any(
+        version >= Version(floor) and specifiers.contains(version, prereleases=True)
+        for version in [*_GRID, Version("99")]
+    )
     assert has_version_in_range(specifiers, floor) is tried
 
 
@@ -164,7 +196,9 @@ def test_words_about_versions() -> None:
 
 def test_loading_takes_neither_yaml_nor_pydantic() -> None:
     program = "import sys; from provision.facts import load; load(); print(sorted({'yaml', 'pydantic', 'click', 'rich'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -174,7 +208,13 @@ def test_flash_attn_2_8_3_post1_has_wheels_of_its_release_alone() -> None:
     assert row.pythons == ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 
-@pytest.mark.parametrize(("release", "below"), [("1.26.1", "<3.13"), ("1.26.0", "<3.13"), ("1.26.2", ""), ("1.25.2", "")])
+@pytest.mark.parametrize(
+    ("release", "below"), [("1.26.1", "<3.13"), ("1.26.0", "<3.13"), ("1.26.2", ""), ("1.25.2", "")]
+)
 def test_numpy_1_26_declares_a_newest_python_at_first(release: str, below: str) -> None:
-    row = next(row for row in FACTS.runs["numpy"] if require_version(row.first) <= require_version(release) <= require_version(row.last))
+    row = next(
+        row
+        for row in FACTS.runs["numpy"]
+        if require_version(row.first) <= require_version(release) <= require_version(row.last)
+    )
     assert row.python == f">=3.9{',' + below if below else ''}"

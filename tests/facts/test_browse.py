@@ -8,8 +8,8 @@ import pytest
 
 from provision.errors import ProvisionError
 from provision.facts import COMPILED_TABLES, load_facts
-from provision.facts.browse import find_rows, load_tables
 from provision.facts.consequences import age_in_days, derive_consequences
+from provision.facts.table_lookup import find_rows, load_tables
 
 KNOWN = load_tables(COMPILED_TABLES)
 FACTS = load_facts()
@@ -79,13 +79,20 @@ def test_what_follows_from_a_card_and_a_toolkit() -> None:
     said = " / ".join(derive_consequences(find_rows(KNOWN, "gpu:V100")[0], FACTS))
     assert "the last driver branch for Volta is 580" in said
     assert "2.14.1, built for cu126" in said
-    assert "no torch build" in " ".join(derive_consequences(find_rows(KNOWN, "gpu:Jetson-AGX-Orin")[0], FACTS))
+    assert "no torch build" in " ".join(
+        derive_consequences(find_rows(KNOWN, "gpu:Jetson-AGX-Orin")[0], FACTS)
+    )
     assert "580.65.06" in derive_consequences(find_rows(KNOWN, "cuda:13.0")[0], FACTS)[0]
     assert derive_consequences(find_rows(KNOWN, "prices:g2-standard-4")[0], FACTS) == ()
 
 
 @pytest.mark.parametrize(
-    ("as_of", "now", "days"), [("2026-11-20", "2026-11-20T12:00:00Z", 0), ("2026-07-30", "2026-11-20T00:00:00Z", 113), ("2026-11-20", "2026-11-19", None)]
+    ("as_of", "now", "days"),
+    [
+        ("2026-11-20", "2026-11-20T12:00:00Z", 0),
+        ("2026-07-30", "2026-11-20T00:00:00Z", 113),
+        ("2026-11-20", "2026-11-19", None),
+    ],
 )
 def test_age(as_of: str, now: str, days: int | None) -> None:
     assert age_in_days(as_of, now) == days
@@ -93,7 +100,11 @@ def test_age(as_of: str, now: str, days: int | None) -> None:
 
 def test_damaged_tables_are_said_so(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
-    for content in ('{"schema": 1, "torch": 7}', '{"schema": 1, "torch": {"keys": {"rows": ["release"]}}}', "{"):
+    for content in (
+        '{"schema": 1, "torch": 7}',
+        '{"schema": 1, "torch": {"keys": {"rows": ["release"]}}}',
+        "{",
+    ):
         path.write_text(content)
         with pytest.raises(ProvisionError, match="cannot be read"):
             load_tables(path)

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from provision.diagnostics import Severity
 from provision.facts import Evidence, TorchBuild, load_facts
-from provision.facts.coverage import CodeForm, DeviceCode, IncompatibilityKind, code_for, is_driver_at_least, runs_machine_code
+from provision.facts.compatibility import (
+    CodeForm,
+    DeviceCode,
+    IncompatibilityKind,
+    code_for,
+    is_driver_at_least,
+    runs_machine_code,
+)
 
 FACTS = load_facts()
 EVIDENCE = Evidence("a test", "2026-11-20", "high")
@@ -81,7 +88,9 @@ def test_aarch64_has_its_own_code() -> None:
         ("12.0", "10.0", False),
     ],
 )
-def test_machine_code_runs_on_its_major_and_a_minor_at_least_its_own(device: str, code: str, runs: bool) -> None:
+def test_machine_code_runs_on_its_major_and_a_minor_at_least_its_own(
+    device: str, code: str, runs: bool
+) -> None:
     assert runs_machine_code(device, code, FACTS.capabilities) is runs
 
 
@@ -94,13 +103,17 @@ def test_ptx_runs_on_what_is_newer_and_never_on_what_is_older() -> None:
 
 
 def test_the_nearest_code_is_taken() -> None:
-    assert code_for("8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities) == DeviceCode(CodeForm.MACHINE, "8.6")
+    assert code_for("8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities) == DeviceCode(
+        CodeForm.MACHINE, "8.6"
+    )
 
 
 _CC = st.sampled_from(sorted(FACTS.capabilities))
 
 
-@given(_CC, st.lists(_CC, max_size=4, unique=True), st.sampled_from(["", *sorted(FACTS.capabilities)]))
+@given(
+    _CC, st.lists(_CC, max_size=4, unique=True), st.sampled_from(["", *sorted(FACTS.capabilities)])
+)
 def test_more_code_never_covers_less(device: str, sm: list[str], ptx: str) -> None:
     if code_for(device, made_for(*sm), FACTS.capabilities) is not None:
         assert code_for(device, made_for(*sm, ptx=ptx), FACTS.capabilities) is not None
@@ -124,12 +137,29 @@ def test_what_has_no_row_is_unknown() -> None:
     assert FACTS.newest_cuda("390.1") is None
 
 
-@pytest.mark.parametrize(("cuda", "linux", "windows"), [("11.8", "450.80.02", "452.39"), ("12.8", "525.60.13", "528.33"), ("13.2", "580.65.06", "580")])
+@pytest.mark.parametrize(
+    ("cuda", "linux", "windows"),
+    [
+        ("11.8", "450.80.02", "452.39"),
+        ("12.8", "525.60.13", "528.33"),
+        ("13.2", "580.65.06", "580"),
+    ],
+)
 def test_driver_floors_hold_for_a_cuda_major(cuda: str, linux: str, windows: str) -> None:
     assert (FACTS.driver_floor(cuda), FACTS.driver_floor(cuda, windows=True)) == (linux, windows)
 
 
-@pytest.mark.parametrize(("card", "branch"), [("K80", "470"), ("P100", "580"), ("V100", "580"), ("GTX-1080", "580"), ("T4", None), ("L4", None)])
+@pytest.mark.parametrize(
+    ("card", "branch"),
+    [
+        ("K80", "470"),
+        ("P100", "580"),
+        ("V100", "580"),
+        ("GTX-1080", "580"),
+        ("T4", None),
+        ("L4", None),
+    ],
+)
 def test_driver_ceilings(card: str, branch: str | None) -> None:
     found = FACTS.card(card)
     assert found is not None
@@ -138,14 +168,28 @@ def test_driver_ceilings(card: str, branch: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "cuda"), [("535.104.05", "12.2"), ("550.90.07", "12.4"), ("580.82.07", "13.0"), ("580", "13.0"), ("999.1", "13.3"), ("452.39", "11.0")]
+    ("driver", "cuda"),
+    [
+        ("535.104.05", "12.2"),
+        ("550.90.07", "12.4"),
+        ("580.82.07", "13.0"),
+        ("580", "13.0"),
+        ("999.1", "13.3"),
+        ("452.39", "11.0"),
+    ],
 )
 def test_newest_cuda_of_a_driver(driver: str, cuda: str) -> None:
     assert FACTS.newest_cuda(driver) == cuda
 
 
 @pytest.mark.parametrize(
-    ("driver", "floor", "answer"), [("535.1", "525.60.13", True), ("525", "525.60.13", True), ("520.61", "525.60.13", False), ("x", "1", None)]
+    ("driver", "floor", "answer"),
+    [
+        ("535.1", "525.60.13", True),
+        ("525", "525.60.13", True),
+        ("520.61", "525.60.13", False),
+        ("x", "1", None),
+    ],
 )
 def test_a_driver_against_a_floor(driver: str, floor: str, answer: bool | None) -> None:
     assert is_driver_at_least(driver, floor) is answer
@@ -160,12 +204,26 @@ def test_a_driver_against_a_floor(driver: str, floor: str, answer: bool | None) 
         ("595.58.03", "2.14.1", "cu126", "V100", [IncompatibilityKind.DRIVER_AFTER_CARD]),
         ("580.95.05", "2.14.1", "cu126", "V100", []),
         ("580.95.05", "2.11.0", "cu128", "V100", [IncompatibilityKind.NO_CODE]),
-        ("595", "2.15.0", "cu132", "P100", [IncompatibilityKind.NO_CODE, IncompatibilityKind.DRIVER_AFTER_CARD]),
+        (
+            "595",
+            "2.15.0",
+            "cu132",
+            "P100",
+            [IncompatibilityKind.NO_CODE, IncompatibilityKind.DRIVER_AFTER_CARD],
+        ),
         ("535", "2.8.0", "cu128", "B200", [IncompatibilityKind.DRIVER_BEFORE_CARD]),
-        ("510.47.03", "2.8.0", "cu128", "L4", [IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.DRIVER_BEFORE_CARD]),
+        (
+            "510.47.03",
+            "2.8.0",
+            "cu128",
+            "L4",
+            [IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.DRIVER_BEFORE_CARD],
+        ),
     ],
 )
-def test_what_keeps_a_build_from_running(driver: str, torch: str, flavour: str, card: str, hindrances: list[IncompatibilityKind]) -> None:
+def test_what_keeps_a_build_from_running(
+    driver: str, torch: str, flavour: str, card: str, hindrances: list[IncompatibilityKind]
+) -> None:
     found, build = FACTS.card(card), FACTS.build(torch, flavour)
     assert found is not None
     assert build is not None
@@ -179,8 +237,13 @@ def test_ptx_asks_for_a_driver_of_its_own_cuda() -> None:
     card = FACTS.card("RTX-5090")
     assert card is not None
     by_ptx = made_for("9.0", ptx="9.0")._replace(flavour="cu132")
-    old, new = FACTS.incompatibilities("580.65.06", by_ptx, card), FACTS.incompatibilities("595.58.03", by_ptx, card)
-    assert [(one.kind, one.required) for one in old] == [(IncompatibilityKind.PTX_NEEDS_DRIVER, "595.45.04")]
+    old, new = (
+        FACTS.incompatibilities("580.65.06", by_ptx, card),
+        FACTS.incompatibilities("595.58.03", by_ptx, card),
+    )
+    assert [(one.kind, one.required) for one in old] == [
+        (IncompatibilityKind.PTX_NEEDS_DRIVER, "595.45.04")
+    ]
     assert new == ()
 
 
@@ -211,7 +274,11 @@ def test_the_c_library_a_place_has() -> None:
     old, new = FACTS.torch_release("2.6.0"), FACTS.torch_release("2.7.0")
     assert old is not None
     assert new is not None
-    assert (old.glibc_on("linux-x86_64"), old.glibc_on("linux-aarch64"), new.glibc_on("linux-x86_64")) == ("2.17", "2.28", "2.28")
+    assert (
+        old.glibc_on("linux-x86_64"),
+        old.glibc_on("linux-aarch64"),
+        new.glibc_on("linux-x86_64"),
+    ) == ("2.17", "2.28", "2.28")
     assert new.glibc_on("windows-x86_64") is None
 
 
@@ -219,7 +286,10 @@ def test_the_default_of_the_public_index() -> None:
     new, old = FACTS.torch_release("2.11.0"), FACTS.torch_release("2.10.0")
     assert new is not None
     assert old is not None
-    assert [new.default_on(platform) for platform in ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64")] == ["cu130", "cu130", "cpu", "cpu"]
+    assert [
+        new.default_on(platform)
+        for platform in ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64")
+    ] == ["cu130", "cu130", "cpu", "cpu"]
     assert old.default_on("linux-aarch64") == "cpu"
 
 
@@ -235,7 +305,10 @@ def test_machines_and_attachments() -> None:
 
 
 def test_the_driver_of_an_image() -> None:
-    before, after = FACTS.image_driver("workbench-instances-2603", "20260802"), FACTS.image_driver("workbench-instances-2603", "20261004")
+    before, after = (
+        FACTS.image_driver("workbench-instances-2603", "20260802"),
+        FACTS.image_driver("workbench-instances-2603", "20261004"),
+    )
     assert before is not None
     assert after is not None
     assert (before.driver, after.driver) == ("580.65.06", "580.126.20")
@@ -262,7 +335,9 @@ def test_the_driver_of_an_image() -> None:
         ("numpy", "2.0.2", "torch", None),
     ],
 )
-def test_what_a_release_declares(package: str, version: str, of: str, specifier: str | None) -> None:
+def test_what_a_release_declares(
+    package: str, version: str, of: str, specifier: str | None
+) -> None:
     found = FACTS.declared_requirement(package, version, of)
     assert (found.specifier if found else None) == specifier
 

@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier
 from packaging.version import InvalidVersion
 
 from provision.facts import COMPILED_TABLES, load_facts
-from provision.facts.parts import LAZY_TABLES_FOLDER
+from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
 from tests.facts import test_references as references
 from tests.facts import test_tables as tables
 
@@ -89,21 +89,35 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("check", "table", "old", "new"), CASES, ids=lambda value: value.__name__.removeprefix("test_") if callable(value) else None)
-def test_a_check_fails_on_a_damaged_table(tmp_path: Path, check: Callable[..., None], table: str, old: str, new: str) -> None:
+@pytest.mark.parametrize(
+    ("check", "table", "old", "new"),
+    CASES,
+    ids=lambda value: value.__name__.removeprefix("test_") if callable(value) else None,
+)
+def test_a_check_fails_on_a_damaged_table(
+    tmp_path: Path, check: Callable[..., None], table: str, old: str, new: str
+) -> None:
     folder = damaged(tmp_path, table, old, new)
     with pytest.raises((AssertionError, InvalidVersion, InvalidSpecifier, ValueError, KeyError)):
         check(**asked_for(check, folder, table))
 
 
-@pytest.mark.parametrize("check", dict.fromkeys(case[0] for case in CASES), ids=lambda check: check.__name__.removeprefix("test_"))
-def test_the_same_check_holds_where_nothing_is_damaged(tmp_path: Path, check: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    "check",
+    dict.fromkeys(case[0] for case in CASES),
+    ids=lambda check: check.__name__.removeprefix("test_"),
+)
+def test_the_same_check_holds_where_nothing_is_damaged(
+    tmp_path: Path, check: Callable[..., None]
+) -> None:
     check(**asked_for(check, damaged(tmp_path, "wheels", "rows:", "rows:"), "wheels"))
 
 
 def test_every_check_is_shown_to_fail() -> None:
     """A check that is added needs a table on which it fails."""
-    checks = {name for name in vars(references) if name.startswith("test_")} | {name for name, check in vars(tables).items() if "facts" in _needs(name, check)}
+    checks = {name for name in vars(references) if name.startswith("test_")} | {
+        name for name, check in vars(tables).items() if "facts" in _needs(name, check)
+    }
     assert checks <= {case[0].__name__ for case in CASES}
 
 
@@ -145,11 +159,17 @@ def asked_for(check: Callable[..., None], folder: Path, table: str) -> dict[str,
     compiled.write_text(json.dumps(held if part else {**held, path.stem: anew}), encoding="utf-8")
     shutil.copytree(LAZY_TABLES_FOLDER, on_demand)
     if part:
-        (on_demand / f"{path.stem}.json").write_text(json.dumps({"schema": held["schema"], **anew}), encoding="utf-8")
+        (on_demand / f"{path.stem}.json").write_text(
+            json.dumps({"schema": held["schema"], **anew}), encoding="utf-8"
+        )
     made = {"facts": lambda: load_facts(compiled), "folder": lambda: on_demand}
     return {name: made[name]() for name in _needs(check.__name__, check)}
 
 
 def _needs(name: str, check: Any) -> tuple[str, ...]:
     code = getattr(check, "__code__", None)
-    return code.co_varnames[: code.co_argcount] if code is not None and name.startswith("test_") else ()
+    return (
+        code.co_varnames[: code.co_argcount]
+        if code is not None and name.startswith("test_")
+        else ()
+    )

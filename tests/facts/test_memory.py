@@ -14,7 +14,14 @@ from provision.facts.memory import Workload
 
 FACTS = load_facts()
 BILLION = 10**9
-SHAPE = Workload(parameters=1_100_000_000, precision="bf16", batch_size=4, sequence_length=1024, hidden_size=2048, layers=22)
+SHAPE = Workload(
+    parameters=1_100_000_000,
+    precision="bf16",
+    batch_size=4,
+    sequence_length=1024,
+    hidden_size=2048,
+    layers=22,
+)
 
 
 def model_states(work: Workload) -> float:
@@ -34,21 +41,41 @@ def model_states(work: Workload) -> float:
         ("fp32", "sgd", 8),
     ],
 )
-def test_bytes_a_parameter_are_those_of_the_documentation(precision: str, optimizer: str, bytes_each: float) -> None:
-    assert model_states(Workload(parameters=BILLION, precision=precision, optimizer=optimizer)) == bytes_each
+def test_bytes_a_parameter_are_those_of_the_documentation(
+    precision: str, optimizer: str, bytes_each: float
+) -> None:
+    assert (
+        model_states(Workload(parameters=BILLION, precision=precision, optimizer=optimizer))
+        == bytes_each
+    )
 
 
 @pytest.mark.long(after=1)
 @pytest.mark.hf
-@pytest.mark.parametrize(("precision", "named"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
-def test_model_states_are_those_of_accelerates_estimator(hf_python: str, precision: str, named: str) -> None:
+@pytest.mark.parametrize(
+    ("precision", "named"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")]
+)
+def test_model_states_are_those_of_accelerates_estimator(
+    hf_python: str, precision: str, named: str
+) -> None:
     program = f"import json; from accelerate.commands.estimate import estimate_training_usage as e; print(json.dumps(e({4 * BILLION}, {named!r})))"
-    theirs = json.loads(subprocess.run([hf_python, "-c", program], capture_output=True, text=True, check=True).stdout)
-    assert model_states(Workload(parameters=BILLION, precision=precision)) == (theirs["model"] + theirs["gradients"] + theirs["optimizer"]) / BILLION
+    theirs = json.loads(
+        subprocess.run(
+            [hf_python, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    assert (
+        model_states(Workload(parameters=BILLION, precision=precision))
+        == (theirs["model"] + theirs["gradients"] + theirs["optimizer"]) / BILLION
+    )
 
 
 def test_4_bit_weights_take_9_bits_with_their_constants() -> None:
-    found = FACTS.estimate_memory(Workload(parameters=7 * BILLION, method="qlora", precision="bf16", hidden_size=4096, layers=32))
+    found = FACTS.estimate_memory(
+        Workload(
+            parameters=7 * BILLION, method="qlora", precision="bf16", hidden_size=4096, layers=32
+        )
+    )
     assert found.weights == pytest.approx(7 * BILLION * 4.5 / 8, rel=0.01)
     assert found.gradients == 4 * 2 * 2 * 8 * 4096 * 32
 
@@ -67,18 +94,36 @@ def test_inference_has_neither_gradients_nor_optimizer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "weights", "gradients", "optimizer"), [("ddp", 6, 4, 8), ("deepspeed-zero2", 6, 1, 2), ("deepspeed-zero3", 1.5, 1, 2), ("fsdp", 1.5, 1, 2)]
+    ("strategy", "weights", "gradients", "optimizer"),
+    [
+        ("ddp", 6, 4, 8),
+        ("deepspeed-zero2", 6, 1, 2),
+        ("deepspeed-zero3", 1.5, 1, 2),
+        ("fsdp", 1.5, 1, 2),
+    ],
 )
-def test_sharding_over_four_devices(strategy: str, weights: float, gradients: float, optimizer: float) -> None:
+def test_sharding_over_four_devices(
+    strategy: str, weights: float, gradients: float, optimizer: float
+) -> None:
     work = Workload(parameters=BILLION, precision="bf16", devices=4)
     found = FACTS.estimate_memory(work._replace(strategy=strategy))  # type: ignore[arg-type]
-    assert (found.weights, found.gradients, found.optimizer) == (weights * BILLION, gradients * BILLION, optimizer * BILLION)
+    assert (found.weights, found.gradients, found.optimizer) == (
+        weights * BILLION,
+        gradients * BILLION,
+        optimizer * BILLION,
+    )
 
 
 def test_activations_are_34_bytes_for_each_token_layer_and_width() -> None:
     assert FACTS.estimate_memory(SHAPE).activations == 34 * 4 * 1024 * 2048 * 22
-    assert FACTS.estimate_memory(SHAPE._replace(precision="fp32")).activations == 2 * 34 * 4 * 1024 * 2048 * 22
-    assert FACTS.estimate_memory(SHAPE._replace(checkpointing=True)).activations == (2 * 22 + 34) * 4 * 1024 * 2048
+    assert (
+        FACTS.estimate_memory(SHAPE._replace(precision="fp32")).activations
+        == 2 * 34 * 4 * 1024 * 2048 * 22
+    )
+    assert (
+        FACTS.estimate_memory(SHAPE._replace(checkpointing=True)).activations
+        == (2 * 22 + 34) * 4 * 1024 * 2048
+    )
     logits = FACTS.estimate_memory(SHAPE._replace(vocabulary=32_000))
     assert logits.activations - FACTS.estimate_memory(SHAPE).activations == 4 * 1024 * 32_000 * 6
     assert logits.unknown == ()
@@ -91,12 +136,18 @@ def test_what_is_not_given_is_named_and_not_guessed() -> None:
     assert any("no_such_optimizer" in what for what in found.unknown)
     assert found.gradients == 0
     assert any("batch_size" in what for what in found.unknown)
-    assert any("adapter" in what for what in FACTS.estimate_memory(Workload(parameters=BILLION, method="lora")).unknown)
+    assert any(
+        "adapter" in what
+        for what in FACTS.estimate_memory(Workload(parameters=BILLION, method="lora")).unknown
+    )
 
 
 def test_the_total_is_the_sum_and_the_largest_part_is_named() -> None:
     found = FACTS.estimate_memory(SHAPE)
-    assert found.total == found.weights + found.gradients + found.optimizer + found.activations + found.overhead
+    assert (
+        found.total
+        == found.weights + found.gradients + found.optimizer + found.activations + found.overhead
+    )
     assert found.largest == "optimizer"
     assert found.total > 24 * BILLION  # more than an L4 has
     assert FACTS.estimate_memory(SHAPE._replace(batch_size=64)).largest == "activations"
@@ -105,24 +156,52 @@ def test_the_total_is_the_sum_and_the_largest_part_is_named() -> None:
 def test_levers_save_what_they_say_and_stand_in_order() -> None:
     found = FACTS.memory_savings(SHAPE)
     now = FACTS.estimate_memory(SHAPE).total
-    assert [next(iter(lever.change)) for lever in found] == ["method", "method", "optimizer", "gradient_checkpointing", "batch_size"]
+    assert [next(iter(lever.change)) for lever in found] == [
+        "method",
+        "method",
+        "optimizer",
+        "gradient_checkpointing",
+        "batch_size",
+    ]
     assert all(lever.saved_bytes > 0 and lever.total == now - lever.saved_bytes for lever in found)
     assert found[2].change == {"optimizer": "adamw_bnb_8bit"}
     assert found[2].saved_bytes == 6 * SHAPE.parameters
     wide = FACTS.memory_savings(SHAPE._replace(batch_size=64))
-    assert [lever.change for lever in wide[:2]] == [{"batch_size": 1}, {"gradient_checkpointing": True}]
-    assert {"strategy": "fsdp"} in [lever.change for lever in FACTS.memory_savings(SHAPE._replace(devices=8))]
-    assert {"precision": "fp16"} in [lever.change for lever in FACTS.memory_savings(SHAPE._replace(precision="fp32", method="inference"), half="fp16")]
+    assert [lever.change for lever in wide[:2]] == [
+        {"batch_size": 1},
+        {"gradient_checkpointing": True},
+    ]
+    assert {"strategy": "fsdp"} in [
+        lever.change for lever in FACTS.memory_savings(SHAPE._replace(devices=8))
+    ]
+    assert {"precision": "fp16"} in [
+        lever.change
+        for lever in FACTS.memory_savings(
+            SHAPE._replace(precision="fp32", method="inference"), half="fp16"
+        )
+    ]
 
 
 def test_nothing_is_offered_where_nothing_saves() -> None:
-    small = Workload(parameters=BILLION, method="inference", precision="bf16", batch_size=1, sequence_length=1, hidden_size=1, layers=1)
+    small = Workload(
+        parameters=BILLION,
+        method="inference",
+        precision="bf16",
+        batch_size=1,
+        sequence_length=1,
+        hidden_size=1,
+        layers=1,
+    )
     assert FACTS.memory_savings(small) == ()
 
 
 @given(st.integers(1, 10**12), st.integers(1, 64), st.integers(1, 8), st.booleans())
-def test_more_of_anything_never_takes_less(parameters: int, batch: int, devices: int, checkpointing: bool) -> None:
-    work = SHAPE._replace(parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing)
+def test_more_of_anything_never_takes_less(
+    parameters: int, batch: int, devices: int, checkpointing: bool
+) -> None:
+    work = SHAPE._replace(
+        parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing
+    )
     total = FACTS.estimate_memory(work).total
     assert FACTS.estimate_memory(work._replace(parameters=parameters + 1000)).total >= total
     assert FACTS.estimate_memory(work._replace(batch_size=batch + 1)).total >= total

@@ -13,43 +13,69 @@ from typing import Any
 import pytest
 
 from provision.errors import ProvisionError
-from provision.facts import load_facts, parts
-from provision.facts.parts import LAZY_TABLES_FOLDER
+from provision.facts import lazy_tables, load_facts
+from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
 
-READERS: tuple[Callable[[Path], Any], ...] = (parts.load_prices, parts.load_zones, parts.load_constraints, parts.load_symptoms, parts.load_colab_packages)
+READERS: tuple[Callable[[Path], Any], ...] = (
+    lazy_tables.load_prices,
+    lazy_tables.load_zones,
+    lazy_tables.load_constraints,
+    lazy_tables.load_symptoms,
+    lazy_tables.load_colab_packages,
+)
 
 
 def test_prices_of_a_machine() -> None:
-    found = {row.region: row for row in parts.load_prices() if row.item == "g2-standard-4"}
+    found = {row.region: row for row in lazy_tables.load_prices() if row.item == "g2-standard-4"}
     assert found["us-central1"].on_demand == pytest.approx(0.7068, abs=0.01)
     assert found["us-central1"].card == "L4"
     assert found["us-central1"].evidence.as_of == "2026-07-30"
-    shares = [row for row in parts.load_prices() if row.item == "gpu-part-of-8-gpu-machine"]
+    shares = [row for row in lazy_tables.load_prices() if row.item == "gpu-part-of-8-gpu-machine"]
     assert {row.evidence.confidence for row in shares} == {"low"}
 
 
 def test_zones_of_a_card() -> None:
-    found = {row.region: row for row in parts.load_zones() if row.card == "L4"}
+    found = {row.region: row for row in lazy_tables.load_zones() if row.card == "L4"}
     assert "us-central1-a" in found["us-central1"].zones
-    only_region = [row for row in parts.load_zones() if not row.zones]
+    only_region = [row for row in lazy_tables.load_zones() if not row.zones]
     assert only_region
     assert all(row.evidence.confidence == "medium" for row in only_region)
 
 
 def test_packages_of_a_runtime() -> None:
-    gpu, cpu = parts.load_colab_packages()["2026.07"], parts.load_colab_packages()["2026.07-cpu"]
+    gpu, cpu = (
+        lazy_tables.load_colab_packages()["2026.07"],
+        lazy_tables.load_colab_packages()["2026.07-cpu"],
+    )
     assert (gpu["torch"], cpu["torch"]) == ("2.11.0+cu128", "2.11.0+cpu")
     assert "bitsandbytes" not in gpu
 
 
 def test_constraints_and_symptoms() -> None:
-    assert parts.load_constraints()["bnb-cc"].applies_to == "bitsandbytes"
-    assert {symptom.id for symptom in parts.load_symptoms()} >= {"driver-too-old", "no-kernel-image"}
+    assert lazy_tables.load_constraints()["bnb-cc"].applies_to == "bitsandbytes"
+    assert {symptom.id for symptom in lazy_tables.load_symptoms()} >= {
+        "driver-too-old",
+        "no-kernel-image",
+    }
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"null", b'{"schema": 1}', b'{"schema": 1, "rows": [7], "columns": ["x"]}', b"\xff\xfe"])
-def test_a_damaged_part_is_said_so(tmp_path: Path, reader: Callable[[Path], Any], content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"schema": 1}',
+        b'{"schema": 1, "rows": [7], "columns": ["x"]}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_damaged_part_is_said_so(
+    tmp_path: Path, reader: Callable[[Path], Any], content: bytes | None
+) -> None:
     folder = tmp_path / "parts"
     shutil.copytree(LAZY_TABLES_FOLDER, folder)
     for path in folder.iterdir():
@@ -60,7 +86,9 @@ def test_a_damaged_part_is_said_so(tmp_path: Path, reader: Callable[[Path], Any]
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-def test_a_part_of_a_later_version_is_refused(tmp_path: Path, reader: Callable[[Path], Any]) -> None:
+def test_a_part_of_a_later_version_is_refused(
+    tmp_path: Path, reader: Callable[[Path], Any]
+) -> None:
     folder = tmp_path / "parts"
     shutil.copytree(LAZY_TABLES_FOLDER, folder)
     for path in folder.iterdir():
@@ -91,5 +119,7 @@ from provision.facts import load
 load()
 print(sum("on_demand" in name for name in opened), sum("compiled.json" in name for name in opened))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["0", "1"]

@@ -20,7 +20,7 @@ from packaging.version import Version
 
 from provision.errors import ProvisionError
 from provision.facts import COMPILED_TABLES, Facts, load_facts
-from provision.facts.parts import LAZY_TABLES_FOLDER, expand_rows
+from provision.facts.lazy_tables import LAZY_TABLES_FOLDER, expand_rows
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((COMPILED_TABLES.parent / "tables").glob("*.yaml"))
@@ -28,7 +28,9 @@ ALL = (*TABLES, *sorted((COMPILED_TABLES.parent / "tables" / "parts").glob("*.ya
 
 
 def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("compile_facts", ROOT / "support" / "compile_facts.py")
+    spec = importlib.util.spec_from_file_location(
+        "compile_facts", ROOT / "support" / "compile_facts.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -43,12 +45,16 @@ def facts() -> Facts:
 
 def test_compiled_facts_are_fresh() -> None:
     fresh = _script().compiled(COMPILED_TABLES.parent / "tables")
-    assert COMPILED_TABLES.read_text(encoding="utf-8") == fresh, "run python support/compile_facts.py"
+    assert COMPILED_TABLES.read_text(encoding="utf-8") == fresh, (
+        "run python support/compile_facts.py"
+    )
 
 
 def test_compiled_parts_are_fresh() -> None:
     fresh = _script().parts(COMPILED_TABLES.parent / "tables")
-    assert {path.name: path.read_text(encoding="utf-8") for path in LAZY_TABLES_FOLDER.iterdir()} == fresh, "run python support/compile_facts.py"
+    assert {
+        path.name: path.read_text(encoding="utf-8") for path in LAZY_TABLES_FOLDER.iterdir()
+    } == fresh, "run python support/compile_facts.py"
 
 
 def test_a_changed_sheet_makes_its_part_stale_and_no_other(tmp_path: Path) -> None:
@@ -57,7 +63,9 @@ def test_a_changed_sheet_makes_its_part_stale_and_no_other(tmp_path: Path) -> No
     sheet = folder / "parts" / "prices.csv"
     sheet.write_text(sheet.read_text().replace("3.6734", "3.6735"))
     script = _script()
-    moved = script.stale({LAZY_TABLES_FOLDER / name: text for name, text in script.parts(folder).items()})
+    moved = script.stale(
+        {LAZY_TABLES_FOLDER / name: text for name, text in script.parts(folder).items()}
+    )
     assert moved == ["prices.json"]
 
 
@@ -74,7 +82,13 @@ def test_a_changed_table_makes_the_compiled_facts_stale(tmp_path: Path) -> None:
 
 
 def test_the_script_tells_whether_they_are_fresh() -> None:
-    done = subprocess.run([sys.executable, "support/compile_facts.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "support/compile_facts.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "facts are up to date\n")
 
 
@@ -90,18 +104,32 @@ def test_tables_carry_their_evidence(path: Path) -> None:
     for row in (table, *_rows(table), *table.get("by", {}).values()):
         evidence = {**table, **row}
         assert evidence["source"].strip()
-        assert date(2016, 1, 1) < date.fromisoformat(str(evidence["as_of"])) <= datetime.now(tz=UTC).date()
+        assert (
+            date(2016, 1, 1)
+            < date.fromisoformat(str(evidence["as_of"]))
+            <= datetime.now(tz=UTC).date()
+        )
         assert evidence["confidence"] in ("high", "medium", "low")
 
 
 def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
-    return [row for value in table.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
+    return [
+        row
+        for value in table.values()
+        if isinstance(value, list)
+        for row in value
+        if isinstance(row, dict)
+    ]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_keys_are_unique(path: Path) -> None:
     table = _script().table(path)
-    lists = {name for name, value in table.items() if isinstance(value, list) and value and isinstance(value[0], dict | tuple)}
+    lists = {
+        name
+        for name, value in table.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict | tuple)
+    }
     assert lists == set(table["keys"])
     for name, key in table["keys"].items():
         rows = expand_rows(table, name)
@@ -142,22 +170,43 @@ def test_floors_never_fall(facts: Facts) -> None:
 
 
 def test_names_are_canonical_and_lists_apart(facts: Facts) -> None:
-    names = [*facts.popular, *facts.seen, *facts.replaced, *facts.torch_family, *(row.instead for row in facts.replaced.values())]
+    names = [
+        *facts.popular,
+        *facts.seen,
+        *facts.replaced,
+        *facts.torch_family,
+        *(row.instead for row in facts.replaced.values()),
+    ]
     assert all(name == canonicalize_name(name) for name in names)
     assert not facts.popular & facts.seen
     assert {row.instead for row in facts.replaced.values()} <= facts.popular
-    assert {row.kind for row in facts.replaced.values()} == {"stub", "other", "abandoned", "hostile"}
+    assert {row.kind for row in facts.replaced.values()} == {
+        "stub",
+        "other",
+        "abandoned",
+        "hostile",
+    }
     assert len(facts.popular) > 200
 
 
 def test_hashes_are_hashes(facts: Facts) -> None:
-    assert facts.wheels["torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"].startswith("6746dbcb")
+    assert facts.wheels["torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"].startswith(
+        "6746dbcb"
+    )
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in facts.wheels.values())
 
 
 def test_rows_are_whole(facts: Facts) -> None:
     """A field may be None only where its type says what None means."""
-    absent = {"accelerate", "torch", "driver_first", "driver_bundled", "end_of_life", "first_driver", "bandwidth_gb_s"}
+    absent = {
+        "accelerate",
+        "torch",
+        "driver_first",
+        "driver_bundled",
+        "end_of_life",
+        "first_driver",
+        "bandwidth_gb_s",
+    }
     tables = (
         facts.torch,
         facts.transformers,
@@ -170,10 +219,26 @@ def test_rows_are_whole(facts: Facts) -> None:
     )
     for rows in tables:
         assert rows
-        assert all(value is not None or name in absent for row in rows for name, value in row._asdict().items())
+        assert all(
+            value is not None or name in absent
+            for row in rows
+            for name, value in row._asdict().items()
+        )
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b'{"torch": {}}', b"\xff\xfe", COMPILED_TABLES.read_bytes()[:4000]])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"torch": {}}',
+        b"\xff\xfe",
+        COMPILED_TABLES.read_bytes()[:4000],
+    ],
+)
 def test_a_damaged_file_is_said_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "compiled.json"
     path.write_bytes(content)
@@ -185,7 +250,9 @@ def test_a_damaged_file_is_said_so(tmp_path: Path, content: bytes) -> None:
 def test_a_row_with_a_field_too_many_or_too_few_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
     for old, new in (('"cc": "3.7"', '"xx": "3.7"'), ('"rows"', '"lines"')):
-        path.write_text(COMPILED_TABLES.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        path.write_text(
+            COMPILED_TABLES.read_text(encoding="utf-8").replace(old, new), encoding="utf-8"
+        )
         with pytest.raises(ProvisionError, match="cannot be read"):
             assert load_facts(path).cards
 
@@ -197,7 +264,10 @@ def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
 
 def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
-    path.write_text(COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1), encoding="utf-8")
+    path.write_text(
+        COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1),
+        encoding="utf-8",
+    )
     with pytest.raises(ProvisionError, match="cannot be read") as caught:
         load_facts(path)
     assert "later version" in caught.value.why
@@ -205,8 +275,15 @@ def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -
 
 
 def test_the_page_on_the_facts_names_every_table_and_every_script() -> None:
-    page, makefile = (ROOT / "docs/facts.md").read_text(encoding="utf-8"), (ROOT / "Makefile").read_text(encoding="utf-8")
-    scripts = [path.stem for pattern in ("remake_*.py", "read_*.py") for path in (ROOT / "support").glob(pattern)]
+    page, makefile = (
+        (ROOT / "docs/facts.md").read_text(encoding="utf-8"),
+        (ROOT / "Makefile").read_text(encoding="utf-8"),
+    )
+    scripts = [
+        path.stem
+        for pattern in ("remake_*.py", "read_*.py")
+        for path in (ROOT / "support").glob(pattern)
+    ]
     assert [path.name for path in TABLES if f"`{path.name}`" not in page] == []
     assert [name for name in scripts if f"support/{name}.py" not in page] == []
     assert [name for name in scripts if name.removeprefix("remake_") not in makefile] == []

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from provision.facts import load_facts
 from provision.facts.versions import parse_specifiers
-from provision.rules.arguments import find_successor, is_in_release
+from provision.rules.training.trainer_arguments import find_successor, is_in_release
 
 ROOT = Path(__file__).parents[2]
 FACTS = load_facts()
@@ -22,7 +22,9 @@ READ = FACTS.arguments_read
 
 
 def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("read_training_arguments", ROOT / "support" / "read_training_arguments.py")
+    spec = importlib.util.spec_from_file_location(
+        "read_training_arguments", ROOT / "support" / "read_training_arguments.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -48,16 +50,30 @@ def test_rows_name_releases_that_were_read_and_arguments_that_exist() -> None:
 
 def test_an_argument_is_there_between_its_ends_and_unknown_beside_them() -> None:
     row = FACTS.arguments["eval_strategy"]
-    assert [is_in_release(FACTS, row, release) for release in ("4.40.2", "4.41.0", "4.41.2", "5.23.0", "5.23.1")] == [False, None, True, True, None]
+    assert [
+        is_in_release(FACTS, row, release)
+        for release in ("4.40.2", "4.41.0", "4.41.2", "5.23.0", "5.23.1")
+    ] == [False, None, True, True, None]
     row = FACTS.arguments["evaluation_strategy"]
-    assert [is_in_release(FACTS, row, release) for release in ("4.50.3", "4.51.0", "4.51.3", "99.0")] == [True, None, False, False]
+    assert [
+        is_in_release(FACTS, row, release) for release in ("4.50.3", "4.51.0", "4.51.3", "99.0")
+    ] == [True, None, False, False]
 
 
 def test_a_successor_is_followed_to_one_that_is_there() -> None:
-    assert find_successor(FACTS, FACTS.arguments["evaluation_strategy"], "5.23.0") == ("eval_strategy", True)
-    assert find_successor(FACTS, FACTS.arguments["fp16_backend"], "4.57.6") == ("half_precision_backend", True)
+    assert find_successor(FACTS, FACTS.arguments["evaluation_strategy"], "5.23.0") == (
+        "eval_strategy",
+        True,
+    )
+    assert find_successor(FACTS, FACTS.arguments["fp16_backend"], "4.57.6") == (
+        "half_precision_backend",
+        True,
+    )
     assert find_successor(FACTS, FACTS.arguments["fp16_backend"], "5.23.0") == (None, False)
-    assert find_successor(FACTS, FACTS.arguments["group_by_length"], "5.23.0") == ("train_sampling_strategy", False)
+    assert find_successor(FACTS, FACTS.arguments["group_by_length"], "5.23.0") == (
+        "train_sampling_strategy",
+        False,
+    )
 
 
 def test_undeclared_needs_are_specifiers_of_other_packages() -> None:
@@ -71,7 +87,12 @@ def test_undeclared_needs_are_specifiers_of_other_packages() -> None:
 def test_groups_and_trackers_name_packages_once() -> None:
     for group in FACTS.one_of:
         assert len(set(group.packages)) == len(group.packages) > 1
-    assert {name for row in FACTS.platforms.values() for name in row.platforms} <= {"linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64"}
+    assert {name for row in FACTS.platforms.values() for name in row.platforms} <= {
+        "linux-x86_64",
+        "linux-aarch64",
+        "macos-arm64",
+        "windows-x86_64",
+    }
 
 
 CLASS = """
@@ -107,7 +128,10 @@ def test_an_argument_that_went_and_came_back_is_refused() -> None:
     script = _script()
     with pytest.raises(SystemExit, match="went and came back"):
         script.row("argument", "x", script.Argument(["1.0", "3.0"]), ["1.0", "2.0", "3.0"])
-    assert script.row("argument", "x", script.Argument(["2.0"]), ["1.0", "2.0", "3.0"]) == '  - {argument: x, first: "2.0", last: "2.0"}'
+    assert (
+        script.row("argument", "x", script.Argument(["2.0"]), ["1.0", "2.0", "3.0"])
+        == '  - {argument: x, first: "2.0", last: "2.0"}'
+    )
 
 
 @pytest.mark.network

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice
-from provision.lock.comparing import LockedVersion, PackageChange, ValueChange, diff_locks
+from provision.lock.diff import LockedVersion, PackageChange, ValueChange, diff_locks
 from provision.lock.model import with_digest
 
 LINUX, MAC = "linux-x86_64", "macos-arm64"
@@ -19,16 +19,33 @@ LINUX, MAC = "linux-x86_64", "macos-arm64"
 def row(name: str, version: str, *keys: str, index: str = "pypi", **files: str) -> LockedPackage:
     held = {"wheel": "00", **files}
     return LockedPackage(
-        name, version, index, keys or (LINUX,), (), tuple(LockedFile(f"{name}-{version}-{part}.whl", sha * 32) for part, sha in sorted(held.items()))
+        name,
+        version,
+        index,
+        keys or (LINUX,),
+        (),
+        tuple(
+            LockedFile(f"{name}-{version}-{part}.whl", sha * 32)
+            for part, sha in sorted(held.items())
+        ),
     )
 
 
-def lock(*packages: LockedPackage, places: Mapping[str, tuple[str, ...]] | None = None, **changes: Any) -> Lock:
+def lock(
+    *packages: LockedPackage, places: Mapping[str, tuple[str, ...]] | None = None, **changes: Any
+) -> Lock:
     """A lock whose environments are named by their platform, with "-FLAVOUR" behind it or not."""
     places = places or {"here": (LINUX,)}
     keys = sorted({key for own in places.values() for key in own})
-    flavours = {key: key.removeprefix(LINUX).removeprefix(MAC).removeprefix("-") or None for key in keys}
-    environments = tuple(LockedEnvironment(key, LINUX if key.startswith(LINUX) else MAC, flavours[key], "2.28", None, "") for key in keys)
+    flavours = {
+        key: key.removeprefix(LINUX).removeprefix(MAC).removeprefix("-") or None for key in keys
+    }
+    environments = tuple(
+        LockedEnvironment(
+            key, LINUX if key.startswith(LINUX) else MAC, flavours[key], "2.28", None, ""
+        )
+        for key in keys
+    )
     made = Lock(
         {"packages": ["alpha"]},
         "3.12",
@@ -41,9 +58,18 @@ def lock(*packages: LockedPackage, places: Mapping[str, tuple[str, ...]] | None 
 
 
 names = st.sampled_from(["alpha", "beta", "torch"])
-keys = st.lists(st.sampled_from([LINUX, f"{LINUX}-cpu", f"{LINUX}-cu128", MAC]), unique=True, min_size=1, max_size=1).map(tuple)
+keys = st.lists(
+    st.sampled_from([LINUX, f"{LINUX}-cpu", f"{LINUX}-cu128", MAC]),
+    unique=True,
+    min_size=1,
+    max_size=1,
+).map(tuple)
 locks = st.builds(
-    lambda rows, places, python: lock(*(row(name, version, *own) for (name, own), version in rows.items()), places=places, python=python),
+    lambda rows, places, python: lock(
+        *(row(name, version, *own) for (name, own), version in rows.items()),
+        places=places,
+        python=python,
+    ),
     st.dictionaries(st.tuples(names, keys), st.sampled_from(["1.0", "2.0", "2.0+cu128"])),
     st.dictionaries(st.sampled_from(["here", "there"]), keys, min_size=1),
     st.sampled_from(["3.11", "3.12"]),
@@ -66,7 +92,10 @@ def test_the_way_back_is_the_same_way(old: Lock, new: Lock) -> None:
 
 
 def test_added_removed_and_changed() -> None:
-    found = diff_locks(lock(row("alpha", "1.0"), row("beta", "1.0"), row("gone", "1.0")), lock(row("alpha", "2.0"), row("beta", "1.0"), row("new", "1.0")))
+    found = diff_locks(
+        lock(row("alpha", "1.0"), row("beta", "1.0"), row("gone", "1.0")),
+        lock(row("alpha", "2.0"), row("beta", "1.0"), row("new", "1.0")),
+    )
     assert found.packages == (
         PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("2.0", "pypi")),
         PackageChange("gone", LockedVersion("1.0", "pypi"), None),
@@ -78,9 +107,17 @@ def test_added_removed_and_changed() -> None:
 
 def test_another_index_and_a_hash_that_nobody_confirms_are_changes() -> None:
     found = diff_locks(lock(row("alpha", "1.0")), lock(row("alpha", "1.0", index="private")))
-    assert found.packages == (PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("1.0", "private")),)
-    found = diff_locks(lock(row("alpha", "1.0")), lock(replace(row("alpha", "1.0"), unconfirmed=True)))
-    assert found.packages == (PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("1.0", "pypi", unconfirmed=True)),)
+    assert found.packages == (
+        PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("1.0", "private")),
+    )
+    found = diff_locks(
+        lock(row("alpha", "1.0")), lock(replace(row("alpha", "1.0"), unconfirmed=True))
+    )
+    assert found.packages == (
+        PackageChange(
+            "alpha", LockedVersion("1.0", "pypi"), LockedVersion("1.0", "pypi", unconfirmed=True)
+        ),
+    )
 
 
 CPU, CU126, CU128 = f"{LINUX}-cpu", f"{LINUX}-cu126", f"{LINUX}-cu128"
@@ -88,19 +125,31 @@ CPU, CU126, CU128 = f"{LINUX}-cpu", f"{LINUX}-cu126", f"{LINUX}-cu128"
 
 def flavoured(cpu: str, cuda: str, key: str = CU128) -> Lock:
     """torch for a laptop and a server, and numpy for both."""
-    return lock(row("numpy", "2.0", CPU, key), row("torch", cpu, CPU), row("torch", cuda, key), places={"laptop": (CPU,), "server": (key,)})
+    return lock(
+        row("numpy", "2.0", CPU, key),
+        row("torch", cpu, CPU),
+        row("torch", cuda, key),
+        places={"laptop": (CPU,), "server": (key,)},
+    )
 
 
 def test_torch_is_said_for_each_target_where_they_differ() -> None:
-    found = diff_locks(flavoured("2.10.0+cpu", "2.10.0+cu128"), flavoured("2.11.0+cpu", "2.11.0+cu128"))
-    assert [(change.old and change.old.version, change.new and change.new.version, change.where) for change in found.packages] == [
+    found = diff_locks(
+        flavoured("2.10.0+cpu", "2.10.0+cu128"), flavoured("2.11.0+cpu", "2.11.0+cu128")
+    )
+    assert [
+        (change.old and change.old.version, change.new and change.new.version, change.where)
+        for change in found.packages
+    ] == [
         ("2.10.0+cpu", "2.11.0+cpu", ("laptop",)),
         ("2.10.0+cu128", "2.11.0+cu128", ("server",)),
     ]
 
 
 def test_a_flavour_that_moves_changes_one_target_and_nothing_it_shares() -> None:
-    found = diff_locks(flavoured("2.11.0+cpu", "2.11.0+cu126", CU126), flavoured("2.11.0+cpu", "2.11.0+cu128"))
+    found = diff_locks(
+        flavoured("2.11.0+cpu", "2.11.0+cu126", CU126), flavoured("2.11.0+cpu", "2.11.0+cu128")
+    )
     assert [(change.name, change.where) for change in found.packages] == [("torch", ("server",))]
     (place,) = found.targets
     assert place.target == "server"
@@ -109,22 +158,36 @@ def test_a_flavour_that_moves_changes_one_target_and_nothing_it_shares() -> None
 
 def test_a_target_that_came_adds_only_what_nobody_had() -> None:
     both = flavoured("2.11.0+cpu", "2.11.0+cu128")
-    alone = lock(row("numpy", "2.0", CPU), row("torch", "2.11.0+cpu", CPU), places={"laptop": (CPU,)})
+    alone = lock(
+        row("numpy", "2.0", CPU), row("torch", "2.11.0+cpu", CPU), places={"laptop": (CPU,)}
+    )
     found = diff_locks(alone, both)
-    assert found.packages == (PackageChange("torch", None, LockedVersion("2.11.0+cu128", "pypi"), ("server",)),)
+    assert found.packages == (
+        PackageChange("torch", None, LockedVersion("2.11.0+cu128", "pypi"), ("server",)),
+    )
     assert [(place.target, place.old) for place in found.targets] == [("server", None)]
-    assert diff_locks(both, alone).packages == (PackageChange("torch", LockedVersion("2.11.0+cu128", "pypi"), None, ("server",)),)
+    assert diff_locks(both, alone).packages == (
+        PackageChange("torch", LockedVersion("2.11.0+cu128", "pypi"), None, ("server",)),
+    )
 
 
 def test_a_target_with_another_name_changes_packages_rather_than_exchange_them() -> None:
-    found = diff_locks(lock(row("alpha", "1.0"), places={"here": (LINUX,)}), lock(row("alpha", "2.0"), places={"home": (LINUX,)}))
-    assert found.packages == (PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("2.0", "pypi")),)
+    found = diff_locks(
+        lock(row("alpha", "1.0"), places={"here": (LINUX,)}),
+        lock(row("alpha", "2.0"), places={"home": (LINUX,)}),
+    )
+    assert found.packages == (
+        PackageChange("alpha", LockedVersion("1.0", "pypi"), LockedVersion("2.0", "pypi")),
+    )
     assert [place.target for place in found.targets] == ["here", "home"]
 
 
 def test_a_platform_is_named_where_the_others_of_its_target_keep_what_they_had() -> None:
     places = {"here": (LINUX, MAC)}
-    found = diff_locks(lock(row("alpha", "1.0", LINUX, MAC), places=places), lock(row("alpha", "1.0", LINUX), row("alpha", "2.0", MAC), places=places))
+    found = diff_locks(
+        lock(row("alpha", "1.0", LINUX, MAC), places=places),
+        lock(row("alpha", "1.0", LINUX), row("alpha", "2.0", MAC), places=places),
+    )
     assert [change.where for change in found.packages] == [("here on macos-arm64",)]
 
 
@@ -146,7 +209,11 @@ def test_files_of_another_platform_are_no_other_files() -> None:
 
 
 def test_python_indexes_and_what_is_asked() -> None:
-    old = lock(row("alpha", "1.0"), indexes={"private": "https://a.example/simple", "gone": "https://g.example/simple"}, python="3.11")
+    old = lock(
+        row("alpha", "1.0"),
+        indexes={"private": "https://a.example/simple", "gone": "https://g.example/simple"},
+        python="3.11",
+    )
     asked = {"packages": ["alpha", "beta>=1"], "targets": {"colab": "colab 2026.07"}, "gpu": "T4"}
     new = lock(row("alpha", "1.0"), indexes={"private": "https://b.example/simple"}, inputs=asked)
     found = diff_locks(old, new)
@@ -160,12 +227,16 @@ def test_python_indexes_and_what_is_asked() -> None:
         ValueChange("packages", None, "beta>=1"),
         ValueChange("targets", None, '{"colab": "colab 2026.07"}'),
     )
-    moved = diff_locks(new, lock(row("alpha", "1.0"), inputs={**asked, "targets": {"colab": "colab 2026.10"}})).inputs
+    moved = diff_locks(
+        new, lock(row("alpha", "1.0"), inputs={**asked, "targets": {"colab": "colab 2026.10"}})
+    ).inputs
     assert moved == (ValueChange("targets.colab", "colab 2026.07", "colab 2026.10"),)
 
 
 def test_locks_that_differ_in_words_only_are_empty_and_not_identical() -> None:
     one = lock(row("alpha", "1.0"))
-    found = diff_locks(one, with_digest(replace(one, packages=(replace(one.packages[0], requires=("beta",)),))))
+    found = diff_locks(
+        one, with_digest(replace(one, packages=(replace(one.packages[0], requires=("beta",)),)))
+    )
     assert found.is_empty
     assert not found.identical

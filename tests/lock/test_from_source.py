@@ -8,33 +8,59 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
+from provision.adapters.uv.download import download_file
 from provision.effects import IndexSource, SourceDistribution
 from provision.errors import LockError, NetworkError
 from provision.facts import load_facts
 from provision.lock import Lock, dumps, loads
-from provision.lock.agreement import find_disagreements
-from provision.lock.asked import list_changed_inputs
+from provision.lock.inputs import list_changed_inputs
 from provision.lock.resolve import resolve_spec
+from provision.lock.spec_agreement import find_disagreements
 from provision.spec import Spec
-from provision.world import RealSystem
-from provision.world.fetching import download_file
 from remaking.index import PipIndex
+from tests.adapters.serving import behind_password, proxying, redirecting
 from tests.pytorch_rig import PyTorch
-from tests.rig import BACKEND, MINOR, TAG, Bench, make_index, make_source, make_wheel, served, small_spec
+from tests.rig import (
+    BACKEND,
+    MINOR,
+    TAG,
+    Bench,
+    make_index,
+    make_source,
+    make_wheel,
+    served,
+    small_spec,
+)
 from tests.support import require
-from tests.world.serving import behind_password, proxying, redirecting
 
 KERN = {"name": "kern", "build": True}
 
 
 def spec(*packages: object, **fields: object) -> Spec:
     """A spec with those packages in which nothing trains."""
-    return Spec.model_validate({"gpu": "none", "python": MINOR, "packages": list(packages), "training": {"framework": "none"}, **fields})
+    return Spec.model_validate(
+        {
+            "gpu": "none",
+            "python": MINOR,
+            "packages": list(packages),
+            "training": {"framework": "none"},
+            **fields,
+        }
+    )
 
 
-def locked(bench: Bench, wanted: Spec, keep: Lock | None = None, offline: bool = False, **variables: str) -> Lock:
+def locked(
+    bench: Bench, wanted: Spec, keep: Lock | None = None, offline: bool = False, **variables: str
+) -> Lock:
     """Resolve with the real uv and the bench's index."""
-    lock = resolve_spec(wanted, load_facts(), RealSystem(bench.environment(**variables), offline=offline), lambda _: None, keep=keep)
+    lock = resolve_spec(
+        wanted,
+        load_facts(),
+        RealSystem(bench.environment(**variables), offline=offline),
+        lambda _: None,
+        keep=keep,
+    )
     assert find_disagreements(lock, wanted, load_facts()) == ()
     return lock
 
@@ -68,7 +94,11 @@ def test_a_source_is_locked_by_its_hash_and_none_of_it_is_run(bench: Bench, mark
     assert [(file.name, file.sha256) for file in kern.files] == [(made.name, sha256(made))]
     assert (kern.version, kern.index, kern.built) == ("1.0", "pypi", True)
     assert kern.requires == ("alpha", "rigbackend")
-    assert {package.name: package.version for package in lock.packages} == {"alpha": "1.0", "kern": "1.0", "rigbackend": "1.0"}
+    assert {package.name: package.version for package in lock.packages} == {
+        "alpha": "1.0",
+        "kern": "1.0",
+        "rigbackend": "1.0",
+    }
     assert lock.indexes == {}
     assert loads(dumps(lock), "x.lock") == lock
     assert not marker.exists()
@@ -83,14 +113,22 @@ def test_the_digest_of_an_environment_counts_the_source(bench: Bench) -> None:
     assert old.environments[0].digest != new.environments[0].digest
 
 
-def test_installing_builds_against_what_is_locked_and_again_for_other_packages(bench: Bench, marker: Path) -> None:
+def test_installing_builds_against_what_is_locked_and_again_for_other_packages(
+    bench: Bench, marker: Path
+) -> None:
     put(bench, sdist(bench, requires=("alpha",), marker=marker))
-    for wanted, seen in (("alpha==1.0", ["1.0"]), ("alpha==2.0", ["1.0", "2.0"]), ("alpha==1.0", ["1.0", "2.0"])):
+    for wanted, seen in (
+        ("alpha==1.0", ["1.0"]),
+        ("alpha==2.0", ["1.0", "2.0"]),
+        ("alpha==1.0", ["1.0", "2.0"]),
+    ):
         bench.spec(small_spec(wanted, "{name: kern, build: true}"))
         done = bench.run("apply", "spec.yaml", "--yes")
         assert done.returncode == 0, done.stdout + done.stderr
         assert marker.read_text().split() == seen
-        told = bench.run("run", "spec.yaml", "--", "python", "-c", "import kern; print(kern.BUILT_WITH)")
+        told = bench.run(
+            "run", "spec.yaml", "--", "python", "-c", "import kern; print(kern.BUILT_WITH)"
+        )
         assert told.stdout.strip() == wanted.partition("==")[2], told.stderr
 
 
@@ -108,7 +146,10 @@ def test_a_source_that_is_not_the_locked_one_is_not_built(bench: Bench, marker: 
 
 
 def test_a_build_that_fails_is_said_and_the_environment_is_not_used(bench: Bench) -> None:
-    put(bench, sdist(bench, more={"build.py": "print('Permission denied, timed out')\nimport nowhere"}))
+    put(
+        bench,
+        sdist(bench, more={"build.py": "print('Permission denied, timed out')\nimport nowhere"}),
+    )
     bench.spec(small_spec("{name: kern, build: true}"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 2
@@ -123,28 +164,40 @@ def test_of_the_newest_release_a_wheel_wins(bench: Bench) -> None:
     assert [file.name for file in kern.files] == ["kern-1.0-py3-none-any.whl"]
 
 
-def test_a_newer_source_wins_over_an_older_wheel_and_what_the_spec_admits_counts(bench: Bench) -> None:
+def test_a_newer_source_wins_over_an_older_wheel_and_what_the_spec_admits_counts(
+    bench: Bench,
+) -> None:
     put(bench, sdist(bench, "2.0"), make_wheel(bench.folder / "made", "kern", "1.0"))
     assert [package.version for package in locked(bench, spec(KERN)).packages] == ["2.0", "1.0"]
-    assert [package.version for package in locked(bench, spec({**KERN, "version": "<2"})).packages] == ["1.0"]
+    assert [
+        package.version for package in locked(bench, spec({**KERN, "version": "<2"})).packages
+    ] == ["1.0"]
 
 
 def test_a_wheel_for_another_platform_is_none(bench: Bench) -> None:
-    put(bench, sdist(bench), make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-macosx_11_0_arm64"))
+    put(
+        bench,
+        sdist(bench),
+        make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-macosx_11_0_arm64"),
+    )
     kern = locked(bench, spec(KERN)).packages[0]
     assert [file.name for file in kern.files] == ["kern-1.0.tar.gz"]
 
 
 def test_what_one_platform_has_no_wheel_for_is_built_on_all(bench: Bench) -> None:
-    put(bench, sdist(bench), make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"))
+    put(
+        bench,
+        sdist(bench),
+        make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"),
+    )
     both = locked(bench, spec(KERN, platforms=["linux-x86_64", "macos-arm64"]))
     assert [file.name for file in both.packages[0].files] == ["kern-1.0.tar.gz"]
     assert {environment.glibc for environment in both.environments} == {None}
     marked = {**KERN, "marker": "sys_platform == 'linux'"}
     one = locked(bench, spec(marked, "alpha", platforms=["linux-x86_64", "macos-arm64"]))
-    assert [file.name for package in one.packages for file in package.files if package.name == "kern"] == [
-        "kern-1.0-" + f"{TAG}-{TAG}-manylinux_2_28_x86_64.whl"
-    ]
+    assert [
+        file.name for package in one.packages for file in package.files if package.name == "kern"
+    ] == ["kern-1.0-" + f"{TAG}-{TAG}-manylinux_2_28_x86_64.whl"]
 
 
 def test_an_index_without_hashes_is_taken_at_its_file(bench: Bench, marker: Path) -> None:
@@ -160,7 +213,10 @@ def test_an_index_with_hashes_of_another_kind_cannot_vouch_for_a_source(bench: B
     made = sdist(bench)
     put(bench, made)
     page = bench.folder.parent / "index/kern/index.html"
-    page.write_text(page.read_text().split("#")[0] + f'#sha512={hashlib.sha512(made.read_bytes()).hexdigest()}">kern-1.0.tar.gz</a>')
+    page.write_text(
+        page.read_text().split("#")[0]
+        + f'#sha512={hashlib.sha512(made.read_bytes()).hexdigest()}">kern-1.0.tar.gz</a>'
+    )
     with pytest.raises(LockError) as caught:
         locked(bench, spec(KERN))
     assert caught.value.what == "the index tells no sha256 of kern-1.0.tar.gz"
@@ -168,13 +224,17 @@ def test_an_index_with_hashes_of_another_kind_cannot_vouch_for_a_source(bench: B
 
 def test_where_another_package_asks_for_it_the_line_in_the_spec_counts(bench: Bench) -> None:
     put(bench, sdist(bench), make_wheel(bench.folder / "made", "user", "1.0", requires=("kern",)))
-    assert {package.name: package.built for package in locked(bench, spec("user", KERN)).packages}["kern"]
+    assert {package.name: package.built for package in locked(bench, spec("user", KERN)).packages}[
+        "kern"
+    ]
     with pytest.raises(LockError) as caught:
         locked(bench, spec("user"))
     assert "{name: kern, build: true}" in caught.value.hint
 
 
-def test_a_source_without_leave_to_build_is_refused_with_the_way_out(bench: Bench, marker: Path) -> None:
+def test_a_source_without_leave_to_build_is_refused_with_the_way_out(
+    bench: Bench, marker: Path
+) -> None:
     put(bench, sdist(bench, marker=marker))
     bench.spec(small_spec("kern"))
     done = bench.run("lock", "spec.yaml")
@@ -185,16 +245,27 @@ def test_a_source_without_leave_to_build_is_refused_with_the_way_out(bench: Benc
 
 def test_leave_to_build_makes_a_lock_stale(bench: Bench) -> None:
     put(bench, sdist(bench))
-    assert list_changed_inputs(spec("kern"), locked(bench, spec(KERN))) == ("packages: + kern", "packages: - kern or its source")
+    assert list_changed_inputs(spec("kern"), locked(bench, spec(KERN))) == (
+        "packages: + kern",
+        "packages: - kern or its source",
+    )
 
 
 def test_a_source_comes_from_the_index_that_its_package_is_bound_to(bench: Bench) -> None:
     put(bench)
     private = make_index(bench.folder.parent / "private", (sdist(bench),))
     lock = locked(
-        bench, spec({**KERN, "index": "private"}, indexes={"private": {"url": "https://packages.example.com/simple"}}), PROVISION_INDEX_PRIVATE=private
+        bench,
+        spec(
+            {**KERN, "index": "private"},
+            indexes={"private": {"url": "https://packages.example.com/simple"}},
+        ),
+        PROVISION_INDEX_PRIVATE=private,
     )
-    assert {package.name: package.index for package in lock.packages} == {"kern": "private", "rigbackend": "pypi"}
+    assert {package.name: package.index for package in lock.packages} == {
+        "kern": "private",
+        "rigbackend": "pypi",
+    }
     assert lock.indexes == {"private": "https://packages.example.com/simple"}
 
 
@@ -209,15 +280,29 @@ def test_a_changed_spec_keeps_the_source_that_still_fits(bench: Bench) -> None:
 
 
 def test_extras_and_what_older_setuptools_wrote_are_read(bench: Bench) -> None:
-    egg = {"kern.egg-info/requires.txt": "alpha\n\n[more]\nbeta\n\n[more:sys_platform == 'win32']\ngamma\n\n[other]\nnowhere\n"}
+    egg = {
+        "kern.egg-info/requires.txt": "alpha\n\n[more]\nbeta\n\n[more:sys_platform == 'win32']\ngamma\n\n[other]\nnowhere\n"
+    }
     put(bench, sdist(bench, more=egg))
     lock = locked(bench, spec({**KERN, "extras": ["more"]}))
-    assert sorted(package.name for package in lock.packages) == ["alpha", "beta", "kern", "rigbackend"]
+    assert sorted(package.name for package in lock.packages) == [
+        "alpha",
+        "beta",
+        "kern",
+        "rigbackend",
+    ]
 
 
 def test_a_source_that_names_no_build_system_is_built_by_setuptools(bench: Bench) -> None:
-    put(bench, sdist(bench, without=("pyproject.toml",)), make_wheel(bench.folder / "made", "setuptools", "80.0"))
-    assert {package.name for package in locked(bench, spec(KERN)).packages} == {"kern", "setuptools"}
+    put(
+        bench,
+        sdist(bench, without=("pyproject.toml",)),
+        make_wheel(bench.folder / "made", "setuptools", "80.0"),
+    )
+    assert {package.name for package in locked(bench, spec(KERN)).packages} == {
+        "kern",
+        "setuptools",
+    }
 
 
 def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
@@ -233,7 +318,10 @@ def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
     ("said", "why"),
     [
         ({"without": ("PKG-INFO",)}, "it holds no PKG-INFO"),
-        ({"more": {"PKG-INFO": "Metadata-Version: 2.4\nName: other\nVersion: 1.0\n"}}, "its PKG-INFO is that of other"),
+        (
+            {"more": {"PKG-INFO": "Metadata-Version: 2.4\nName: other\nVersion: 1.0\n"}},
+            "its PKG-INFO is that of other",
+        ),
         ({"requires": ("alpha ===== 1",)}, "alpha"),
         ({"build": "requires = [ ]]"}, "line"),
         ({"build": "requires = 5"}, "int"),
@@ -241,7 +329,9 @@ def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
         ({"headers": ("Requires-Python: none",)}, "none"),
     ],
 )
-def test_a_source_that_does_not_say_what_it_needs_is_refused(bench: Bench, said: dict[str, object], why: str) -> None:
+def test_a_source_that_does_not_say_what_it_needs_is_refused(
+    bench: Bench, said: dict[str, object], why: str
+) -> None:
     put(bench, sdist(bench, **said))
     with pytest.raises(LockError) as caught:
         locked(bench, spec(KERN))
@@ -274,7 +364,9 @@ def test_offline_what_was_read_before_is_locked_and_else_it_is_said(bench: Bench
         assert dumps(again) == dumps(first)
         other = str(bench.folder / "other-cache")
         with pytest.raises(NetworkError) as caught:
-            locked(bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address, XDG_CACHE_HOME=other)
+            locked(
+                bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address, XDG_CACHE_HOME=other
+            )
     assert "kern-1.0.tar.gz was not read on this machine before" in caught.value.why
 
 
@@ -289,13 +381,24 @@ def test_a_source_is_fetched_once(bench: Bench) -> None:
 
 def test_torch_that_a_source_needs_is_held_to_the_flavour(bench: Bench, pytorch: PyTorch) -> None:
     wheels = bench.folder / "made"
-    make_index(bench.folder.parent / "index", (make_source(wheels, "kern", "1.0", requires=("torch>=2",)), make_wheel(wheels, "rigbackend", "1.0")))
+    make_index(
+        bench.folder.parent / "index",
+        (
+            make_source(wheels, "kern", "1.0", requires=("torch>=2",)),
+            make_wheel(wheels, "rigbackend", "1.0"),
+        ),
+    )
     default = bench.folder.parent / "index"
     for folder in (pytorch.folder / "default").iterdir():
         if not (default / folder.name).exists():
             (default / folder.name).symlink_to(folder)
-    targets = {"laptop": {"kind": "local"}, "colab": {"kind": "colab", "runtime": "2026.07", "gpu": "T4"}}
-    lock = locked(bench, spec("torch>=2.10", KERN, python="3.12", targets=targets), **pytorch.variables())
+    targets = {
+        "laptop": {"kind": "local"},
+        "colab": {"kind": "colab", "runtime": "2026.07", "gpu": "T4"},
+    }
+    lock = locked(
+        bench, spec("torch>=2.10", KERN, python="3.12", targets=targets), **pytorch.variables()
+    )
     held = {environment.key: lock.versions(environment) for environment in lock.environments}
     assert {key: (versions["torch"], versions["kern"]) for key, versions in held.items()} == {
         "linux-x86_64-cpu": ("2.11.0+cpu", "1.0"),
@@ -324,8 +427,12 @@ def content(bench: Bench) -> Path:
 
 @pytest.mark.long
 @pytest.mark.network
-@pytest.mark.parametrize(("said", "version"), [({}, None), ({"exclude_newer": "2026-08-20"}, "0.19.5")])
-def test_the_profile_with_deepspeed_is_locked_from_the_public_index(bench: Bench, pytorch: PyTorch, said: dict[str, str], version: str | None) -> None:
+@pytest.mark.parametrize(
+    ("said", "version"), [({}, None), ({"exclude_newer": "2026-08-20"}, "0.19.5")]
+)
+def test_the_profile_with_deepspeed_is_locked_from_the_public_index(
+    bench: Bench, pytorch: PyTorch, said: dict[str, str], version: str | None
+) -> None:
     bench.spec(f"""
 apiVersion: provision/v1
 extends: builtin:deepspeed
@@ -337,12 +444,19 @@ training: {{strategy: deepspeed-zero2, arguments: {{deepspeed: zero.json}}}}
 """)
     done = bench.run("lint", "spec.yaml")
     assert done.returncode == 0, done.stdout
-    done = bench.run("lock", "spec.yaml", timeout=600, **{**pytorch.variables(), "PROVISION_INDEX_PYPI": PipIndex().url})
+    done = bench.run(
+        "lock",
+        "spec.yaml",
+        timeout=600,
+        **{**pytorch.variables(), "PROVISION_INDEX_PYPI": PipIndex().url},
+    )
     require("index", "could not be reached" not in done.stderr, done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
     lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
     held = {package.name: package for package in lock.packages}
-    assert [file.name for file in held["deepspeed"].files] == [f"deepspeed-{held['deepspeed'].version}.tar.gz"]
+    assert [file.name for file in held["deepspeed"].files] == [
+        f"deepspeed-{held['deepspeed'].version}.tar.gz"
+    ]
     assert not held["deepspeed"].unconfirmed
     assert version in (None, held["deepspeed"].version)
     assert {"setuptools", "ninja", "torch", "py-cpuinfo"} <= set(held["deepspeed"].requires)
@@ -355,21 +469,41 @@ def fetched(bench: Bench, file: SourceDistribution, index: IndexSource, **variab
     return path.read_bytes()
 
 
-def test_what_opens_the_index_opens_its_files_and_goes_nowhere_else(bench: Bench, content: Path) -> None:
+def test_what_opens_the_index_opens_its_files_and_goes_nowhere_else(
+    bench: Bench, content: Path
+) -> None:
     with behind_password(content, "ann", "secret") as place, served(content) as other:
-        file = SourceDistribution("a.tar.gz", f"http://{place}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+        file = SourceDistribution(
+            "a.tar.gz", f"http://{place}/a.tar.gz", hashlib.sha256(b"a").hexdigest()
+        )
         with pytest.raises(NetworkError) as caught:
             fetched(bench, file, IndexSource("pypi", other.replace("://", "://ann:secret@")))
         assert "401" in caught.value.why
-        assert fetched(bench, file, IndexSource("pypi", f"http://ann:secret@{place}/simple")) == b"a"
-        assert fetched(bench, file, IndexSource("ours", f"http://{place}"), UV_INDEX_OURS_USERNAME="ann", UV_INDEX_OURS_PASSWORD="secret") == b"a"
+        assert (
+            fetched(bench, file, IndexSource("pypi", f"http://ann:secret@{place}/simple")) == b"a"
+        )
+        assert (
+            fetched(
+                bench,
+                file,
+                IndexSource("ours", f"http://{place}"),
+                UV_INDEX_OURS_USERNAME="ann",
+                UV_INDEX_OURS_PASSWORD="secret",
+            )
+            == b"a"
+        )
         (bench.folder / "home/.netrc").write_text("machine 127.0.0.1 login ann password secret\n")
         assert fetched(bench, file, IndexSource("pypi", other)) == b"a"
 
 
 def test_what_opens_an_index_is_not_passed_on_by_a_redirection(bench: Bench, content: Path) -> None:
-    with behind_password(content, "ann", "secret") as place, redirecting(f"http://{place}/a.tar.gz") as first:
-        file = SourceDistribution("a.tar.gz", f"http://{first}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+    with (
+        behind_password(content, "ann", "secret") as place,
+        redirecting(f"http://{place}/a.tar.gz") as first,
+    ):
+        file = SourceDistribution(
+            "a.tar.gz", f"http://{first}/a.tar.gz", hashlib.sha256(b"a").hexdigest()
+        )
         with pytest.raises(NetworkError) as caught:
             fetched(bench, file, IndexSource("pypi", f"http://ann:secret@{first}/simple"))
     assert "401" in caught.value.why
@@ -383,14 +517,31 @@ def test_a_secret_in_an_address_is_not_shown(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("no_proxy", "by_proxy"), [("", True), ("127.0.0.1", False)])
-def test_the_proxy_of_uv_is_taken(bench: Bench, content: Path, no_proxy: str, by_proxy: bool) -> None:
+def test_the_proxy_of_uv_is_taken(
+    bench: Bench, content: Path, no_proxy: str, by_proxy: bool
+) -> None:
     asked: list[str] = []
     with served(content) as address, proxying(content, asked) as proxy:
-        file = SourceDistribution("a.tar.gz", f"{address}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
-        assert fetched(bench, file, IndexSource("pypi", ""), HTTP_PROXY=f"http://{proxy}", NO_PROXY=no_proxy) == b"a"
+        file = SourceDistribution(
+            "a.tar.gz", f"{address}/a.tar.gz", hashlib.sha256(b"a").hexdigest()
+        )
+        assert (
+            fetched(
+                bench,
+                file,
+                IndexSource("pypi", ""),
+                HTTP_PROXY=f"http://{proxy}",
+                NO_PROXY=no_proxy,
+            )
+            == b"a"
+        )
     assert asked == ([f"{address}/a.tar.gz"] if by_proxy else [])
 
 
 def test_a_file_of_another_kind_of_address_is_refused(bench: Bench) -> None:
     with pytest.raises(LockError, match="not fetched"):
-        fetched(bench, SourceDistribution("a.tar.gz", "ftp://example.com/a.tar.gz", "0"), IndexSource("pypi", ""))
+        fetched(
+            bench,
+            SourceDistribution("a.tar.gz", "ftp://example.com/a.tar.gz", "0"),
+            IndexSource("pypi", ""),
+        )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from provision.lock import Lock, compute_text_digest, dumps, loads, with_digest
-from provision.lock.asked import collect_lock_inputs, list_changed_inputs
+from provision.lock.inputs import collect_lock_inputs, list_changed_inputs
 from provision.spec import Requires, Spec, Target
 
 SPEC: dict[str, Any] = {
@@ -113,8 +113,14 @@ def edited(data: dict[str, Any], route: tuple[str, ...], value: Any) -> dict[str
 EDITS: dict[tuple[str, ...], Any] = {
     **{(name,): value for name, value in {**MOVES, **STAYS}.items()},
     **{("requires", name): value for name, value in {**REQUIRED_MOVES, **REQUIRED_STAYS}.items()},
-    **{("targets", target, name): value for name, (target, value) in {**TARGET_MOVES, **TARGET_STAYS}.items()},
-    **{("targets", "here", "requires", name): value for name, value in {**REQUIRED_MOVES, **REQUIRED_STAYS}.items()},
+    **{
+        ("targets", target, name): value
+        for name, (target, value) in {**TARGET_MOVES, **TARGET_STAYS}.items()
+    },
+    **{
+        ("targets", "here", "requires", name): value
+        for name, value in {**REQUIRED_MOVES, **REQUIRED_STAYS}.items()
+    },
 }
 DECIDING = {
     *((name,) for name in MOVES),
@@ -127,7 +133,9 @@ DECIDING = {
 def test_every_field_of_the_language_is_decided_on() -> None:
     assert {*MOVES, *STAYS, "requires"} == set(Spec.model_fields)
     assert {*REQUIRED_MOVES, *REQUIRED_STAYS} == set(Requires.model_fields)
-    assert {*TARGET_MOVES, *TARGET_STAYS, "requires"} == {name for kind in KINDS for name in kind.model_fields}
+    assert {*TARGET_MOVES, *TARGET_STAYS, "requires"} == {
+        name for kind in KINDS for name in kind.model_fields
+    }
     assert not set(MOVES) & set(STAYS)
     assert not set(TARGET_MOVES) & set(TARGET_STAYS)
 
@@ -141,7 +149,10 @@ def test_what_decides_packages_moves_the_digest_and_nothing_else(route: tuple[st
 
 def test_the_order_of_keys_packages_and_platforms_does_not_count() -> None:
     data = {**SPEC, "platforms": ["linux-x86_64", "macos-arm64"]}
-    turned: dict[str, Any] = {key: list(reversed(value)) if isinstance(value, list) else value for key, value in reversed(data.items())}
+    turned: dict[str, Any] = {
+        key: list(reversed(value)) if isinstance(value, list) else value
+        for key, value in reversed(data.items())
+    }
     turned["targets"] = dict(reversed(SPEC["targets"].items()))
     assert compute_text_digest(turned) == compute_text_digest(data)
 
@@ -157,7 +168,9 @@ def test_the_order_of_keys_packages_and_platforms_does_not_count() -> None:
         ({"requires": []}, {}),
     ],
 )
-def test_text_that_the_model_tells_apart_has_digests_of_its_own(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_text_that_the_model_tells_apart_has_digests_of_its_own(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     assert compute_text_digest(one) != compute_text_digest(other)
 
 
@@ -167,7 +180,12 @@ def test_text_that_the_model_tells_apart_has_digests_of_its_own(one: dict[str, A
         st.sampled_from([*Spec.model_fields, "strange"]),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["here", "gpu", "requires", "driver"]), inner, max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["here", "gpu", "requires", "driver"]), inner, max_size=3
+                )
+            ),
         ),
     )
 )
@@ -193,10 +211,19 @@ FORMS: tuple[tuple[tuple[str, ...], Any], ...] = (
 
 @settings(deadline=None, max_examples=300)
 @given(routes, st.lists(st.sampled_from([*EDITS.items(), *FORMS]), min_size=1, max_size=3))
-def test_equal_digests_mean_that_no_difference_is_found(first: list[tuple[str, ...]], then: list[tuple[tuple[str, ...], Any]]) -> None:
+def test_equal_digests_mean_that_no_difference_is_found(
+    first: list[tuple[str, ...]], then: list[tuple[tuple[str, ...], Any]]
+) -> None:
     old = SPEC
     for route in first:
-        old = edited(old, route, EDITS[route]) if "targets" not in old or route[0] != "targets" or len(route) == 1 or route[1] in old["targets"] else old
+        old = (
+            edited(old, route, EDITS[route])
+            if "targets" not in old
+            or route[0] != "targets"
+            or len(route) == 1
+            or route[1] in old["targets"]
+            else old
+        )
     new = old
     for route, value in then:
         new = edited(new, route, value)
@@ -234,4 +261,6 @@ def test_a_lock_without_it_is_read() -> None:
 
 def empty(spec: Spec, written: str) -> Lock:
     """A lock of no packages."""
-    return with_digest(Lock(collect_lock_inputs(spec), spec.python, (), {}, {}, (), text_digest=written))
+    return with_digest(
+        Lock(collect_lock_inputs(spec), spec.python, (), {}, {}, (), text_digest=written)
+    )

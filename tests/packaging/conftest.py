@@ -12,11 +12,21 @@ from pathlib import Path
 import pytest
 import uv
 
-from provision.world.pip_configuration import read_pip_config
+from provision.adapters.uv.pip_config import read_pip_config
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent.parent
-_IGNORED = shutil.ignore_patterns(".git", ".venv", ".cache", ".provision", "*_cache", ".hypothesis", "__pycache__", "dist", "*.egg-info")
+_IGNORED = shutil.ignore_patterns(
+    ".git",
+    ".venv",
+    ".cache",
+    ".provision",
+    "*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "dist",
+    "*.egg-info",
+)
 LITTER = (
     "specs/.provision/envs/quickstart.here/lib/python3.11/site-packages/torch/huge.py",
     "specs/.provision/state.json",
@@ -55,7 +65,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         build(tree, folder / "out")
 
     folder = make_once(tmp_path_factory, "distributions", make)
-    return Built(folder / "provision", next(folder.glob("out/*.whl")), next(folder.glob("out/*.tar.gz")))
+    return Built(
+        folder / "provision", next(folder.glob("out/*.whl")), next(folder.glob("out/*.tar.gz"))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +85,20 @@ def bare(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(folder: Path) -> None:
         prefix = str(folder / "env")
-        subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, prefix], check=True, timeout=600)
-        install = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", f"{prefix}/bin/python", str(built.wheel)]
+        subprocess.run(
+            [uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, prefix],
+            check=True,
+            timeout=600,
+        )
+        install = [
+            uv.find_uv_bin(),
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            f"{prefix}/bin/python",
+            str(built.wheel),
+        ]
         subprocess.run(install, env=outside(), check=True, timeout=600)
 
     return make_once(tmp_path_factory, "installed", make) / "env/bin"
@@ -84,7 +108,9 @@ def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
     """Build with hatchling as pip would, without an index; returns the wheel and the sdist (or the wheel's path twice when only it is wanted)."""
     words = [word for target in targets or ("wheel", "sdist") for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(out), *words]
-    done = subprocess.run(command, cwd=tree, env=outside(), capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=tree, env=outside(), capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = out.glob("*.whl")
     return wheel, next(out.glob("*.tar.gz"), wheel)
@@ -92,6 +118,10 @@ def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
 
 def outside(**changes: str) -> dict[str, str]:
     """The caller's variables without what points at this checkout; pip's index is handed on to uv, which does not read pip's files."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PROVISION_"))}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PROVISION_"))
+    }
     mirror = read_pip_config(os.environ).index_url
     return {**kept, **({"UV_DEFAULT_INDEX": mirror} if mirror else {}), **changes}

@@ -29,7 +29,13 @@ class Asked:
 
 
 @contextmanager
-def served(files: Mapping[str, bytes], *, ranges: bool = True, json_pages: bool = False, attributes: str = "") -> Iterator[Asked]:
+def served(
+    files: Mapping[str, bytes],
+    *,
+    ranges: bool = True,
+    json_pages: bool = False,
+    attributes: str = "",
+) -> Iterator[Asked]:
     """Serve wheels by name as an index; without `ranges` every answer is the whole file."""
     asked = Asked()
 
@@ -38,14 +44,22 @@ def served(files: Mapping[str, bytes], *, ranges: bool = True, json_pages: bool 
             name = unquote(self.path.rstrip("/").rpartition("/")[2])
             asked.requests.append((self.path, self.headers.get("Range", "")))
             page = self.path.startswith("/simple/")
-            content, kind = (_page(files, name, json_pages, attributes)) if page else (files.get(name), "application/octet-stream")
+            content, kind = (
+                (_page(files, name, json_pages, attributes))
+                if page
+                else (files.get(name), "application/octet-stream")
+            )
             if content is None:
                 self.send_error(404)
                 return
             span = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
             start, end = 0, len(content)
             if ranges and span:
-                start, end = (int(span[1]), int(span[2]) + 1) if span[1] else (max(0, len(content) - int(span[2])), len(content))
+                start, end = (
+                    (int(span[1]), int(span[2]) + 1)
+                    if span[1]
+                    else (max(0, len(content) - int(span[2])), len(content))
+                )
             self.send_response(206 if ranges and span else 200)
             if ranges and span:
                 self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
@@ -68,26 +82,53 @@ def served(files: Mapping[str, bytes], *, ranges: bool = True, json_pages: bool 
         server.server_close()
 
 
-def _page(files: Mapping[str, bytes], project: str, json_page: bool, attributes: str) -> tuple[bytes | None, str]:
+def _page(
+    files: Mapping[str, bytes], project: str, json_page: bool, attributes: str
+) -> tuple[bytes | None, str]:
     """The list of a project's files, as HTML (PEP 503) or JSON (PEP 691)."""
-    names = [name for name in files if name.endswith(".whl") and name.partition("-")[0].replace("_", "-").lower() == project]
+    names = [
+        name
+        for name in files
+        if name.endswith(".whl") and name.partition("-")[0].replace("_", "-").lower() == project
+    ]
     if not names:
         return None, ""
     if json_page:
-        listed = [{"filename": name, "url": f"/files/{quote(name)}", "hashes": {}, "upload-time": "2026-10-28T10:00:00Z", "yanked": False} for name in names]
-        return json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": listed}).encode(), "application/vnd.pypi.simple.v1+json"
+        listed = [
+            {
+                "filename": name,
+                "url": f"/files/{quote(name)}",
+                "hashes": {},
+                "upload-time": "2026-10-28T10:00:00Z",
+                "yanked": False,
+            }
+            for name in names
+        ]
+        return json.dumps(
+            {"meta": {"api-version": "1.1"}, "name": project, "files": listed}
+        ).encode(), "application/vnd.pypi.simple.v1+json"
     links = "\n".join(f'<a href="/files/{quote(name)}" {attributes}>{name}</a>' for name in names)
     return f"<!DOCTYPE html><html><body>{links}</body></html>".encode(), "text/html"
 
 
-def wheel(name: str, version: str, tag: str = "py3-none-any", *, head: str = "", members: Mapping[str, str | bytes] | None = None) -> dict[str, bytes]:
+def wheel(
+    name: str,
+    version: str,
+    tag: str = "py3-none-any",
+    *,
+    head: str = "",
+    members: Mapping[str, str | bytes] | None = None,
+) -> dict[str, bytes]:
     """One small wheel, by its file name: METADATA with the lines in `head`, and further members."""
     stem = f"{name.replace('-', '_')}-{version}"
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in (members or {}).items():
             archive.writestr(path, content)
-        archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{head}\n")
+        archive.writestr(
+            f"{stem}.dist-info/METADATA",
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{head}\n",
+        )
     return {f"{stem}-{tag}.whl": data.getvalue()}
 
 
@@ -96,7 +137,11 @@ def fetching(content: bytes) -> Callable[[str], tuple[bytes, int]]:
 
     def fetch(span: str) -> tuple[bytes, int]:
         first, _, last = span.partition("-")
-        start, end = (int(first), int(last) + 1) if first else (max(0, len(content) - int(last)), len(content))
+        start, end = (
+            (int(first), int(last) + 1)
+            if first
+            else (max(0, len(content) - int(last)), len(content))
+        )
         return content[start:end], len(content)
 
     return fetch
@@ -105,14 +150,20 @@ def fetching(content: bytes) -> Callable[[str], tuple[bytes, int]]:
 class Folder:
     """An index of wheels in memory."""
 
-    def __init__(self, files: Mapping[str, bytes], metadata: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], metadata: Mapping[str, bytes] | None = None
+    ) -> None:
         self.held, self.metadata, self.opened = files, metadata or {}, 0
 
     def wheels(self, package: str) -> list[File]:
         """The wheels of a package."""
         parsed = [(name, *parse_wheel_filename(name)) for name in self.held]
         address = {name: name if name in self.metadata else "" for name in self.held}
-        return [File(name, name, version, tags, metadata=address[name]) for name, project, version, _, tags in parsed if project == package]
+        return [
+            File(name, name, version, tags, metadata=address[name])
+            for name, project, version, _, tags in parsed
+            if project == package
+        ]
 
     def open(self, file: File) -> RangeFile:
         """A wheel as a file over ranges."""
@@ -124,9 +175,13 @@ class Folder:
         return self.metadata[url]
 
 
-def copied(tables: Path, folder: Path, change: Callable[[str, str], str] = lambda _, text: text) -> Path:
+def copied(
+    tables: Path, folder: Path, change: Callable[[str, str], str] = lambda _, text: text
+) -> Path:
     """A copy of the fact tables, each changed by its name and text."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in tables.glob("*.yaml"):
-        (folder / path.name).write_text(change(path.stem, path.read_text(encoding="utf-8")), encoding="utf-8")
+        (folder / path.name).write_text(
+            change(path.stem, path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
     return folder

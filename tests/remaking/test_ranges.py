@@ -19,8 +19,17 @@ from tests.remaking.serving import Folder, fetching, served, wheel
 CONTENT = os.urandom(5000)
 
 
-@given(st.lists(st.tuples(st.sampled_from((0, 1, 2)), st.integers(-6000, 6000), st.integers(-1, 3000)), max_size=12), st.integers(1, 700), st.integers(1, 5))
-def test_it_reads_as_the_file_itself(moves: list[tuple[int, int, int]], block: int, kept: int) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((0, 1, 2)), st.integers(-6000, 6000), st.integers(-1, 3000)),
+        max_size=12,
+    ),
+    st.integers(1, 700),
+    st.integers(1, 5),
+)
+def test_it_reads_as_the_file_itself(
+    moves: list[tuple[int, int, int]], block: int, kept: int
+) -> None:
     """Whatever the size of its blocks and however few it keeps."""
     plain, ranged = io.BytesIO(CONTENT), RangeFile(fetching(CONTENT), block, kept)
     for whence, offset, size in moves:
@@ -46,7 +55,13 @@ def test_a_read_across_blocks_is_one_request_and_a_second_is_none() -> None:
     assert file.received <= 100 + 1200
 
 
-@pytest.mark.parametrize("short", [lambda span: (b"x" * 10, 5000), lambda span: (b"x" * 100 if span.startswith("-") else b"x", 5000)])
+@pytest.mark.parametrize(
+    "short",
+    [
+        lambda span: (b"x" * 10, 5000),
+        lambda span: (b"x" * 100 if span.startswith("-") else b"x", 5000),
+    ],
+)
 def test_an_answer_that_is_too_short_is_said_so(short: object) -> None:
     with pytest.raises(OSError, match="got"):
         RangeFile(short, block=100).read(50)  # type: ignore[arg-type]
@@ -82,7 +97,11 @@ ALONE = ("--isolated", "--retries", "0", "--no-cache-dir", "--index-url")
 @pytest.mark.parametrize("json_pages", [False, True], ids=["html", "json"])
 def test_a_member_of_a_large_wheel_costs_its_own_size(tmp_path: Path, json_pages: bool) -> None:
     """Over real HTTP, from an index of either form: the list of members, one member; the second time nothing."""
-    large = {"pkg/large.bin": os.urandom(4 << 20), "pkg/middle.py": "x = 1\n", "pkg/other.bin": os.urandom(1 << 20)}
+    large = {
+        "pkg/large.bin": os.urandom(4 << 20),
+        "pkg/middle.py": "x = 1\n",
+        "pkg/other.bin": os.urandom(1 << 20),
+    }
     with served(wheel("pkg", "1.0", members=large), json_pages=json_pages) as server:
         index = PipIndex((*ALONE, f"{server.address}/simple"))
         (file,) = index.wheels("pkg")
@@ -97,7 +116,9 @@ def test_a_member_of_a_large_wheel_costs_its_own_size(tmp_path: Path, json_pages
 
 
 def test_a_server_without_ranges_is_refused_before_the_whole_file_is_read(tmp_path: Path) -> None:
-    with served(wheel("pkg", "1.0", members={"pkg/large.bin": os.urandom(1 << 20)}), ranges=False) as server:
+    with served(
+        wheel("pkg", "1.0", members={"pkg/large.bin": os.urandom(1 << 20)}), ranges=False
+    ) as server:
         index = PipIndex((*ALONE, f"{server.address}/simple"))
         (file,) = index.wheels("pkg")
         with pytest.raises(Unreachable, match="parts of files"):
@@ -108,27 +129,43 @@ def test_a_server_without_ranges_is_refused_before_the_whole_file_is_read(tmp_pa
 def test_a_small_file_may_come_whole(tmp_path: Path) -> None:
     with served(wheel("pkg", "1.0", head="Requires-Dist: numpy"), ranges=False) as server:
         index = PipIndex((*ALONE, f"{server.address}/simple"))
-        assert Shelf(index, tmp_path).wheel(index.wheels("pkg")[0]).metadata()["Requires-Dist"] == "numpy"
+        assert (
+            Shelf(index, tmp_path).wheel(index.wheels("pkg")[0]).metadata()["Requires-Dist"]
+            == "numpy"
+        )
 
 
 def test_metadata_comes_by_itself_where_the_index_has_it(tmp_path: Path) -> None:
     made = wheel("pkg", "1.0")
-    alone = {f"{next(iter(made))}.metadata": b"Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\nRequires-Dist: numpy\n"}
+    alone = {
+        f"{next(iter(made))}.metadata": b"Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\nRequires-Dist: numpy\n"
+    }
     with served({**made, **alone}, attributes='data-core-metadata="true"') as server:
         index = PipIndex((*ALONE, f"{server.address}/simple"))
-        assert Shelf(index, tmp_path).wheel(index.wheels("pkg")[0]).metadata()["Requires-Dist"] == "numpy"
-        assert [path.rpartition(".")[2] for path, _ in server.requests] == ["/simple/pkg/", "metadata"]
+        assert (
+            Shelf(index, tmp_path).wheel(index.wheels("pkg")[0]).metadata()["Requires-Dist"]
+            == "numpy"
+        )
+        assert [path.rpartition(".")[2] for path, _ in server.requests] == [
+            "/simple/pkg/",
+            "metadata",
+        ]
 
 
 def test_find_links_and_extra_indexes_are_not_asked(tmp_path: Path) -> None:
     (tmp_path / "pkg-99.0-py3-none-any.whl").write_bytes(b"")
     with served(wheel("pkg", "99.0")) as other, served(wheel("pkg", "1.0")) as server:
         more = ("--extra-index-url", f"{other.address}/simple", "--find-links", str(tmp_path))
-        assert [str(file.version) for file in PipIndex((*ALONE, f"{server.address}/simple", *more)).wheels("pkg")] == ["1.0"]
+        assert [
+            str(file.version)
+            for file in PipIndex((*ALONE, f"{server.address}/simple", *more)).wheels("pkg")
+        ] == ["1.0"]
         assert other.requests == []
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/simple", None], ids=["nobody", "unknown project"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/simple", None], ids=["nobody", "unknown project"]
+)
 def test_an_index_that_does_not_answer_is_said_so(address: str | None) -> None:
     with served({}) as server, pytest.raises(Unreachable, match="does not answer for torch"):
         PipIndex((*ALONE, address or f"{server.address}/simple")).wheels("torch")
@@ -136,7 +173,9 @@ def test_an_index_that_does_not_answer_is_said_so(address: str | None) -> None:
 
 def test_a_pip_that_may_ask_no_index_is_heeded() -> None:
     with served(wheel("pkg", "1.0")) as server, pytest.raises(Unreachable, match="no-index"):
-        PipIndex((*ALONE, f"{server.address}/simple", "--no-index", "--find-links", ".")).wheels("pkg")
+        PipIndex((*ALONE, f"{server.address}/simple", "--no-index", "--find-links", ".")).wheels(
+            "pkg"
+        )
 
 
 def test_a_yanked_wheel_and_a_pre_release_are_no_release(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ last: [x]
 """
 
 
-@pytest.mark.parametrize(("path", "name", "key"), LISTS, ids=lambda value: value if isinstance(value, str) else None)
+@pytest.mark.parametrize(
+    ("path", "name", "key"), LISTS, ids=lambda value: value if isinstance(value, str) else None
+)
 def test_a_table_written_as_it_is_stays_as_it_is(path: Path, name: str, key: list[str]) -> None:
     text = path.read_text(encoding="utf-8")
     old = sheet(text, name)
@@ -37,14 +39,21 @@ def test_a_table_written_as_it_is_stays_as_it_is(path: Path, name: str, key: lis
 
 
 def test_a_changed_cell_leaves_all_else() -> None:
-    rows = [{"name": "one", "floor": "1.1", "source": "a far place"}, {"name": "two", "floor": None, "parts": {"a-b": ">=1"}}]
+    rows = [
+        {"name": "one", "floor": "1.1", "source": "a far place"},
+        {"name": "two", "floor": None, "parts": {"a-b": ">=1"}},
+    ]
     assert rewritten(sheet(TABLE, "rows"), ["name"], rows) == TABLE.replace(
         '{name: one, floor: "1.0",\n     source: *far}', '{name: one, floor: "1.1", source: *far}'
     )
 
 
 def test_rows_come_and_go() -> None:
-    new = rewritten(sheet(TABLE, "rows"), ["name"], [{"name": "two", "floor": "2"}, {"name": "three", "kinds": ["cu130", "3.10"]}])
+    new = rewritten(
+        sheet(TABLE, "rows"),
+        ["name"],
+        [{"name": "two", "floor": "2"}, {"name": "three", "kinds": ["cu130", "3.10"]}],
+    )
     assert new == TABLE.replace(
         '{name: one, floor: "1.0",\n     source: *far}\n  - {name: two, floor: null, parts: {a-b: ">=1"}}',
         '{name: two, floor: "2"}\n  - {name: three, kinds: [cu130, "3.10"]}',
@@ -59,7 +68,25 @@ def test_a_long_row_is_wrapped() -> None:
     assert yaml.safe_load(new)["rows"] == [row]
 
 
-@pytest.mark.parametrize("value", ["cu130", "2.28", ">=3.10", "", "null", "no", "1e3", "on", None, 3, 1.5, True, ["3.9"], {"a[b]": "==1", "c": ["d"]}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "cu130",
+        "2.28",
+        ">=3.10",
+        "",
+        "null",
+        "no",
+        "1e3",
+        "on",
+        None,
+        3,
+        1.5,
+        True,
+        ["3.9"],
+        {"a[b]": "==1", "c": ["d"]},
+    ],
+)
 def test_what_is_written_is_read_back(value: object) -> None:
     assert yaml.safe_load(f"- {{key: {written(value)}}}") == [{"key": value}]
 

@@ -60,7 +60,9 @@ class Judged:
 Ask = Callable[..., Judged]
 
 
-def judge_text(text: str, folder: Path, facts: Facts, resolved: ResolvedSet | None = None) -> Judged:
+def judge_text(
+    text: str, folder: Path, facts: Facts, resolved: ResolvedSet | None = None
+) -> Judged:
     """Write a spec to `folder` and return what the rules find in it; fails when the spec is not valid."""
     path = folder / "spec.yaml"
     path.write_text(text, encoding="utf-8")

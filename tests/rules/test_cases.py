@@ -20,7 +20,9 @@ def _packages(*lines: str) -> str:
     return HEAD + "packages:\n" + "".join(f"  - {line}\n" for line in lines)
 
 
-@pytest.mark.parametrize("brings", ["trl", "peft>=0.10", "transformers[deepspeed]", "transformers[Torch]"])
+@pytest.mark.parametrize(
+    "brings", ["trl", "peft>=0.10", "transformers[deepspeed]", "transformers[Torch]"]
+)
 def test_accelerate_brought_by_another_package(ask: Ask, brings: str) -> None:
     others = [] if brings.startswith("transformers") else ["transformers"]
     assert "PKG001" not in ask(_packages("torch", *others, brings)).ids
@@ -28,20 +30,33 @@ def test_accelerate_brought_by_another_package(ask: Ask, brings: str) -> None:
 
 
 def test_accelerate_from_conda_counts(ask: Ask) -> None:
-    text = _packages("torch", "transformers") + "conda_packages: [accelerate]\ntargets: {here: {kind: local, manager: conda}}\n"
+    text = (
+        _packages("torch", "transformers")
+        + "conda_packages: [accelerate]\ntargets: {here: {kind: local, manager: conda}}\n"
+    )
     assert "PKG001" not in ask(text).ids
 
 
 def test_trainer_rule_is_silent_where_nothing_trains(ask: Ask) -> None:
-    assert "PKG001" not in ask(_packages("torch", "transformers") + "training: {framework: torch}\n").ids
+    assert (
+        "PKG001"
+        not in ask(_packages("torch", "transformers") + "training: {framework: torch}\n").ids
+    )
     assert "PKG001" not in ask(_packages("torch", "transformers==4.28.1")).ids
     assert "PKG001" not in ask(_packages("torch", "accelerate")).ids
 
 
-@pytest.mark.parametrize(("accelerate", "severity"), [("0.21.0", None), ("0.20.2", None), ("0.19.0", Severity.WARNING), ("0.18.0", Severity.ERROR)])
-def test_between_two_releases_that_were_read_too_old_is_a_warning(ask: Ask, accelerate: str, severity: Severity | None) -> None:
+@pytest.mark.parametrize(
+    ("accelerate", "severity"),
+    [("0.21.0", None), ("0.20.2", None), ("0.19.0", Severity.WARNING), ("0.18.0", Severity.ERROR)],
+)
+def test_between_two_releases_that_were_read_too_old_is_a_warning(
+    ask: Ask, accelerate: str, severity: Severity | None
+) -> None:
     """transformers 4.30.0 lies between 4.29.2 (accelerate 0.19.0) and 4.30.2 (0.20.2)."""
-    found = ask(_packages("torch", "transformers==4.30.0", f"accelerate=={accelerate}")).of("PKG001")
+    found = ask(_packages("torch", "transformers==4.30.0", f"accelerate=={accelerate}")).of(
+        "PKG001"
+    )
     assert [one.severity for one in found] == ([severity] if severity else [])
 
 
@@ -58,13 +73,21 @@ def test_the_missing_accelerate_is_written_where_the_list_is(ask: Ask) -> None:
     judged = ask(text)
     fix = judged.one("PKG001").fix
     assert fix is not None
-    assert judged.source.apply_fixes([fix]) == {judged.source.name: text + "  - accelerate>=1.3.0\n"}
+    assert judged.source.apply_fixes([fix]) == {
+        judged.source.name: text + "  - accelerate>=1.3.0\n"
+    }
 
 
 def test_a_torch_floor_that_was_not_read_is_a_warning(ask: Ask) -> None:
     """transformers 5.1.0 asks for torch 2.4, 5.0.0 for 2.2; 5.0.1 lies between."""
-    assert ask(_packages("torch==2.3.1", "transformers==5.0.1", "accelerate")).one("PKG002").severity is Severity.WARNING
-    assert ask(_packages("torch==2.1.2", "transformers==5.0.1", "accelerate")).one("PKG002").severity is Severity.ERROR
+    assert (
+        ask(_packages("torch==2.3.1", "transformers==5.0.1", "accelerate")).one("PKG002").severity
+        is Severity.WARNING
+    )
+    assert (
+        ask(_packages("torch==2.1.2", "transformers==5.0.1", "accelerate")).one("PKG002").severity
+        is Severity.ERROR
+    )
 
 
 def test_torch_from_elsewhere_is_not_judged_by_the_table(ask: Ask) -> None:
@@ -92,15 +115,23 @@ def test_each_cuda_is_judged_where_it_is_written(ask: Ask) -> None:
         'targets:\n  a: {kind: colab, cuda: "11.8"}\n  b: {kind: colab, cuda: "13.0"}\n  c: {kind: colab}\n  d: {kind: colab}\n'
     )
     judged = ask(text)
-    assert [finding.where for finding in judged.of("CUD002")] == [RouteLocation(("cuda",)), RouteLocation(("targets", "b", "cuda"))]
+    assert [finding.where for finding in judged.of("CUD002")] == [
+        RouteLocation(("cuda",)),
+        RouteLocation(("targets", "b", "cuda")),
+    ]
 
 
 def test_several_tagged_packages_say_cuda_once(ask: Ask) -> None:
-    judged = ask('gpu: T4\npython: "3.11"\npackages: [torch==2.0.1+cu118, torchvision==0.15.2+cu118]\n')
+    judged = ask(
+        'gpu: T4\npython: "3.11"\npackages: [torch==2.0.1+cu118, torchvision==0.15.2+cu118]\n'
+    )
     fixes = [finding.fix for finding in judged.of("CUD001")]
     assert [len(fix.edits) for fix in fixes if fix] == [2, 1]
     (text,) = judged.source.apply_fixes([fix for fix in fixes if fix]).values()
-    assert text == 'gpu: T4\npython: "3.11"\npackages: [torch==2.0.1, torchvision==0.15.2]\ncuda: "11.8"\n'
+    assert (
+        text
+        == 'gpu: T4\npython: "3.11"\npackages: [torch==2.0.1, torchvision==0.15.2]\ncuda: "11.8"\n'
+    )
     assert ask(text).ids == []
 
 
@@ -118,7 +149,9 @@ def test_tags_that_contradict_have_no_fix(ask: Ask, text: str) -> None:
 
 
 def test_a_target_without_the_card_gets_its_own_cuda(ask: Ask) -> None:
-    judged = ask('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  here:\n    kind: local\n    gpu: none\n  colab: {kind: colab}\n')
+    judged = ask(
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  here:\n    kind: local\n    gpu: none\n  colab: {kind: colab}\n'
+    )
     finding = judged.one("CUD003")
     assert finding.where == RouteLocation(("targets", "here", "gpu"))
     assert [related.where for related in finding.related] == [RouteLocation(("cuda",))]
@@ -141,15 +174,21 @@ def test_names_that_look_like_others(ask: Ask, name: str, meant: str) -> None:
     assert f"looks like {meant}," in ask(_packages(name)).one("PKG005").message
 
 
-@pytest.mark.parametrize("name", ["dash", "jupyterhub", "nmupi", "trl2", "torchx", "xyz", "fastapy-tools"])
+@pytest.mark.parametrize(
+    "name", ["dash", "jupyterhub", "nmupi", "trl2", "torchx", "xyz", "fastapy-tools"]
+)
 def test_names_that_are_let_be(ask: Ask, name: str) -> None:
     assert ask(_packages(name)).ids == []
 
 
 def test_a_fix_keeps_the_authors_quotes_and_the_rest_of_the_line(ask: Ask) -> None:
-    text = _packages("'pstuil [x] >=5 ; python_version < \"4\"'  # why", "{name: pandsa, version: '>=2'}")
+    text = _packages(
+        "'pstuil [x] >=5 ; python_version < \"4\"'  # why", "{name: pandsa, version: '>=2'}"
+    )
     judged = ask(text)
-    (edited,) = judged.source.apply_fixes([finding.fix for finding in judged.findings if finding.fix]).values()
+    (edited,) = judged.source.apply_fixes(
+        [finding.fix for finding in judged.findings if finding.fix]
+    ).values()
     assert '  - "psutil [x] >=5 ; python_version < \\"4\\""  # why\n' in edited
     assert "  - {name: pandas, version: '>=2'}\n" in edited
     assert ask(edited).ids == []
@@ -181,8 +220,13 @@ def test_use_cpu_is_not_offered_where_a_target_has_a_card(ask: Ask) -> None:
 
 def test_three_lines_of_a_package_all_point_at_the_first(ask: Ask) -> None:
     found = ask(_packages("numpy", "NumPy>=2", "numpy<3")).of("PKG004")
-    assert [finding.where for finding in found] == [RouteLocation(("packages", 1)), RouteLocation(("packages", 2))]
-    assert {related.where for finding in found for related in finding.related} == {RouteLocation(("packages", 0))}
+    assert [finding.where for finding in found] == [
+        RouteLocation(("packages", 1)),
+        RouteLocation(("packages", 2)),
+    ]
+    assert {related.where for finding in found for related in finding.related} == {
+        RouteLocation(("packages", 0))
+    }
 
 
 @pytest.mark.parametrize(
@@ -204,11 +248,19 @@ def test_long_and_many_lines_take_no_time(ask: Ask, lines: list[str]) -> None:
     found = run_rules(replace(case, spec=packages))
     assert time.process_time() - started < 2
     assert "BUG000" not in {finding.id for finding in found}
-    assert all(len(text) <= 400 for finding in found for text in (finding.message, finding.why, finding.help))
+    assert all(
+        len(text) <= 400
+        for finding in found
+        for text in (finding.message, finding.why, finding.help)
+    )
 
 
 def test_long_values_take_no_time(ask: Ask) -> None:
-    text = HEAD + "packages: []\nenv:\n" + "".join(f"  TOKEN_{number}: {'a' * 60000}\n" for number in range(8))
+    text = (
+        HEAD
+        + "packages: []\nenv:\n"
+        + "".join(f"  TOKEN_{number}: {'a' * 60000}\n" for number in range(8))
+    )
     started = time.process_time()
     judged = ask(text)
     assert time.process_time() - started < 2
@@ -221,12 +273,16 @@ def test_the_newest_known_release_is_not_beyond_the_facts(ask: Ask) -> None:
 
 
 def test_cloud_targets_run_on_x86(ask: Ask) -> None:
-    found = ask('gpu: T4\npython: "3.13"\npackages: [torch==2.4.1]\ntargets: {colab: {kind: colab}}\n').one("PYT001")
+    found = ask(
+        'gpu: T4\npython: "3.13"\npackages: [torch==2.4.1]\ntargets: {colab: {kind: colab}}\n'
+    ).one("PYT001")
     assert "linux-x86_64" in found.message
 
 
 def test_builds_do_not_matter_without_a_card(ask: Ask) -> None:
-    assert ask('gpu: none\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n').ids == ["CUD003"]
+    assert ask('gpu: none\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n').ids == [
+        "CUD003"
+    ]
 
 
 def test_a_build_of_medium_confidence_is_taken_as_there(ask: Ask) -> None:
@@ -234,35 +290,67 @@ def test_a_build_of_medium_confidence_is_taken_as_there(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "precision", "ids"), [("A100", "bf16", []), ("A100", "tf32", ["GPU007"]), ("T4", "tf32", ["GPU004"]), ("L4", "fp8", []), ("A10", "fp8", ["GPU004"])]
+    ("gpu", "precision", "ids"),
+    [
+        ("A100", "bf16", []),
+        ("A100", "tf32", ["GPU007"]),
+        ("T4", "tf32", ["GPU004"]),
+        ("L4", "fp8", []),
+        ("A10", "fp8", ["GPU004"]),
+    ],
 )
-def test_cards_on_both_sides_of_what_a_precision_needs(ask: Ask, gpu: str, precision: str, ids: list[str]) -> None:
-    assert ask(f'gpu: {gpu}\npython: "3.11"\npackages: [torch]\ntraining: {{precision: {precision}}}\n').ids == ids
+def test_cards_on_both_sides_of_what_a_precision_needs(
+    ask: Ask, gpu: str, precision: str, ids: list[str]
+) -> None:
+    assert (
+        ask(
+            f'gpu: {gpu}\npython: "3.11"\npackages: [torch]\ntraining: {{precision: {precision}}}\n'
+        ).ids
+        == ids
+    )
 
 
 def test_a_card_of_low_confidence_may_warn_only(ask: Ask, facts: Facts) -> None:
     case = ask('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\n').case
     card = next(card for card in facts.cards if card.name == "T4")
-    doubtful = facts.with_tables(cards=(card._replace(evidence=card.evidence._replace(confidence="low")),))
+    doubtful = facts.with_tables(
+        cards=(card._replace(evidence=card.evidence._replace(confidence="low")),)
+    )
     assert [finding.severity for finding in run_rules(case)] == [Severity.ERROR]
-    assert [finding.severity for finding in run_rules(replace(case, facts=doubtful))] == [Severity.WARNING]
+    assert [finding.severity for finding in run_rules(replace(case, facts=doubtful))] == [
+        Severity.WARNING
+    ]
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp8", "bf16"])
 def test_precision_on_a_cpu_is_of_training(ask: Ask, precision: str) -> None:
-    assert ask(_packages("torch") + f"training: {{precision: {precision}, method: inference}}\n").ids == []
+    assert (
+        ask(_packages("torch") + f"training: {{precision: {precision}, method: inference}}\n").ids
+        == []
+    )
 
 
 def test_names_of_a_private_index_and_of_conda_are_its_own(ask: Ask) -> None:
     indexes = "indexes: {ours: {url: 'https://packages.example.com/simple'}}\n"
     assert ask(_packages("{name: sklearn, index: ours}") + indexes).ids == []
-    assert ask(_packages("{name: pstuil, source: conda}") + "targets: {here: {kind: local, manager: conda}}\n").ids == []
+    assert (
+        ask(
+            _packages("{name: pstuil, source: conda}")
+            + "targets: {here: {kind: local, manager: conda}}\n"
+        ).ids
+        == []
+    )
     assert ask(_packages("ajx")).ids == []
 
 
 def test_a_resolved_accelerate_between_two_releases_is_a_warning(ask: Ask) -> None:
-    resolved = ResolvedSet({"torch": "2.0.1", "transformers": "4.30.0", "accelerate": "0.19.0"}, "3.11", "cpu")
-    assert ask(_packages("torch", "transformers", "accelerate"), resolved).one("PKG001").severity is Severity.WARNING
+    resolved = ResolvedSet(
+        {"torch": "2.0.1", "transformers": "4.30.0", "accelerate": "0.19.0"}, "3.11", "cpu"
+    )
+    assert (
+        ask(_packages("torch", "transformers", "accelerate"), resolved).one("PKG001").severity
+        is Severity.WARNING
+    )
 
 
 def test_a_windows_path_is_relative_elsewhere(ask: Ask) -> None:
@@ -282,7 +370,9 @@ def test_the_count_of_cards_is_kept(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("card", ["P100", "P4", "K80"])
-def test_a_resolved_torch_is_not_refused_on_a_card_that_triton_is_too_new_for(ask: Ask, card: str) -> None:
+def test_a_resolved_torch_is_not_refused_on_a_card_that_triton_is_too_new_for(
+    ask: Ask, card: str
+) -> None:
     resolved = ResolvedSet({"torch": "2.7.1+cu126", "triton": "3.3.1"}, "3.11", "cu126")
     text = f'gpu: {card}\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.7.1]\ntraining: {{framework: none}}\n'
     assert ask(text, resolved).of("PKG017") == []

@@ -13,7 +13,14 @@ from provision.rules.colab import add_months
 from tests.rules.conftest import Ask, Judged
 
 
-def _spec(packages: str = "[]", target: str = 'runtime: "2026.07"', *, python: str = "3.12", gpu: str = "T4", more: str = "") -> str:
+def _spec(
+    packages: str = "[]",
+    target: str = 'runtime: "2026.07"',
+    *,
+    python: str = "3.12",
+    gpu: str = "T4",
+    more: str = "",
+) -> str:
     return f'gpu: {gpu}\npython: "{python}"\npackages: {packages}\n{more}targets:\n  colab: {{kind: colab, {target}}}\n'
 
 
@@ -25,7 +32,9 @@ def _fixed(judged: Judged, identity: str) -> str:
 
 
 @pytest.mark.parametrize("runtime", ["2026.01", "2026.04", "2026.07"])
-def test_every_named_runtime_takes_its_own_python_only(ask: Ask, facts: Facts, runtime: str) -> None:
+def test_every_named_runtime_takes_its_own_python_only(
+    ask: Ask, facts: Facts, runtime: str
+) -> None:
     for python in ("3.11", "3.12", "3.13"):
         found = ask(_spec(target=f'runtime: "{runtime}"', python=python)).of("IMG020")
         assert bool(found) == (python != facts.runtimes[runtime].minor)
@@ -53,14 +62,29 @@ def test_a_runtime_that_may_be_gone_is_not_offered(ask: Ask) -> None:
 
 
 def test_a_doubtful_python_only_warns(ask: Ask, facts: Facts) -> None:
-    doubtful = facts.runtimes["2026.07"]._replace(evidence=facts.runtimes["2026.07"].evidence._replace(confidence="low"))
+    doubtful = facts.runtimes["2026.07"]._replace(
+        evidence=facts.runtimes["2026.07"].evidence._replace(confidence="low")
+    )
     judged = ask(_spec(python="3.11"))
-    case = LintContext(judged.case.spec, judged.source, facts.with_tables(runtimes={**facts.runtimes, "2026.07": doubtful}))
+    case = LintContext(
+        judged.case.spec,
+        judged.source,
+        facts.with_tables(runtimes={**facts.runtimes, "2026.07": doubtful}),
+    )
     assert [one.severity for one in run_rules(case) if one.id == "IMG020"] == [Severity.WARNING]
 
 
-@pytest.mark.parametrize(("runtime", "severity", "near"), [("2026.05", "error", "2026.04"), ("2025.01", "error", "2025.07"), ("2026.10", "unknown", "2026.07")])
-def test_a_runtime_between_known_ones_is_an_error_and_a_newer_one_unknown(ask: Ask, runtime: str, severity: str, near: str) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "severity", "near"),
+    [
+        ("2026.05", "error", "2026.04"),
+        ("2025.01", "error", "2025.07"),
+        ("2026.10", "unknown", "2026.07"),
+    ],
+)
+def test_a_runtime_between_known_ones_is_an_error_and_a_newer_one_unknown(
+    ask: Ask, runtime: str, severity: str, near: str
+) -> None:
     found = ask(_spec(target=f'runtime: "{runtime}"')).one("IMG021")
     assert found.severity == severity
     assert near in found.message
@@ -70,7 +94,10 @@ def test_latest_is_said_only_where_something_else_can_be_named(ask: Ask) -> None
     assert ask(_spec(python="3.13", target="runtime: latest")).ids == []
     assert ask(_spec(python="3.13", target="runtime: latest, isolation: venv")).ids == ["IMG022"]
     assert ask(_spec(python="3.12", target="runtime: latest")).ids == ["IMG020"]
-    assert ask(_spec(python="3.13", target="runtime: latest, isolation: venv, via: colab-cli")).ids == []
+    assert (
+        ask(_spec(python="3.13", target="runtime: latest, isolation: venv, via: colab-cli")).ids
+        == []
+    )
 
 
 def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, facts: Facts) -> None:
@@ -78,8 +105,19 @@ def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, fac
     judged, lifetime = ask(_spec()), facts.conditions["runtime lifetime"]
 
     def said(day: str) -> list[str]:
-        conditions = {**facts.conditions, "runtime lifetime": lifetime._replace(evidence=lifetime.evidence._replace(as_of=day))}
-        return [one.message for one in run_rules(LintContext(judged.case.spec, judged.source, facts.with_tables(conditions=conditions))) if one.id == "IMG024"]
+        conditions = {
+            **facts.conditions,
+            "runtime lifetime": lifetime._replace(evidence=lifetime.evidence._replace(as_of=day)),
+        }
+        return [
+            one.message
+            for one in run_rules(
+                LintContext(
+                    judged.case.spec, judged.source, facts.with_tables(conditions=conditions)
+                )
+            )
+            if one.id == "IMG024"
+        ]
 
     assert said("2027-04-13") == []
     assert "is offered until about 2027-07" in said("2027-04-14")[0]
@@ -93,7 +131,17 @@ def test_months_are_added_over_the_end_of_a_year() -> None:
     assert add_months(date(2026, 1, 31), 11) == date(2026, 12, 28)
 
 
-@pytest.mark.parametrize(("card", "offered"), [("V100", "T4"), ("RTX-4090", "L4"), ("H200", "RTX-PRO-6000"), ("P100", "T4"), ("A10", "L4"), ("mps", "T4")])
+@pytest.mark.parametrize(
+    ("card", "offered"),
+    [
+        ("V100", "T4"),
+        ("RTX-4090", "L4"),
+        ("H200", "RTX-PRO-6000"),
+        ("P100", "T4"),
+        ("A10", "L4"),
+        ("mps", "T4"),
+    ],
+)
 def test_the_smallest_card_that_is_no_weaker_is_offered(ask: Ask, card: str, offered: str) -> None:
     judged = ask(_spec(gpu=card))
     text = _fixed(judged, "IMG025")
@@ -113,9 +161,19 @@ def test_an_unknown_card_is_another_rules(ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "ids"),
-    [(">=9", ["IMG028"]), ("==9.*", ["IMG028"]), (">=7.34", []), ("<8", []), (">=8", ["IMG033"]), ("==8.30.0", ["IMG033"]), (">=8,<10", ["IMG033"])],
+    [
+        (">=9", ["IMG028"]),
+        ("==9.*", ["IMG028"]),
+        (">=7.34", []),
+        ("<8", []),
+        (">=8", ["IMG033"]),
+        ("==8.30.0", ["IMG033"]),
+        (">=8,<10", ["IMG033"]),
+    ],
 )
-def test_ipython_is_deadly_where_nothing_below_nine_is_let_through(ask: Ask, bounds: str, ids: list[str]) -> None:
+def test_ipython_is_deadly_where_nothing_below_nine_is_let_through(
+    ask: Ask, bounds: str, ids: list[str]
+) -> None:
     assert ask(_spec(f'["ipython{bounds}"]')).ids == ids
 
 
@@ -123,17 +181,35 @@ def test_what_the_kernel_runs_on_is_refused_one_by_one(ask: Ask) -> None:
     held = {"tornado": "6.6", "ipykernel": "7.1.0", "google-auth": "2.50.0", "traitlets": "5.14.3"}
     judged = ask(_spec("[accelerate]"), ResolvedSet(held, "3.12"))
     assert judged.ids == ["IMG033"] * 3
-    assert all(found.severity is Severity.ERROR and "isolation: venv" in found.help for found in judged.findings)
-    assert ask(_spec("[accelerate]"), ResolvedSet({"tornado": "6.5.7", "ipykernel": "6.17.1", "google-auth": "2.49.0"}, "3.12")).ids == []
+    assert all(
+        found.severity is Severity.ERROR and "isolation: venv" in found.help
+        for found in judged.findings
+    )
+    assert (
+        ask(
+            _spec("[accelerate]"),
+            ResolvedSet(
+                {"tornado": "6.5.7", "ipykernel": "6.17.1", "google-auth": "2.49.0"}, "3.12"
+            ),
+        ).ids
+        == []
+    )
 
 
-@pytest.mark.parametrize(("version", "ids"), [("9.0.0", ["IMG028"]), ("8.37.0", ["IMG033"]), ("7.34.0", [])])
+@pytest.mark.parametrize(
+    ("version", "ids"), [("9.0.0", ["IMG028"]), ("8.37.0", ["IMG033"]), ("7.34.0", [])]
+)
 def test_ipython_in_a_resolved_set(ask: Ask, version: str, ids: list[str]) -> None:
-    judged = ask(_spec("[ipykernel]"), ResolvedSet({"ipykernel": "6.17.1", "ipython": version}, "3.12"))
+    judged = ask(
+        _spec("[ipykernel]"), ResolvedSet({"ipykernel": "6.17.1", "ipython": version}, "3.12")
+    )
     assert judged.ids == ids
     if ids:
         assert judged.findings[0].where == RouteLocation(("packages",))
-        assert f"packages: [ipykernel, ipython{'<9' if ids == ['IMG028'] else '==7.34.0'}]" in _fixed(judged, ids[0])
+        assert (
+            f"packages: [ipykernel, ipython{'<9' if ids == ['IMG028'] else '==7.34.0'}]"
+            in _fixed(judged, ids[0])
+        )
 
 
 def test_the_line_that_let_a_version_in_is_pointed_at(ask: Ask) -> None:
@@ -178,7 +254,13 @@ def test_a_set_of_another_flavour_is_not_that_of_the_target(ask: Ask) -> None:
 
 
 def test_the_pins_of_google_colab_are_one_note(ask: Ask) -> None:
-    held = {"pandas": "3.0.0", "requests": "2.34.0", "portpicker": "1.7", "ipyparallel": "9.0.1", "jupyter-server": "2.17.0"}
+    held = {
+        "pandas": "3.0.0",
+        "requests": "2.34.0",
+        "portpicker": "1.7",
+        "ipyparallel": "9.0.1",
+        "jupyter-server": "2.17.0",
+    }
     found = ask(_spec("[pandas]"), ResolvedSet(held, "3.12")).one("IMG030")
     assert found.severity is Severity.INFO
     assert len(found.message) <= 400
@@ -213,21 +295,29 @@ def test_an_older_torch_is_called_older_and_its_runtime_named(ask: Ask) -> None:
     assert '"2026.04"' in found.help
 
 
-@pytest.mark.parametrize(("cuda", "severity"), [("12.6", Severity.INFO), ("13.0", Severity.WARNING)])
+@pytest.mark.parametrize(
+    ("cuda", "severity"), [("12.6", Severity.INFO), ("13.0", Severity.WARNING)]
+)
 def test_companions_break_on_another_cuda_major(ask: Ask, cuda: str, severity: Severity) -> None:
-    assert ask(_spec("[torch==2.11.0]", more=f'cuda: "{cuda}"\n')).one("IMG031").severity is severity
+    assert (
+        ask(_spec("[torch==2.11.0]", more=f'cuda: "{cuda}"\n')).one("IMG031").severity is severity
+    )
 
 
 def test_the_image_without_a_card_has_the_cpu_build(ask: Ask) -> None:
     assert ask(_spec("[torch==2.11.0]", gpu="none")).ids == []
-    assert ask(_spec("[torch]", gpu="none"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu")).ids == []
+    assert (
+        ask(_spec("[torch]", gpu="none"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu")).ids == []
+    )
 
 
 @pytest.mark.parametrize("runtime", ["2026.01", "2026.04", "2026.07"])
 def test_the_runtimes_own_versions_lint_clean(ask: Ask, facts: Facts, runtime: str) -> None:
     row = facts.runtimes[runtime]
     packages = f'[torch=={row.torch}, numpy=={row.numpy}, "transformers[torch]=={row.transformers}", pandas]'
-    errors = [one for one in ask(_spec(packages, f'runtime: "{runtime}"')).findings if one.id != "IMG024"]
+    errors = [
+        one for one in ask(_spec(packages, f'runtime: "{runtime}"')).findings if one.id != "IMG024"
+    ]
     assert errors == []
 
 

@@ -8,12 +8,22 @@ from provision.diagnostics import Applicability, Severity
 from provision.rules import RULES
 from tests.rules.conftest import Ask
 
-BAD = [(f"{rule.id}-{number}", rule, example) for rule in RULES for number, example in enumerate(rule.bad)]
-GOOD = [(f"{rule.id}-{number}", rule, example) for rule in RULES for number, example in enumerate(rule.good)]
+BAD = [
+    (f"{rule.id}-{number}", rule, example)
+    for rule in RULES
+    for number, example in enumerate(rule.bad)
+]
+GOOD = [
+    (f"{rule.id}-{number}", rule, example)
+    for rule in RULES
+    for number, example in enumerate(rule.good)
+]
 RANKS = list(Severity)
 
 
-def test_a_bad_example_gives_this_finding_alone_at_its_text(ask: Ask, subtests: pytest.Subtests) -> None:
+def test_a_bad_example_gives_this_finding_alone_at_its_text(
+    ask: Ask, subtests: pytest.Subtests
+) -> None:
     """Alone but for what the example itself says stands beside."""
     for name, rule, example in BAD:
         with subtests.test(name):

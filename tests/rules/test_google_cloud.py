@@ -8,11 +8,11 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.facts import Facts
+from provision.facts.lazy_tables import load_prices
 from provision.facts.machines import find_machines
-from provision.facts.parts import load_prices
-from provision.facts.places import split_image_name
+from provision.facts.schema_platforms import split_image_name
 from provision.rules import run_rules
-from provision.rules.instances import available_gpu_counts, example_spec
+from provision.rules.workbench_instances import available_gpu_counts, example_spec
 from tests.rules.conftest import Ask
 
 N1 = {"machine_type": "n1-standard-4"}
@@ -26,7 +26,9 @@ def test_the_smallest_instance_hears_what_is_missing(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {wb: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n'
     judged = ask(text)
     assert judged.ids == ["GCP011", "GCP013", "GCP021", "IMG002", "NET001"]
-    assert {finding.id for finding in judged.findings if finding.severity is not Severity.WARNING} == {"GCP021"}
+    assert {
+        finding.id for finding in judged.findings if finding.severity is not Severity.WARNING
+    } == {"GCP021"}
     assert {judged.at(finding) for finding in judged.findings} == {"wb"}
 
 
@@ -60,7 +62,11 @@ def test_machine_types_carry_cards(ask: Ask, gpu: str, machine: str, ids: list[s
 
 
 def test_the_nearest_machine_type_is_offered_and_fits(ask: Ask) -> None:
-    for gpu, machine, meant in (("L4", "n2-standard-16", "g2-standard-16"), ("T4:4", "n1-standard-96", ""), ("V100", "n1-standard-64", "n1-standard-8")):
+    for gpu, machine, meant in (
+        ("L4", "n2-standard-16", "g2-standard-16"),
+        ("T4:4", "n1-standard-96", ""),
+        ("V100", "n1-standard-64", "n1-standard-8"),
+    ):
         judged = ask(example_spec(f"gpu: {gpu}\n", machine_type=machine))
         if not meant:
             assert judged.area("GCP") == []
@@ -77,12 +83,17 @@ def test_every_offered_number_of_cards_has_a_machine(facts: Facts) -> None:
     assert t4 is not None
     assert b200 is not None
     assert available_gpu_counts(facts, t4, reserved=False) == (1, 2, 4)
-    assert (available_gpu_counts(facts, b200, reserved=False), available_gpu_counts(facts, b200, reserved=True)) == ((), (8,))
+    assert (
+        available_gpu_counts(facts, b200, reserved=False),
+        available_gpu_counts(facts, b200, reserved=True),
+    ) == ((), (8,))
     assert all(machine.family == "n1" for machine in find_machines(facts, t4, 1, reserved=False))
 
 
 def test_a_card_that_needs_a_reservation_takes_one(ask: Ask) -> None:
-    found = ask(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one("GCP005")
+    found = ask(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one(
+        "GCP005"
+    )
     assert found.message == "no machine type gives Workbench 8 x B200 without a reservation"
     assert found.help.startswith("name a reservation")
 
@@ -93,12 +104,19 @@ def test_a_card_without_a_row_is_not_judged(ask: Ask) -> None:
 
 
 def test_a_region_without_known_zones_is_let_be(ask: Ask) -> None:
-    assert ask(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[asia-east1-x]")).ids == []
+    assert (
+        ask(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[asia-east1-x]")).ids
+        == []
+    )
 
 
 def test_zones_are_named_from_near_to_far(ask: Ask) -> None:
     def zones(zone: str, gpu: str = "L4") -> str:
-        return ask(example_spec(f"gpu: {gpu}\n", machine_type="auto", zones=f"[{zone}]")).one("GCP007").help
+        return (
+            ask(example_spec(f"gpu: {gpu}\n", machine_type="auto", zones=f"[{zone}]"))
+            .one("GCP007")
+            .help
+        )
 
     assert zones("us-central1-f") == "take us-central1-a, us-central1-b, us-central1-c"
     assert zones("us-east5-a").startswith("take us-east1-b")
@@ -129,8 +147,15 @@ def test_bounds_of_time(ask: Ask, field: str, value: str, ids: list[str]) -> Non
 
 
 def test_idling_is_said_only_of_work_outside_a_notebook(ask: Ask) -> None:
-    for launcher, ids in (("auto", []), ("python", []), ("torchrun", ["GCP009"]), ("accelerate", ["GCP009"])):
-        judged = ask(example_spec(f"gpu: L4\ntraining: {{launcher: {launcher}}}\n", idle_shutdown="7h"))
+    for launcher, ids in (
+        ("auto", []),
+        ("python", []),
+        ("torchrun", ["GCP009"]),
+        ("accelerate", ["GCP009"]),
+    ):
+        judged = ask(
+            example_spec(f"gpu: L4\ntraining: {{launcher: {launcher}}}\n", idle_shutdown="7h")
+        )
         assert judged.ids == ids
         assert all(finding.severity is Severity.INFO for finding in judged.findings)
 
@@ -158,7 +183,11 @@ def test_idling_is_said_only_of_work_outside_a_notebook(ask: Ask) -> None:
         ("reservation", "other-project/h100", True),
         ("service_account", "trainer@my-project.iam.gserviceaccount.com", False),
         ("service_account", "trainer", True),
-        ("data_disk", "{kms_key: projects/p12345/locations/us-central1/keyRings/r/cryptoKeys/k}", False),
+        (
+            "data_disk",
+            "{kms_key: projects/p12345/locations/us-central1/keyRings/r/cryptoKeys/k}",
+            False,
+        ),
         ("boot_disk", "{kms_key: projects/p12345/locations/us-central1/keyRings/r}", True),
     ],
 )
@@ -167,10 +196,26 @@ def test_names_of_resources(ask: Ask, field: str, value: str, found: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("location", "ids"), [("us-central1", []), ("us-east1", ["GCP008"]), ("global", []), ("us", []), ("ca", []), ("nam4", []), ("europe-west4", ["GCP008"])]
+    ("location", "ids"),
+    [
+        ("us-central1", []),
+        ("us-east1", ["GCP008"]),
+        ("global", []),
+        ("us", []),
+        ("ca", []),
+        ("nam4", []),
+        ("europe-west4", ["GCP008"]),
+    ],
 )
 def test_keys_lie_where_disks_do(ask: Ask, location: str, ids: list[str]) -> None:
-    assert ask(example_spec(boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}")).ids == ids
+    assert (
+        ask(
+            example_spec(
+                boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}"
+            )
+        ).ids
+        == ids
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,14 +275,21 @@ def test_the_family_of_an_image(image: str, meant: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("field", "day", "severity", "words"),
     [
-        ("end_of_support", "2026-11", None, ""),  # the table is of 2026-11-20: the month is not over
+        (
+            "end_of_support",
+            "2026-11",
+            None,
+            "",
+        ),  # the table is of 2026-11-20: the month is not over
         ("end_of_support", "2026-10", Severity.WARNING, "out of support"),
         ("end_of_support", "2026-11-19", Severity.WARNING, "out of support"),
         ("end_of_support", "2026-11-20", None, ""),
         ("end_of_availability", "2026-11-19", Severity.ERROR, "gone"),
     ],
 )
-def test_support_ends_by_the_day_of_the_table(ask: Ask, facts: Facts, field: str, day: str, severity: Severity | None, words: str) -> None:
+def test_support_ends_by_the_day_of_the_table(
+    ask: Ask, facts: Facts, field: str, day: str, severity: Severity | None, words: str
+) -> None:
     case = ask(example_spec()).case
     row = facts.images["workbench-instances-2603"]
     ended = facts.with_tables(images={**facts.images, row.family: row._replace(**{field: day})})
@@ -253,7 +305,9 @@ def test_deep_learning_images_are_not_workbenchs(ask: Ask) -> None:
 
 
 def test_cost_adds_the_card_of_an_n1_machine(ask: Ask) -> None:
-    rows = {(row.item, row.card): row.on_demand for row in load_prices() if row.region == "us-central1"}
+    rows = {
+        (row.item, row.card): row.on_demand for row in load_prices() if row.region == "us-central1"
+    }
     each = rows["n1-standard-4", ""] + rows["gpu-attached-to-n1", "T4"]
     found = ask(example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", **N1)).one("CST001")
     assert f"costs ${each:.2f} an hour in us-central1 (as of 2026-07-30)" in found.message
@@ -262,32 +316,65 @@ def test_cost_adds_the_card_of_an_n1_machine(ask: Ask) -> None:
 
 
 def test_cost_over_the_limit_in_some_zones_is_a_warning(ask: Ask) -> None:
-    text = example_spec("gpu: L4\ncost: {limit_per_hour: 0.9}\n", zones="[us-central1-a, europe-west3-a]")
+    text = example_spec(
+        "gpu: L4\ncost: {limit_per_hour: 0.9}\n", zones="[us-central1-a, europe-west3-a]"
+    )
     assert ask(text).one("CST001").severity is Severity.WARNING
     assert ask(text.replace("0.9}", "0.8}")).one("CST001").severity is Severity.ERROR
 
 
 def test_a_zone_without_a_price_is_not_within_the_limit(ask: Ask) -> None:
-    text = example_spec("gpu: A100-80GB\ncost: {limit_per_hour: 4}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")
+    text = example_spec(
+        "gpu: A100-80GB\ncost: {limit_per_hour: 4}\n",
+        machine_type="auto",
+        zones="[us-west1-a, us-central1-a]",
+    )
     assert ask(text).one("CST001").severity is Severity.ERROR
 
 
 def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
     found = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
     assert found.help == "take g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"
-    assert ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")).ids == []
-    assert "ask for another card" in ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
+    assert (
+        ask(
+            example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")
+        ).ids
+        == []
+    )
+    assert (
+        "ask for another card"
+        in ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
+    )
 
 
 def test_a_price_without_a_row_is_unknown(ask: Ask) -> None:
-    assert ask(example_spec("gpu: none\ncost: {limit_per_hour: 9}\n", machine_type="n2-standard-8")).one("CST001").severity is Severity.UNKNOWN
+    assert (
+        ask(example_spec("gpu: none\ncost: {limit_per_hour: 9}\n", machine_type="n2-standard-8"))
+        .one("CST001")
+        .severity
+        is Severity.UNKNOWN
+    )
 
 
 def test_a_price_that_is_missing_for_one_region_or_an_unknown_machine_is_unknown(ask: Ask) -> None:
-    some = ask(example_spec("gpu: A100-80GB\ncost: {limit_per_hour: 99}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")).one("CST001")
-    assert (some.severity, some.message) == (Severity.UNKNOWN, "the tables have no price of a machine that fits in us-west1")
-    other = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")).one("CST001")
-    assert (other.severity, other.message) == (Severity.UNKNOWN, "the tables have no price of g2-standard-5 in us-central1")
+    some = ask(
+        example_spec(
+            "gpu: A100-80GB\ncost: {limit_per_hour: 99}\n",
+            machine_type="auto",
+            zones="[us-west1-a, us-central1-a]",
+        )
+    ).one("CST001")
+    assert (some.severity, some.message) == (
+        Severity.UNKNOWN,
+        "the tables have no price of a machine that fits in us-west1",
+    )
+    other = ask(
+        example_spec("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")
+    ).one("CST001")
+    assert (other.severity, other.message) == (
+        Severity.UNKNOWN,
+        "the tables have no price of g2-standard-5 in us-central1",
+    )
 
 
 def test_mirrors_are_needed_only_without_another_way(ask: Ask) -> None:

@@ -9,7 +9,7 @@ import pytest
 from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
 from provision.rules import LintContext, ResolvedSet, run_rules
-from provision.rules.instances import EXAMPLE_TARGET
+from provision.rules.workbench_instances import EXAMPLE_TARGET
 from tests.rules.conftest import Ask, Judged
 
 OLD = "pytorch-2-7-cu128-ubuntu-2404-nvidia-570"
@@ -25,7 +25,9 @@ def _workbench(image: str, more: str = "") -> str:
 
 
 def _with(judged: Judged, facts: Facts) -> tuple[str, ...]:
-    findings = run_rules(LintContext(judged.case.spec, judged.case.source, facts, judged.case.resolved))
+    findings = run_rules(
+        LintContext(judged.case.spec, judged.case.source, facts, judged.case.resolved)
+    )
     return tuple(finding.id for finding in findings if finding.id[:3] in ("CUD", "GPU"))
 
 
@@ -33,7 +35,12 @@ def _with(judged: Judged, facts: Facts) -> tuple[str, ...]:
     ("gpu", "cuda", "torch", "severity"),
     [
         ("V100", "13.0", "==2.11.0", Severity.ERROR),
-        ("V100", "13.0", "", Severity.ERROR),  # a compiler without the card makes no code for it, whatever torch comes
+        (
+            "V100",
+            "13.0",
+            "",
+            Severity.ERROR,
+        ),  # a compiler without the card makes no code for it, whatever torch comes
         ("V100", "12.8", ">=2.11", Severity.ERROR),  # no newer torch is built for 12.8
         ("V100", "12.8", ">=2.10", None),
         ("V100", "12.9", "==2.9.1", None),
@@ -45,13 +52,20 @@ def _with(judged: Judged, facts: Facts) -> tuple[str, ...]:
         ("V100", "13.0", ">=2.16", None),  # newer than the facts
     ],
 )
-def test_code_for_the_card(ask: Ask, gpu: str, cuda: str, torch: str, severity: Severity | None) -> None:
-    assert [finding.severity for finding in ask(_spec(gpu, cuda, torch)).of("GPU005")] == ([severity] if severity else [])
+def test_code_for_the_card(
+    ask: Ask, gpu: str, cuda: str, torch: str, severity: Severity | None
+) -> None:
+    assert [finding.severity for finding in ask(_spec(gpu, cuda, torch)).of("GPU005")] == (
+        [severity] if severity else []
+    )
 
 
 def test_a_card_that_newer_torch_may_know_is_unknown(ask: Ask, facts: Facts) -> None:
     """Were the newest CUDA able to make code for a card that no build has, only a bound could make that an error."""
-    judged, bounded = ask(_spec("Jetson-AGX-Orin", "13.2", "")), ask(_spec("Jetson-AGX-Orin", "13.2", "==2.15.0"))
+    judged, bounded = (
+        ask(_spec("Jetson-AGX-Orin", "13.2", "")),
+        ask(_spec("Jetson-AGX-Orin", "13.2", "==2.15.0")),
+    )
     assert [finding.severity for finding in judged.of("GPU005")] == [Severity.UNKNOWN]
     assert [finding.severity for finding in bounded.of("GPU005")] == [Severity.ERROR]
 
@@ -62,34 +76,65 @@ def test_the_best_build_comes_first(ask: Ask) -> None:
     assert newer.fix is not None
     assert newer.fix.applicability is Applicability.UNSAFE
     older = ask(_spec("V100", "13.0", ">=2.8")).one("GPU005")
-    assert older.help == 'write cuda: "12.6", for which torch 2.14.1 runs there, or write cuda: "12.8", for which torch 2.10.0 runs there, or take another card'
+    assert (
+        older.help
+        == 'write cuda: "12.6", for which torch 2.14.1 runs there, or write cuda: "12.8", for which torch 2.10.0 runs there, or take another card'
+    )
 
 
 def test_without_an_admitted_build_the_nearest_torch_is_named(ask: Ask) -> None:
-    assert "take torch 2.7.0 for CUDA 12.8" in ask(_spec("RTX-5090", "12.4", "==2.6.0")).one("GPU005").help
-    assert "take torch 2.14.1 for CUDA 12.6" in ask(_spec("V100", "13.2", "==2.15.0")).one("GPU005").help
-    assert "which has Python 3.9 to 3.13" in ask(_spec("K80", "", ">=2.8").replace("3.12", "3.14")).one("GPU005").help
+    assert (
+        "take torch 2.7.0 for CUDA 12.8"
+        in ask(_spec("RTX-5090", "12.4", "==2.6.0")).one("GPU005").help
+    )
+    assert (
+        "take torch 2.14.1 for CUDA 12.6"
+        in ask(_spec("V100", "13.2", "==2.15.0")).one("GPU005").help
+    )
+    assert (
+        "which has Python 3.9 to 3.13"
+        in ask(_spec("K80", "", ">=2.8").replace("3.12", "3.14")).one("GPU005").help
+    )
 
 
 def test_builds_that_nobody_read_are_unknown(ask: Ask) -> None:
     arm = "platforms: [linux-aarch64]\n"
-    assert ask(_spec("RTX-4090", "12.6", "==2.10.0", arm)).one("GPU005").severity is Severity.UNKNOWN
+    assert (
+        ask(_spec("RTX-4090", "12.6", "==2.10.0", arm)).one("GPU005").severity is Severity.UNKNOWN
+    )
     assert ask(_spec("RTX-4090", "13.0", "==2.11.0", arm)).of("GPU005") == []
 
 
 def test_a_doubtful_build_may_warn_only(ask: Ask, facts: Facts) -> None:
     judged = ask(_spec("V100", "13.0", "==2.11.0"))
     row = facts.builds["2.11.0:cu130:linux-x86_64"]
-    doubtful = facts.with_tables(builds={**facts.builds, "2.11.0:cu130:linux-x86_64": row._replace(evidence=row.evidence._replace(confidence="low"))})
-    found = [finding for finding in run_rules(replace(judged.case, facts=doubtful)) if finding.id == "GPU005"]
+    doubtful = facts.with_tables(
+        builds={
+            **facts.builds,
+            "2.11.0:cu130:linux-x86_64": row._replace(
+                evidence=row.evidence._replace(confidence="low")
+            ),
+        }
+    )
+    found = [
+        finding
+        for finding in run_rules(replace(judged.case, facts=doubtful))
+        if finding.id == "GPU005"
+    ]
     assert [finding.severity for finding in found] == [Severity.WARNING]
 
 
 def test_ptx_alone_is_a_note_and_needs_a_driver(ask: Ask, facts: Facts) -> None:
     row = facts.builds["2.11.0:cu128:linux-x86_64"]
-    only = facts.with_tables(builds={**facts.builds, "2.11.0:cu128:linux-x86_64": row._replace(sm=("8.0",), ptx="7.0")})
+    only = facts.with_tables(
+        builds={**facts.builds, "2.11.0:cu128:linux-x86_64": row._replace(sm=("8.0",), ptx="7.0")}
+    )
     text = _spec("V100", "12.8", "==2.11.0")
-    (found,) = (finding for finding in run_rules(replace(ask(text).case, facts=only)) if finding.id == "GPU005")
+    (found,) = (
+        finding
+        for finding in run_rules(replace(ask(text).case, facts=only))
+        if finding.id == "GPU005"
+    )
     assert found.severity is Severity.INFO
     legacy = text + _workbench(OLD)
     assert _with(ask(legacy), only) == ("GPU005",)  # branch 570 brings CUDA 12.8
@@ -98,12 +143,20 @@ def test_ptx_alone_is_a_note_and_needs_a_driver(ask: Ask, facts: Facts) -> None:
 
 
 def test_a_resolved_set_is_asked_of_the_places_that_take_it(ask: Ask) -> None:
-    two = _spec("V100", "12.6", "") + "targets:\n  a: {kind: local}\n  b: {kind: local, gpu: L4, cuda: '13.0'}\n"
+    two = (
+        _spec("V100", "12.6", "")
+        + "targets:\n  a: {kind: local}\n  b: {kind: local, gpu: L4, cuda: '13.0'}\n"
+    )
     assert ask(two, ResolvedSet({"torch": "2.14.1"}, "3.12", "cu130")).ids == []
     found = ask(two, ResolvedSet({"torch": "2.14.1"}, "3.12", "cu126")).ids
     assert found == []
-    assert ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132")).ids == ["GPU005"]
-    assert ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cpu")).of("GPU005") == []
+    assert ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132")).ids == [
+        "GPU005"
+    ]
+    assert (
+        ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cpu")).of("GPU005")
+        == []
+    )
 
 
 def test_a_resolved_torch_is_bounded_where_it_was_let_in(ask: Ask) -> None:
@@ -113,7 +166,9 @@ def test_a_resolved_torch_is_bounded_where_it_was_let_in(ask: Ask) -> None:
     assert found.fix is not None
     (text,) = judged.source.apply_fixes([found.fix]).values()
     assert 'packages: ["torch>=2.9,<2.11.0"]' in text
-    pinned = ask(_spec("V100", "12.8", ">=2.11"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128")).one("GPU005")
+    pinned = ask(
+        _spec("V100", "12.8", ">=2.11"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128")
+    ).one("GPU005")
     assert pinned.where == RouteLocation(("cuda",))
 
 
@@ -130,8 +185,14 @@ def test_the_driver_of_an_image_on_both_sides(ask: Ask, cuda: str, ids: list[str
 
 def test_an_image_with_a_day_has_the_driver_of_that_day(ask: Ask, facts: Facts) -> None:
     first = facts.image_drivers[0]
-    assert (first.family, first.since, first.driver) == ("workbench-instances-2603", "20260330", "580.65.06")
-    old = facts.with_tables(image_drivers=(first._replace(driver="570.124.06"), *facts.image_drivers[1:]))
+    assert (first.family, first.since, first.driver) == (
+        "workbench-instances-2603",
+        "20260330",
+        "580.65.06",
+    )
+    old = facts.with_tables(
+        image_drivers=(first._replace(driver="570.124.06"), *facts.image_drivers[1:])
+    )
     text = _spec("T4", "13.0", "==2.11.0", _workbench("workbench-instances-2603-20260401-0000-rc0"))
     assert ask(text).area("CUD", "GPU") == []
     assert _with(ask(text), old) == ("CUD004",)
@@ -139,7 +200,12 @@ def test_an_image_with_a_day_has_the_driver_of_that_day(ask: Ask, facts: Facts) 
 
 
 def test_a_c_library_that_is_too_old(ask: Ask, facts: Facts) -> None:
-    old = facts.with_tables(systems={**facts.systems, "Ubuntu 24.04": facts.systems["Ubuntu 24.04"]._replace(glibc="2.27")})
+    old = facts.with_tables(
+        systems={
+            **facts.systems,
+            "Ubuntu 24.04": facts.systems["Ubuntu 24.04"]._replace(glibc="2.27"),
+        }
+    )
     text = _spec("T4", "12.6", "==2.7.0", _workbench("common-cu129-ubuntu-2404-nvidia-580"))
     assert ask(text).area("CUD", "GPU") == []
     assert _with(ask(text), old) == ("CUD004",)
@@ -161,7 +227,9 @@ def test_a_c_library_that_is_too_old(ask: Ask, facts: Facts) -> None:
         ("Z999", ">=590", []),
     ],
 )
-def test_drivers_on_both_sides_of_what_a_card_has(ask: Ask, gpu: str, driver: str, ids: list[str]) -> None:
+def test_drivers_on_both_sides_of_what_a_card_has(
+    ask: Ask, gpu: str, driver: str, ids: list[str]
+) -> None:
     judged = ask(_spec(gpu, "", "", f'requires: {{driver: "{driver}"}}\n'))
     assert [identity for identity in judged.ids if identity == "CUD005"] == ids
 
@@ -181,7 +249,9 @@ def test_drivers_on_both_sides_of_what_a_card_has(ask: Ask, gpu: str, driver: st
         ("11.8", ">=450.80.02", None),
     ],
 )
-def test_required_drivers_on_both_sides_of_the_floor(ask: Ask, cuda: str, driver: str, severity: Severity | None) -> None:
+def test_required_drivers_on_both_sides_of_the_floor(
+    ask: Ask, cuda: str, driver: str, severity: Severity | None
+) -> None:
     torch = "==2.6.0" if cuda == "11.8" else "==2.11.0"
     found = ask(_spec("A100", cuda, torch, f'requires: {{driver: "{driver}"}}\n')).of("CUD007")
     assert [finding.severity for finding in found] == ([severity] if severity else [])
@@ -190,28 +260,49 @@ def test_required_drivers_on_both_sides_of_the_floor(ask: Ask, cuda: str, driver
 def test_the_driver_of_windows_is_named_for_wsl2(ask: Ask, facts: Facts) -> None:
     floor = facts.toolkits["12.8"].floor_windows
     assert floor == "528.33"
-    assert f"WSL2 has the driver of Windows: {floor}" in ask(_spec("L4", "12.8", "==2.11.0", 'requires: {driver: ">=500"}\n')).one("CUD007").help
+    assert (
+        f"WSL2 has the driver of Windows: {floor}"
+        in ask(_spec("L4", "12.8", "==2.11.0", 'requires: {driver: ">=500"}\n')).one("CUD007").help
+    )
 
 
 def test_a_needed_driver_may_be_said_at_a_target(ask: Ask) -> None:
-    text = _spec("T4", "12.6", "==2.11.0", "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', requires: {driver: '>=580'}}\n")
+    text = _spec(
+        "T4",
+        "12.6",
+        "==2.11.0",
+        "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', requires: {driver: '>=580'}}\n",
+    )
     assert "CUD006" not in ask(text).ids
-    assert ask(text.replace(">=580", ">=580.82.08")).one("CUD006").where == RouteLocation(("targets", "colab", "requires", "driver"))
+    assert ask(text.replace(">=580", ">=580.82.08")).one("CUD006").where == RouteLocation(
+        ("targets", "colab", "requires", "driver")
+    )
     assert "CUD006" not in ask(text.replace(">=580", "==580.82.07")).ids
 
 
 @pytest.mark.parametrize(
-    ("image", "cuda", "ids"), [("workbench-instances", "12.8", []), ("workbench-instances", "13.0", ["CUD008"]), ("some-family", "13.0", [])]
+    ("image", "cuda", "ids"),
+    [
+        ("workbench-instances", "12.8", []),
+        ("workbench-instances", "13.0", ["CUD008"]),
+        ("some-family", "13.0", []),
+    ],
 )
 def test_a_driver_that_was_not_published(ask: Ask, image: str, cuda: str, ids: list[str]) -> None:
     found = ask(_spec("T4", cuda, "==2.11.0", _workbench(image)))
     assert [identity for identity in found.ids if identity == "CUD008"] == ids
-    assert all("nvidia-smi --query-gpu=driver_version --format=csv" in finding.help for finding in found.of("CUD008"))
+    assert all(
+        "nvidia-smi --query-gpu=driver_version --format=csv" in finding.help
+        for finding in found.of("CUD008")
+    )
 
 
 def test_the_default_build_is_that_of_the_newest_torch_with_a_wheel(ask: Ask) -> None:
     """Python 3.10 has no torch 2.15, whose default is CUDA 13.2; the default of 2.14.1 is 13.0."""
-    assert "torch 2.14.1 is for CUDA 13.0" in ask(_spec("V100", "", "").replace("3.12", "3.10")).one("CUD009").message
+    assert (
+        "torch 2.14.1 is for CUDA 13.0"
+        in ask(_spec("V100", "", "").replace("3.12", "3.10")).one("CUD009").message
+    )
     assert ask(_spec("V100", "", ">=2.8,<2.11")).ids == []
     judged = ask(_spec("V100", "", ""))
     fix = judged.one("CUD009").fix
@@ -236,21 +327,37 @@ def test_the_default_build_is_that_of_the_newest_torch_with_a_wheel(ask: Ask) ->
         ("GB10", "[linux-x86_64, linux-aarch64]", None),
     ],
 )
-def test_platforms_of_accelerators(ask: Ask, gpu: str, platforms: str, severity: Severity | None) -> None:
+def test_platforms_of_accelerators(
+    ask: Ask, gpu: str, platforms: str, severity: Severity | None
+) -> None:
     found = ask(_spec(gpu, "", "==2.11.0", f"platforms: {platforms}\n")).of("CUD010")
     assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
 def test_platforms_are_those_of_local_targets(ask: Ask) -> None:
-    assert ask(_spec("T4", "", "", "platforms: [windows-x86_64]\ntargets: {colab: {kind: colab}}\n")).of("CUD010") == []
-    assert ask(_spec("mps", "", "", "platforms: [macos-arm64]\ntargets: {colab: {kind: colab}}\n")).one("CUD010").severity is Severity.ERROR
+    assert (
+        ask(
+            _spec("T4", "", "", "platforms: [windows-x86_64]\ntargets: {colab: {kind: colab}}\n")
+        ).of("CUD010")
+        == []
+    )
+    assert (
+        ask(_spec("mps", "", "", "platforms: [macos-arm64]\ntargets: {colab: {kind: colab}}\n"))
+        .one("CUD010")
+        .severity
+        is Severity.ERROR
+    )
 
 
 @pytest.mark.parametrize(
     ("toolkit", "package", "ids"),
     [
         ("12.8", "{name: flash-attn, build: true}", []),
-        ("12.6", "{name: flash-attn, build: true}", []),  # another minor version of the same major is only noted by torch
+        (
+            "12.6",
+            "{name: flash-attn, build: true}",
+            [],
+        ),  # another minor version of the same major is only noted by torch
         ("13.0", "{name: flash-attn, build: true}", ["CUD013"]),
         ("13.0", "numpy", ["CUD012"]),
         ("12.7", "{name: flash-attn, build: true}", ["CUD016"]),
@@ -269,11 +376,18 @@ def test_what_is_not_known_to_use_torch_is_a_warning(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "toolkit", "found"), [("workbench-instances-2603", "12.0", 0), ("common-cu129-ubuntu-2404-nvidia-580", "12.3", 1), ("unheard-of", "11.8", 0)]
+    ("image", "toolkit", "found"),
+    [
+        ("workbench-instances-2603", "12.0", 0),
+        ("common-cu129-ubuntu-2404-nvidia-580", "12.3", 1),
+        ("unheard-of", "11.8", 0),
+    ],
 )
 def test_gcc_of_the_system_on_both_sides(ask: Ask, image: str, toolkit: str, found: int) -> None:
     """Debian 12 has gcc 12, Ubuntu 24.04 gcc 13; CUDA 12.0 to 12.3 take gcc 12."""
-    text = _spec("T4", "", "==2.6.0", f'cuda_toolkit: "{toolkit}"\n' + _workbench(image)).replace("packages: [", "packages: [{name: k, build: true}, ")
+    text = _spec("T4", "", "==2.6.0", f'cuda_toolkit: "{toolkit}"\n' + _workbench(image)).replace(
+        "packages: [", "packages: [{name: k, build: true}, "
+    )
     assert len(ask(text).of("CUD014")) == found
 
 
@@ -292,12 +406,21 @@ def test_gcc_of_the_system_on_both_sides(ask: Ask, image: str, toolkit: str, fou
         ("A10", "11.2", None),
     ],
 )
-def test_cards_on_both_sides_of_a_toolkit(ask: Ask, gpu: str, toolkit: str, severity: Severity | None) -> None:
-    text = _spec(gpu, "", "", f'cuda_toolkit: "{toolkit}"\n').replace("packages: [", "packages: [{name: k, build: true}, ")
-    assert [finding.severity for finding in ask(text).of("CUD015")] == ([severity] if severity else [])
+def test_cards_on_both_sides_of_a_toolkit(
+    ask: Ask, gpu: str, toolkit: str, severity: Severity | None
+) -> None:
+    text = _spec(gpu, "", "", f'cuda_toolkit: "{toolkit}"\n').replace(
+        "packages: [", "packages: [{name: k, build: true}, "
+    )
+    assert [finding.severity for finding in ask(text).of("CUD015")] == (
+        [severity] if severity else []
+    )
 
 
-@pytest.mark.parametrize(("version", "found"), [("==9.10.2.21", 0), ("==9.11.0.98", 1), (">=9.5", 0), (">=9.11", 1), ("<10", 0)])
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [("==9.10.2.21", 0), ("==9.11.0.98", 1), (">=9.5", 0), (">=9.11", 1), ("<10", 0)],
+)
 def test_cudnn_on_both_sides(ask: Ask, version: str, found: int) -> None:
     text = 'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, "nvidia-cudnn-cu12{}"]\n'
     assert len(ask(text.format(version)).of("CUD017")) == found
@@ -305,7 +428,14 @@ def test_cudnn_on_both_sides(ask: Ask, version: str, found: int) -> None:
 
 @pytest.mark.parametrize(
     ("gpu", "severity"),
-    [("V100", None), ("T4", None), ("P100", Severity.INFO), ("P40", Severity.WARNING), ("K80", Severity.WARNING), ("GTX-1650", Severity.WARNING)],
+    [
+        ("V100", None),
+        ("T4", None),
+        ("P100", Severity.INFO),
+        ("P40", Severity.WARNING),
+        ("K80", Severity.WARNING),
+        ("GTX-1650", Severity.WARNING),
+    ],
 )
 def test_fp16_by_card(ask: Ask, gpu: str, severity: Severity | None) -> None:
     found = ask(_spec(gpu, "", "", "training: {precision: fp16}\n")).of("GPU006")
@@ -313,7 +443,9 @@ def test_fp16_by_card(ask: Ask, gpu: str, severity: Severity | None) -> None:
 
 
 def test_tf32_is_said_once_to_trainer(ask: Ask) -> None:
-    judged = ask('gpu: A100\npython: "3.12"\npackages: [torch, "transformers[torch]"]\ntraining:\n  precision: tf32\n')
+    judged = ask(
+        'gpu: A100\npython: "3.12"\npackages: [torch, "transformers[torch]"]\ntraining:\n  precision: tf32\n'
+    )
     fix = judged.one("GPU007").fix
     assert fix is not None
     (text,) = judged.source.apply_fixes([fix]).values()
@@ -332,8 +464,14 @@ def test_tf32_is_said_once_to_trainer(ask: Ask) -> None:
         ("fp32", "==2.0.1", None),
     ],
 )
-def test_precision_on_apple_silicon(ask: Ask, precision: str, torch: str, severity: Severity | None) -> None:
-    found = ask(_spec("mps", "", torch, f"platforms: [macos-arm64]\ntraining: {{precision: {precision}}}\n").replace("3.12", "3.11")).of("GPU008")
+def test_precision_on_apple_silicon(
+    ask: Ask, precision: str, torch: str, severity: Severity | None
+) -> None:
+    found = ask(
+        _spec(
+            "mps", "", torch, f"platforms: [macos-arm64]\ntraining: {{precision: {precision}}}\n"
+        ).replace("3.12", "3.11")
+    ).of("GPU008")
     assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
@@ -350,10 +488,17 @@ def test_needs_on_both_sides_of_the_card(ask: Ask, gpu: str, needs: str, found: 
 
 
 def test_the_card_that_would_do_is_offered_there(ask: Ask) -> None:
-    text = _spec("T4", "", "", "requires: {compute_capability: '>=8.0'}\ntargets: {colab: {kind: colab}}\n")
+    text = _spec(
+        "T4", "", "", "requires: {compute_capability: '>=8.0'}\ntargets: {colab: {kind: colab}}\n"
+    )
     assert ask(text).one("GPU009").help.endswith("as L4")
 
 
 def test_versions_between_two(ask: Ask) -> None:
     """Three CUDA versions that differ are no alarm: the driver's (13.0), the wheels' (12.6), and none for nvcc."""
-    assert ask(_spec("T4", "12.6", "==2.11.0", "targets: {colab: {kind: colab, runtime: '2026.07'}}\n")).area("CUD", "GPU") == []
+    assert (
+        ask(
+            _spec("T4", "12.6", "==2.11.0", "targets: {colab: {kind: colab, runtime: '2026.07'}}\n")
+        ).area("CUD", "GPU")
+        == []
+    )

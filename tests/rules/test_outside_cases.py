@@ -13,16 +13,24 @@ from provision.diagnostics import Severity
 from provision.rules import RULES
 from tests.rules.conftest import Ask
 
-ROWS: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("outside_cases.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+ROWS: list[dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("outside_cases.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 IDS = {rule.id for rule in RULES}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['source']}: {row['spec']['gpu']}, {', '.join(row['expect']) or 'works'}")
+@pytest.mark.parametrize(
+    "row",
+    ROWS,
+    ids=lambda row: f"{row['source']}: {row['spec']['gpu']}, {', '.join(row['expect']) or 'works'}",
+)
 def test_the_rules_say_what_was_met(row: dict[str, Any], ask: Ask) -> None:
     judged = ask(yaml.safe_dump(row["spec"], sort_keys=False))
     assert set(row["expect"]) <= set(judged.ids)
     if not row["expect"]:
-        assert [finding.message for finding in judged.findings if finding.severity is Severity.ERROR] == []
+        assert [
+            finding.message for finding in judged.findings if finding.severity is Severity.ERROR
+        ] == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["source"])

@@ -13,7 +13,9 @@ from provision.diagnostics import Severity
 from provision.rules import RULES, ResolvedSet
 from tests.rules.conftest import Ask
 
-CASES = yaml.load(Path(__file__).with_name("outside_packages.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+CASES = yaml.load(
+    Path(__file__).with_name("outside_packages.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 
 
 def _id(case: dict[str, Any]) -> str:
@@ -24,7 +26,9 @@ def _id(case: dict[str, Any]) -> str:
 def test_errors_and_warnings_are_exactly_these(case: dict[str, Any], ask: Ask) -> None:
     resolved = ResolvedSet(**case["resolved"]) if "resolved" in case else None
     found = ask(yaml.safe_dump(case["spec"], sort_keys=False), resolved).findings
-    assert {one.id for one in found if one.severity in (Severity.ERROR, Severity.WARNING)} == set(case["expect"]), [one.message for one in found]
+    assert {one.id for one in found if one.severity in (Severity.ERROR, Severity.WARNING)} == set(
+        case["expect"]
+    ), [one.message for one in found]
 
 
 @pytest.mark.parametrize("case", CASES, ids=_id)

@@ -8,7 +8,11 @@ from provision.diagnostics import RouteLocation, Severity
 from provision.facts import Facts
 from provision.facts.versions import is_satisfiable, next_version, parse_specifiers, version_bounds
 from provision.rules import ResolvedSet
-from provision.rules.needs import is_certainly_within, possible_releases, sort_specifiers
+from provision.rules.package_requirements import (
+    is_certainly_within,
+    possible_releases,
+    sort_specifiers,
+)
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: none\npython: "3.11"\n'
@@ -60,7 +64,16 @@ def test_older_releases_than_the_table_make_it_less_sure(facts: Facts) -> None:
     assert not held.is_complete
 
 
-@pytest.mark.parametrize(("specifiers", "within"), [("==0.17.1", True), (">=0.16,<0.18", False), ("==0.18.0", False), ("==0.15.2", False), ("", False)])
+@pytest.mark.parametrize(
+    ("specifiers", "within"),
+    [
+        ("==0.17.1", True),
+        (">=0.16,<0.18", False),
+        ("==0.18.0", False),
+        ("==0.15.2", False),
+        ("", False),
+    ],
+)
 def test_surely_within(specifiers: str, within: bool) -> None:
     assert is_certainly_within(specifiers, "0.16.0", "0.17.1") is within
 
@@ -89,13 +102,30 @@ def test_two_packages_that_differ_about_a_third_name_releases_that_agree(ask: As
 
 
 def test_a_conflict_with_releases_older_than_the_table_may_warn(ask: Ask) -> None:
-    assert ask(_packages("transformers[torch]<4.45", "tokenizers==0.22.0")).one("PKG009").severity is Severity.WARNING
-    assert ask(_packages("transformers[torch]>=4.40,<4.45", "tokenizers==0.22.0")).one("PKG009").severity is Severity.ERROR
+    assert (
+        ask(_packages("transformers[torch]<4.45", "tokenizers==0.22.0")).one("PKG009").severity
+        is Severity.WARNING
+    )
+    assert (
+        ask(_packages("transformers[torch]>=4.40,<4.45", "tokenizers==0.22.0"))
+        .one("PKG009")
+        .severity
+        is Severity.ERROR
+    )
 
 
 def test_markers_conda_and_other_indexes_are_let_be(ask: Ask) -> None:
-    assert ask(_packages("transformers[torch]==5.13.1", "\"tokenizers==0.21.0; sys_platform == 'darwin'\"")).ids == []
-    own = _packages("transformers[torch]==5.13.1", '{name: tokenizers, version: "==0.21.0", index: ours}')
+    assert (
+        ask(
+            _packages(
+                "transformers[torch]==5.13.1", "\"tokenizers==0.21.0; sys_platform == 'darwin'\""
+            )
+        ).ids
+        == []
+    )
+    own = _packages(
+        "transformers[torch]==5.13.1", '{name: tokenizers, version: "==0.21.0", index: ours}'
+    )
     assert ask(own + 'indexes: {ours: {url: "https://packages.example.com/simple"}}\n').ids == []
 
 
@@ -107,7 +137,9 @@ def test_a_ceiling_that_another_package_keeps_needs_no_bound(ask: Ask) -> None:
 
 def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> None:
     resolved = ResolvedSet({"datasets": "2.14.4", "pyarrow": "21.0.0"}, "3.11")
-    listed = ask(_packages("numpy<2".join('""'), "datasets==2.14.4", "pyarrow"), resolved).one("PKG010")
+    listed = ask(_packages("numpy<2".join('""'), "datasets==2.14.4", "pyarrow"), resolved).one(
+        "PKG010"
+    )
     assert listed.where == RouteLocation(("packages", 2))
     brought = ask(_packages("numpy<2".join('""'), "datasets==2.14.4"), resolved).one("PKG010")
     assert brought.where == RouteLocation(("packages", 1))
@@ -115,11 +147,21 @@ def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> 
     assert "pyarrow<21" in brought.help
     nobody = ResolvedSet({"datasets": "2.14.4", "pyarrow": "21.0.0", "our-tools": "1.0"}, "3.11")
     assert ask(_packages("our-tools"), nobody).one("PKG010").where == RouteLocation(("packages",))
-    assert ask(_packages("datasets==2.14.4"), ResolvedSet({"datasets": "2.14.4", "pyarrow": "14.0.0"}, "3.11")).ids == []
+    assert (
+        ask(
+            _packages("datasets==2.14.4"),
+            ResolvedSet({"datasets": "2.14.4", "pyarrow": "14.0.0"}, "3.11"),
+        ).ids
+        == []
+    )
 
 
-@pytest.mark.parametrize(("kernels", "found"), [("0.15.1", True), ("0.15.2", False), ("0.15.9", False), ("0.16.0", True)])
-def test_what_transformers_checks_itself_has_a_floor_and_a_ceiling(ask: Ask, kernels: str, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("kernels", "found"), [("0.15.1", True), ("0.15.2", False), ("0.15.9", False), ("0.16.0", True)]
+)
+def test_what_transformers_checks_itself_has_a_floor_and_a_ceiling(
+    ask: Ask, kernels: str, found: bool
+) -> None:
     judged = ask(_packages("transformers[torch]==5.13.1", f"kernels=={kernels}"))
     assert ("PKG010" in judged.ids) is found
 
@@ -139,7 +181,10 @@ def test_python_floors_on_both_sides(ask: Ask) -> None:
 
 @pytest.mark.parametrize(("cuda", "found"), [("12.9", []), ("13.0", ["PKG016"])])
 def test_binaries_of_bitsandbytes_by_cuda(ask: Ask, cuda: str, found: list[str]) -> None:
-    assert ask(f'gpu: L4\ncuda: "{cuda}"\npython: "3.11"\npackages: [bitsandbytes==0.46.1]\n').ids == found
+    assert (
+        ask(f'gpu: L4\ncuda: "{cuda}"\npython: "3.11"\npackages: [bitsandbytes==0.46.1]\n').ids
+        == found
+    )
 
 
 def test_an_unread_bitsandbytes_is_judged_by_its_neighbours(ask: Ask) -> None:
@@ -150,9 +195,17 @@ def test_an_unread_bitsandbytes_is_judged_by_its_neighbours(ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     ("card", "flavour", "found"),
-    [("T4", "cu130", []), ("V100", "cu130", ["PKG017"]), ("V100", "cu128", []), ("P100", "cu128", ["PKG017"]), ("P100", "cu126", [])],
+    [
+        ("T4", "cu130", []),
+        ("V100", "cu130", ["PKG017"]),
+        ("V100", "cu128", []),
+        ("P100", "cu128", ["PKG017"]),
+        ("P100", "cu126", []),
+    ],
 )
-def test_bitsandbytes_on_cards_by_build(ask: Ask, card: str, flavour: str, found: list[str]) -> None:
+def test_bitsandbytes_on_cards_by_build(
+    ask: Ask, card: str, flavour: str, found: list[str]
+) -> None:
     resolved = ResolvedSet({"bitsandbytes": "0.50.2"}, "3.11", flavour)
     assert ask(f'gpu: {card}\npython: "3.11"\npackages: [bitsandbytes]\n', resolved).ids == found
 
@@ -165,10 +218,15 @@ def test_hopper_alone(ask: Ask) -> None:
 
 
 def test_a_source_package_with_a_short_line_gets_a_mapping(ask: Ask) -> None:
-    judged = ask('gpu: L4\npython: "3.11"\npackages:\n  - flash-attn==2.8.3\n  - {name: mamba-ssm}\n')
+    judged = ask(
+        'gpu: L4\npython: "3.11"\npackages:\n  - flash-attn==2.8.3\n  - {name: mamba-ssm}\n'
+    )
     fixes = [finding.fix for finding in judged.of("PKG014")]
     (text,) = judged.source.apply_fixes([fix for fix in fixes if fix]).values()
-    assert '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, build: true}\n' in text
+    assert (
+        '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, build: true}\n'
+        in text
+    )
     assert "PKG014" not in ask(text).ids
 
 
@@ -176,7 +234,10 @@ def test_cudnn_pins_of_two_frameworks(ask: Ask) -> None:
     """torch 2.8.0 pins 9.10.2.21; tensorflow 2.19.1 pins 9.3.0.75, 2.20.0 takes 9.3.0.75 and newer."""
     text = 'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]=={}"]\n'
     assert ask(text.format("2.19.1")).one("PKG018").severity is Severity.ERROR
-    assert ask(text.format("2.19.1").replace('"12.8"', "auto")).one("PKG018").severity is Severity.WARNING
+    assert (
+        ask(text.format("2.19.1").replace('"12.8"', "auto")).one("PKG018").severity
+        is Severity.WARNING
+    )
     assert ask(text.format("2.20.0")).one("PKG018").severity is Severity.INFO
     assert ask(text.format("2.20.0") + 'env: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n').ids == []
 
@@ -190,21 +251,34 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
     assert mended.endswith("secrets: {HF_TOKEN: {env: HF_TOKEN}}\n")
     assert ask(mended).ids == []
     colab = ask(text + "targets: {c: {kind: colab}}\n")
-    (mended,) = colab.source.apply_fixes([one.fix for one in colab.of("PKG023") if one.fix]).values()
+    (mended,) = colab.source.apply_fixes(
+        [one.fix for one in colab.of("PKG023") if one.fix]
+    ).values()
     assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
     assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None
 
 
 @pytest.mark.parametrize(
     ("rule", "packages", "training"),
-    [("PKG001", "transformers==5.13.1", "{}"), ("TRN012", '"transformers[torch]==5.13.1"', "{optimizer: paged_adamw_8bit}")],
+    [
+        ("PKG001", "transformers==5.13.1", "{}"),
+        ("TRN012", '"transformers[torch]==5.13.1"', "{optimizer: paged_adamw_8bit}"),
+    ],
 )
-def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(rule: str, packages: str, training: str, ask: Ask) -> None:
+def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(
+    rule: str, packages: str, training: str, ask: Ask
+) -> None:
     text = f"{HEAD}packages: [torch, {packages}{{}}]\ntraining: {training}\n"
-    resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu")
+    resolved = ResolvedSet(
+        {"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu"
+    )
 
     def severity(more: str, held: ResolvedSet | None = None) -> list[Severity]:
-        return [one.severity for one in ask(text.replace("{}]", f"{more}]"), held).findings if one.id == rule]
+        return [
+            one.severity
+            for one in ask(text.replace("{}]", f"{more}]"), held).findings
+            if one.id == rule
+        ]
 
     assert severity("") == [Severity.ERROR]
     assert severity(", datasets") == [Severity.ERROR]
@@ -221,18 +295,35 @@ def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(
         ("datasets==2.21.0", "==2.0.0", Severity.WARNING),
     ],
 )
-def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy_2(more: str, numpy: str, severity: Severity, ask: Ask) -> None:
+def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy_2(
+    more: str, numpy: str, severity: Severity, ask: Ask
+) -> None:
     text = f"{HEAD}packages: [torch==2.2.2, numpy{numpy}, {more}]\n"
     assert ask(text).one("PKG011").severity is severity
-    resolved = ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.0.0", "transformers": "4.38.2", "accelerate": "0.30.0", "datasets": "2.21.0"}, "3.11", "cpu")
-    assert (ask(text, resolved).one("PKG011").severity is Severity.ERROR) is ("transformers" in more)
+    resolved = ResolvedSet(
+        {
+            "torch": "2.2.2+cpu",
+            "numpy": "2.0.0",
+            "transformers": "4.38.2",
+            "accelerate": "0.30.0",
+            "datasets": "2.21.0",
+        },
+        "3.11",
+        "cpu",
+    )
+    assert (ask(text, resolved).one("PKG011").severity is Severity.ERROR) is (
+        "transformers" in more
+    )
 
 
 def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask: Ask) -> None:
     found = ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n').one("PKG014")
     assert found.severity is Severity.WARNING
     assert "flash-attn==3.0.0 is not known" in found.message
-    assert ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn>=2]\n').one("PKG014").severity is Severity.ERROR
+    assert (
+        ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn>=2]\n').one("PKG014").severity
+        is Severity.ERROR
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,9 +331,19 @@ def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask:
     [
         ("gpu: A100-80GB", "vllm", "0.33.0", 'cuda: "13.0"'),
         ("gpu: A100-80GB", '"vllm>=0.20"', "0.33.0", 'cuda: "13.0"'),
-        ("gpu: V100", "vllm", "0.33.0", "packages: [vllm==0.19.1]"),  # no build for CUDA 13 has code for it
+        (
+            "gpu: V100",
+            "vllm",
+            "0.33.0",
+            "packages: [vllm==0.19.1]",
+        ),  # no build for CUDA 13 has code for it
         ('gpu: L4\ncuda: "12.6"', "vllm", "0.33.0", "packages: [vllm==0.19.1]"),
-        ('gpu: L4\ncuda: "12.6"', 'vllm, "transformers[torch]==5.4.0"', None, ""),  # 0.10.2 is the newest that takes this transformers
+        (
+            'gpu: L4\ncuda: "12.6"',
+            'vllm, "transformers[torch]==5.4.0"',
+            None,
+            "",
+        ),  # 0.10.2 is the newest that takes this transformers
         ('gpu: L4\ncuda: "13.0"', "vllm, torch==2.10.0", "0.19.1", 'cuda: "12.6"'),
         ('gpu: L4\ncuda: "13.0"', "vllm, torch==2.11.0", None, ""),
         ("gpu: L4", '"vllm<0.20"', None, ""),
@@ -250,7 +351,9 @@ def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask:
         ('gpu: L4\ncuda: "none"', "vllm", None, ""),
     ],
 )
-def test_vllm_is_compiled_for_one_cuda_major(head: str, packages: str, version: str | None, fix: str, ask: Ask) -> None:
+def test_vllm_is_compiled_for_one_cuda_major(
+    head: str, packages: str, version: str | None, fix: str, ask: Ask
+) -> None:
     judged = ask(f'{head}\npython: "3.11"\npackages: [{packages}]\n')
     found = judged.of("PKG027")
     assert [one.message.split()[1] for one in found] == ([version] if version else [])
@@ -271,15 +374,31 @@ def test_a_driver_that_a_place_has_decides_which_cuda_is_offered(ask: Ask) -> No
 def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.11"\npackages: [vllm]\n'
     for version, severity in (("0.33.0", Severity.ERROR), ("0.40.0", Severity.WARNING)):
-        found = ask(text, ResolvedSet({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")).one("PKG027")
+        found = ask(
+            text, ResolvedSet({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")
+        ).one("PKG027")
         assert found.severity is severity
         assert "ask for vllm==0.19.1" in found.help
-    assert not ask(text, ResolvedSet({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")).of("PKG027")
-    assert not ask(text, ResolvedSet({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of("PKG027")
+    assert not ask(
+        text, ResolvedSet({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")
+    ).of("PKG027")
+    assert not ask(text, ResolvedSet({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of(
+        "PKG027"
+    )
 
 
-@pytest.mark.parametrize(("pyarrow", "severity"), [("14.0.0", None), ("14.0.1", Severity.WARNING), ("20.0.0", Severity.WARNING), ("21.0.0", Severity.ERROR)])
-def test_an_old_datasets_loses_its_arrays_before_it_loses_its_import(pyarrow: str, severity: Severity | None, ask: Ask) -> None:
+@pytest.mark.parametrize(
+    ("pyarrow", "severity"),
+    [
+        ("14.0.0", None),
+        ("14.0.1", Severity.WARNING),
+        ("20.0.0", Severity.WARNING),
+        ("21.0.0", Severity.ERROR),
+    ],
+)
+def test_an_old_datasets_loses_its_arrays_before_it_loses_its_import(
+    pyarrow: str, severity: Severity | None, ask: Ask
+) -> None:
     found = ask(_packages("datasets==2.14.6", f"pyarrow=={pyarrow}")).of("PKG010")
     assert [one.severity for one in found] == ([severity] if severity else [])
     assert not ask(_packages("datasets==2.14.7", f"pyarrow=={pyarrow}")).of("PKG010")
@@ -302,9 +421,13 @@ def test_an_old_datasets_loses_its_arrays_before_it_loses_its_import(pyarrow: st
         ("torch==2.2.2", False),
     ],
 )
-def test_what_a_release_declares_of_numpy_2_is_not_called_undeclared(line: str, declares: bool, ask: Ask) -> None:
+def test_what_a_release_declares_of_numpy_2_is_not_called_undeclared(
+    line: str, declares: bool, ask: Ask
+) -> None:
     name, _, version = line.partition("==")
-    (resolved,) = ask(_packages(line), ResolvedSet({name: version, "numpy": "2.0.2"}, "3.11", "cpu")).of("PKG011")
+    (resolved,) = ask(
+        _packages(line), ResolvedSet({name: version, "numpy": "2.0.2"}, "3.11", "cpu")
+    ).of("PKG011")
     assert ("which it does not declare" in resolved.message) is not declares
     (asked,) = ask(_packages(line, "numpy==2.0.2")).of("PKG011")
     assert ("which it does not declare" in asked.message) is not declares

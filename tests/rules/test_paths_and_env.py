@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.probe.observing.variables import HARMFUL_VARIABLES, SWITCHES, harmful_part
 from provision.diagnostics import RouteLocation, Severity
 from provision.facts import Facts
-from provision.probe.observing.variables import HARMFUL_VARIABLES, SWITCHES, harmful_part
-from provision.rules.env_rank_set_by_hand import SINGLE_PROCESS_VALUES
+from provision.rules.env.rank_set_by_hand import SINGLE_PROCESS_VALUES
 from provision.rules.folders import DeclaredFolder, is_within, to_target_path
 from provision.source import FINDING_KINDS
 from tests.rules.conftest import Ask
@@ -50,7 +50,11 @@ WARNING, INFO, ERROR = Severity.WARNING, Severity.INFO, Severity.ERROR
         ("/content/drive/data", COLAB, [("REF104", WARNING)]),
         ("/content/drive", COLAB, [("REF104", WARNING)]),
         ("/content/drives/data", COLAB, []),
-        ("/content/drive/MyDrive/data", "{kind: colab, runtime: latest, via: colab-cli, isolation: venv}", [("REF104", WARNING)]),
+        (
+            "/content/drive/MyDrive/data",
+            "{kind: colab, runtime: latest, via: colab-cli, isolation: venv}",
+            [("REF104", WARNING)],
+        ),
         ("/dev/shm/data", LOCAL, []),
         ("/data/$USER", LOCAL, [("REF103", ERROR)]),
         ("/data/%USER%/x", LOCAL, [("REF103", ERROR)]),
@@ -60,7 +64,9 @@ WARNING, INFO, ERROR = Severity.WARNING, Severity.INFO, Severity.ERROR
         ("/data/a~b", LOCAL, []),
     ],
 )
-def test_a_folder_of_data(ask: Ask, path: str, target: str, said: list[tuple[str, Severity]]) -> None:
+def test_a_folder_of_data(
+    ask: Ask, path: str, target: str, said: list[tuple[str, Severity]]
+) -> None:
     assert _said(ask, _spec(f"paths: {{data: '{path}'}}", target)) == said
 
 
@@ -83,11 +89,23 @@ def test_a_folder_of_data(ask: Ask, path: str, target: str, said: list[tuple[str
         ("/data/out", LOCAL, []),
     ],
 )
-def test_a_folder_of_results(ask: Ask, path: str, target: str, said: list[tuple[str, Severity]]) -> None:
+def test_a_folder_of_results(
+    ask: Ask, path: str, target: str, said: list[tuple[str, Severity]]
+) -> None:
     assert _said(ask, _spec(f"paths: {{output: {path}}}", target)) == said
 
 
-@pytest.mark.parametrize(("key", "results"), [("output", True), ("output_dir", True), ("OUT", True), ("best_models", True), ("data", False), ("layout", False)])
+@pytest.mark.parametrize(
+    ("key", "results"),
+    [
+        ("output", True),
+        ("output_dir", True),
+        ("OUT", True),
+        ("best_models", True),
+        ("data", False),
+        ("layout", False),
+    ],
+)
 def test_names_of_folders_for_results(key: str, results: bool, ask: Ask) -> None:
     site = ask(_spec("env: {}")).case.targets[0]
     assert DeclaredFolder(key, "/x", ("paths", key), site).holds_results is results
@@ -124,7 +142,9 @@ def test_the_target_gets_its_own_path(ask: Ask) -> None:
 
 
 def test_a_second_path_joins_those_that_the_target_has(ask: Ask) -> None:
-    target = "{kind: workbench, project: p, zones: [us-central1-a], paths: {cache: /home/jupyter/c}}"
+    target = (
+        "{kind: workbench, project: p, zones: [us-central1-a], paths: {cache: /home/jupyter/c}}"
+    )
     judged = ask(_spec("paths: {data: /content/data}", target))
     fix = judged.one("REF102").fix
     assert fix is not None
@@ -136,14 +156,27 @@ def test_a_second_path_joins_those_that_the_target_has(ask: Ask) -> None:
 def test_each_target_is_judged_by_its_own_path(ask: Ask) -> None:
     text = f"gpu: none\n{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {COLAB}\n  wb: {WORKBENCH}\n  here: {{kind: local, paths: {{data: /data}}}}\n"
     judged = ask(text)
-    assert [one.where for one in judged.findings if one.id.startswith("REF")] == [RouteLocation(("paths", "data"))]
+    assert [one.where for one in judged.findings if one.id.startswith("REF")] == [
+        RouteLocation(("paths", "data"))
+    ]
     assert "target wb is on Workbench" in judged.one("REF102").message
 
 
 def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Facts) -> None:
     """Each row where it speaks; none of them for another variable, or switched the other way."""
-    values = {"on": "1", "off": "0", "set": "/x", "(?i)info|trace": "INFO", "(?i)detail": "DETAIL", r"0+(\.0*)?": "0.0"}
-    circumstances = {"cuda": "gpu: L4\n", "several": "gpu: L4:2\n", "mps": "gpu: mps\nplatforms: [macos-arm64]\n"}
+    values = {
+        "on": "1",
+        "off": "0",
+        "set": "/x",
+        "(?i)info|trace": "INFO",
+        "(?i)detail": "DETAIL",
+        r"0+(\.0*)?": "0.0",
+    }
+    circumstances = {
+        "cuda": "gpu: L4\n",
+        "several": "gpu: L4:2\n",
+        "mps": "gpu: mps\nplatforms: [macos-arm64]\n",
+    }
     training = {
         "workers": "training: {dataloader_workers: 2}\n",
         "compile": "training: {torch_compile: true}\n",
@@ -152,7 +185,12 @@ def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Fa
     for rows in facts.variables.values():
         for row in rows:
             gpu = circumstances.get(row.at, "gpu: L4\n" if row.at in training else "gpu: none\n")
-            text = gpu + HEAD + training.get(row.at, "") + f'env: {{{row.variable}: "{values[row.when]}"}}\n'
+            text = (
+                gpu
+                + HEAD
+                + training.get(row.at, "")
+                + f'env: {{{row.variable}: "{values[row.when]}"}}\n'
+            )
             found = ask(text).one("ENV010")
             assert found.severity == row.severity
             assert row.effect in found.message
@@ -165,23 +203,42 @@ def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Fa
 
 
 @pytest.mark.parametrize(
-    ("value", "speaks"), [("1", True), ("true", True), ("YES", True), ("2", True), ("0", False), ("False", False), ("off", False), ("", False)]
+    ("value", "speaks"),
+    [
+        ("1", True),
+        ("true", True),
+        ("YES", True),
+        ("2", True),
+        ("0", False),
+        ("False", False),
+        ("off", False),
+        ("", False),
+    ],
 )
 def test_what_switches_a_variable_on(ask: Ask, value: str, speaks: bool) -> None:
-    assert bool(ask(_spec(f'env: {{CUDA_LAUNCH_BLOCKING: "{value}"}}', gpu="L4")).of("ENV010")) is speaks
+    assert (
+        bool(ask(_spec(f'env: {{CUDA_LAUNCH_BLOCKING: "{value}"}}', gpu="L4")).of("ENV010"))
+        is speaks
+    )
 
 
 def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
     """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec, and of ranks ENV001 speaks."""
     known = set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE_PROCESS_VALUES}
     assert known <= set(facts.variables)
-    assert {name for name in known if {row.when for row in facts.variables[name]} == {"on"}} == SWITCHES
+    assert {
+        name for name in known if {row.when for row in facts.variables[name]} == {"on"}
+    } == SWITCHES
 
 
-@pytest.mark.parametrize("value", ["0", "false", "No", "off", " off ", "", " ", "1", "true", "yes", "2", "x"])
+@pytest.mark.parametrize(
+    "value", ["0", "false", "No", "off", " off ", "", " ", "1", "true", "yes", "2", "x"]
+)
 def test_the_probe_and_the_table_take_the_same_values_for_off(facts: Facts, value: str) -> None:
     for name in SWITCHES:
-        assert bool(harmful_part(name, value, Path("/"))) is any(row.applies_to(value) for row in facts.variables[name]), name
+        assert bool(harmful_part(name, value, Path("/"))) is any(
+            row.applies_to(value) for row in facts.variables[name]
+        ), name
 
 
 def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:
@@ -223,7 +280,9 @@ def test_a_variable_with_a_successor_is_renamed_on_request(ask: Ask) -> None:
         ("ANY_FOLDER", "hf", []),
     ],
 )
-def test_a_variable_that_names_a_folder(ask: Ask, variable: str, value: str, said: list[str]) -> None:
+def test_a_variable_that_names_a_folder(
+    ask: Ask, variable: str, value: str, said: list[str]
+) -> None:
     assert ask(_spec(f"env: {{{variable}: '{value}'}}")).ids == said
 
 
@@ -245,7 +304,9 @@ def test_a_variable_that_names_a_folder(ask: Ask, variable: str, value: str, sai
         ("WANDB_DIR", "/dev/shm/runs", LOCAL, []),
     ],
 )
-def test_where_a_variable_points(ask: Ask, variable: str, value: str, target: str, said: list[tuple[str, Severity]]) -> None:
+def test_where_a_variable_points(
+    ask: Ask, variable: str, value: str, target: str, said: list[tuple[str, Severity]]
+) -> None:
     assert _said(ask, _spec(f"env: {{{variable}: {value}}}", target)) == said
 
 
@@ -269,13 +330,17 @@ def test_where_a_variable_points(ask: Ask, variable: str, value: str, target: st
         ("", None),
     ],
 )
-def test_the_configuration_of_the_allocator(ask: Ask, configuration: str, severity: Severity | None) -> None:
+def test_the_configuration_of_the_allocator(
+    ask: Ask, configuration: str, severity: Severity | None
+) -> None:
     found = ask(_spec(f'env: {{PYTORCH_ALLOC_CONF: "{configuration}"}}', gpu="L4")).of("ENV014")
     assert [one.severity for one in found] == ([severity] if severity else [])
 
 
 def test_an_index_over_http(ask: Ask) -> None:
-    judged = ask('gpu: none\npython: "3.12"\npackages: [{name: a, index: i}]\nindexes: {i: {url: "http://h.example.com/simple"}}\n')
+    judged = ask(
+        'gpu: none\npython: "3.12"\npackages: [{name: a, index: i}]\nindexes: {i: {url: "http://h.example.com/simple"}}\n'
+    )
     fix = judged.one("SEC005").fix
     assert fix is not None
     (text,) = judged.source.apply_fixes([fix]).values()

@@ -12,9 +12,9 @@ from packaging.specifiers import SpecifierSet
 from provision.assets import find_builtin_profile, list_builtin_profiles
 from provision.facts import Facts
 from provision.facts.versions import require_version
-from provision.lock.asked import find_unlockable
+from provision.lock.inputs import find_unlockable
 from provision.spec import parse_size
-from provision.targets.local import _spec_refusals
+from provision.targets.local.driver import _spec_refusals
 from tests.rules.conftest import Ask
 
 CARDS = ("L4", "A100-80GB", "T4", "none")
@@ -26,13 +26,20 @@ def _extended(profile: str, gpu: str = "L4", python: str = "3.12", more: str = "
 
 
 def test_the_profiles_are_those_that_are_promised() -> None:
-    assert list_builtin_profiles() == ("deepspeed", "huggingface-cuda", "huggingface-trainer", "peft-qlora")
+    assert list_builtin_profiles() == (
+        "deepspeed",
+        "huggingface-cuda",
+        "huggingface-trainer",
+        "peft-qlora",
+    )
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12"])
 @pytest.mark.parametrize("gpu", CARDS)
 @pytest.mark.parametrize("profile", list_builtin_profiles())
-def test_every_profile_is_clean_on_every_card(profile: str, gpu: str, python: str, ask: Ask) -> None:
+def test_every_profile_is_clean_on_every_card(
+    profile: str, gpu: str, python: str, ask: Ask
+) -> None:
     assert ask(_extended(profile, gpu, python)).ids == []
 
 
@@ -54,22 +61,35 @@ def test_every_profile_can_be_planned_without_a_card(profile: str, ask: Ask) -> 
 
 @pytest.mark.parametrize("profile", list_builtin_profiles())
 def test_every_profile_can_be_planned_at_a_target_without_a_card(profile: str, ask: Ask) -> None:
-    text = _extended(profile, more="targets: {laptop: {kind: local, gpu: none}, server: {kind: local}}\n")
+    text = _extended(
+        profile, more="targets: {laptop: {kind: local, gpu: none}, server: {kind: local}}\n"
+    )
     judged = ask(text)
     assert judged.ids == []
-    assert list(_spec_refusals(judged.case.spec.for_target("laptop"), "laptop", "linux-x86_64")) == []
+    assert (
+        list(_spec_refusals(judged.case.spec.for_target("laptop"), "laptop", "linux-x86_64")) == []
+    )
     assert judged.case.spec.for_target("server").requires == judged.case.spec.requires
 
 
 def test_without_taking_them_out_a_card_is_asked_for(ask: Ask) -> None:
     spec = ask(_extended("huggingface-cuda", "none")).case.spec
-    said = [(refusal.route, refusal.hint) for refusal in _spec_refusals(spec.for_target("here"), "here", "linux-x86_64")]
-    assert [route for route, _ in said] == [("requires", "vram"), ("requires", "compute_capability")]
+    said = [
+        (refusal.route, refusal.hint)
+        for refusal in _spec_refusals(spec.for_target("here"), "here", "linux-x86_64")
+    ]
+    assert [route for route, _ in said] == [
+        ("requires", "vram"),
+        ("requires", "compute_capability"),
+    ]
     assert "vram: null" in said[0][1]
 
 
 def test_what_a_target_asks_of_a_card_itself_is_never_dropped(ask: Ask) -> None:
-    text = _extended("huggingface-cuda", more="targets: {laptop: {kind: local, gpu: none, requires: {vram: 4GB}}}\n")
+    text = _extended(
+        "huggingface-cuda",
+        more="targets: {laptop: {kind: local, gpu: none, requires: {vram: 4GB}}}\n",
+    )
     requires = ask(text).case.spec.for_target("laptop").requires
     assert (requires.vram, requires.driver, requires.ram) == ("4GB", None, "16GB")
 
@@ -81,13 +101,28 @@ def test_a_profile_chooses_no_machine_and_asks_for_no_secret(profile: str) -> No
     assert set(text) <= {"apiVersion", "extends", "packages", "env", "requires", "training"}
     assert set(text.get("training", {})) <= {"framework"}
     assert {"HF_TOKEN", "WANDB_API_KEY", "HF_HOME"} <= set(
-        Path(find_builtin_profile("huggingface-trainer")).read_text().replace(":", " ").replace("{", " ").split()
+        Path(find_builtin_profile("huggingface-trainer"))
+        .read_text()
+        .replace(":", " ")
+        .replace("{", " ")
+        .split()
     )
 
 
 def test_what_is_optional_is_installed_only_when_listed(ask: Ask) -> None:
     listed = {package.key for package in ask(_extended("huggingface-cuda")).case.spec.packages}
-    assert not listed & {"wandb", "tensorboard", "optuna", "ray", "evaluate", "peft", "bitsandbytes", "deepspeed", "nvidia-ml-py", "nvidia-ml-py3"}
+    assert not listed & {
+        "wandb",
+        "tensorboard",
+        "optuna",
+        "ray",
+        "evaluate",
+        "peft",
+        "bitsandbytes",
+        "deepspeed",
+        "nvidia-ml-py",
+        "nvidia-ml-py3",
+    }
 
 
 def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
@@ -96,12 +131,18 @@ def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
     assert requires.compute_capability is not None
     assert requires.vram is not None
     capability, memory = SpecifierSet(requires.compute_capability), parse_size(requires.vram)
-    fits = {card.name for card in facts.cards if capability.contains(card.cc) and card.memory_gb * 10**9 >= memory}
+    fits = {
+        card.name
+        for card in facts.cards
+        if capability.contains(card.cc) and card.memory_gb * 10**9 >= memory
+    }
     assert {"P4", "P100", "T4", "L4", "A100-80GB", "GTX-1080"} <= fits
     assert not fits & {"K80", "GTX-1060"}
     # The driver of the documents is the floor of CUDA 11, and no profile repeats it: each CUDA has its own.
     assert requires.driver is None
-    assert min((row.floor_linux for row in facts.toolkits.values()), key=require_version).startswith("450.")
+    assert min(
+        (row.floor_linux for row in facts.toolkits.values()), key=require_version
+    ).startswith("450.")
 
 
 @pytest.mark.parametrize(

@@ -12,31 +12,42 @@ from pathlib import Path
 import pytest
 
 from provision import rules, source
-from provision.probe.checks.driver import VRAM_SHARE
-from provision.probe.checks.host import RAM_SHARE
-from provision.rules import RULES, mem_requires_ram, mem_requires_vram, render_rule_page, run_rules
+from provision.agent.probe.checks.driver import VRAM_SHARE
+from provision.agent.probe.checks.host import RAM_SHARE
+from provision.rules import RULES, render_rule_page, run_rules
+from provision.rules.memory import ram_beyond_machine, vram_beyond_card
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
+RULE_FILES = sorted(
+    path for path in FOLDER.glob("*/*.py") if "\nRULE = " in path.read_text(encoding="utf-8")
+)
 AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "CST", "TRN", "ENV"}
 
 
+def _module(path: Path) -> str:
+    return f"provision.rules.{path.parent.name}.{path.stem}"
+
+
 def test_every_rule_file_is_in_the_list() -> None:
-    files = {path.stem for path in FOLDER.glob("*.py") if re.match(r"[a-z]{3}_", path.stem)}
-    assert files == {rule.check.__module__.rpartition(".")[2] for rule in RULES}
+    assert {_module(path) for path in RULE_FILES} == {rule.check.__module__ for rule in RULES}
 
 
 def test_no_rule_file_imports_another(subtests: pytest.Subtests) -> None:
     """What two rules share stands in a room of its own, so that a rule can be moved or removed alone."""
-    for path in sorted(FOLDER.glob("[a-z][a-z][a-z]_*.py")):
+    modules = {_module(path) for path in RULE_FILES}
+    for path in RULE_FILES:
         with subtests.test(path.stem):
             named: set[str] = set()
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ImportFrom):
-                    named |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+                    named |= {
+                        node.module or "",
+                        *(f"{node.module}.{alias.name}" for alias in node.names),
+                    }
                 elif isinstance(node, ast.Import):
                     named |= {alias.name for alias in node.names}
-            assert [name for name in sorted(named) if re.search(r"^provision\.rules\.[a-z]{3}_", name)] == []
+            assert named & modules == set()
 
 
 def test_ids_and_names_are_unique_and_nobody_elses() -> None:
@@ -53,7 +64,9 @@ def test_a_rule_is_whole(subtests: pytest.Subtests) -> None:
             assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.id)
             assert rule.id[:3] in AREAS
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", rule.name)
-            assert rule.check.__module__.rpartition(".")[2].startswith(rule.id[:3].lower() + "_")
+            package, _, module = rule.check.__module__.rpartition(".")
+            name = rule.name.replace("-", "_")
+            assert module == (name.removeprefix("colab_") if package.endswith(".colab") else name)
             assert rule.summary.endswith(".")
             assert all(text.strip() for text in rule.sources)
             assert rule.sources
@@ -66,7 +79,14 @@ def test_the_page_has_its_sections(subtests: pytest.Subtests) -> None:
         with subtests.test(rule.id):
             page = render_rule_page(rule)
             headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
-            assert headings == ["What it does", "Why", "How to fix", "Found in", "Not found in", "Sources"]
+            assert headings == [
+                "What it does",
+                "Why",
+                "How to fix",
+                "Found in",
+                "Not found in",
+                "Sources",
+            ]
             assert page.startswith(f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.value}\n")
             assert all(source in page for source in rule.sources)
             assert all(example.spec.strip() in page for example in (*rule.bad, *rule.good))
@@ -74,13 +94,22 @@ def test_the_page_has_its_sections(subtests: pytest.Subtests) -> None:
 
 def test_importing_the_rules_takes_no_yaml() -> None:
     program = "import sys, provision.rules; print(sorted({'yaml', 'click', 'rich', 'jinja2', 'provision.source'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.long(after=2)
 @pytest.mark.thorough
-@pytest.mark.parametrize(("part", "has"), [("of_cards", "card"), ("of_workbench", "workbench"), ("of_colab", "colab")])
+@pytest.mark.parametrize(
+    ("part", "has"),
+    [
+        ("registry_nvidia_cards", "card"),
+        ("registry_workbench", "workbench"),
+        ("registry_colab", "colab"),
+    ],
+)
 def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask: Ask) -> None:
     """Else a spec that they concern would not be asked: every example there is goes before them."""
     asked = [(rule, example) for rule in RULES for example in (*rule.bad, *rule.good)]
@@ -91,16 +120,26 @@ def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask
         if has in kinds or (has == "card" and any(device.is_nvidia for device in case.devices)):
             continue
         silent += 1
-        assert run_rules(case, import_module(f"provision.rules.{part}").RULES) == (), f"{rule.id}: {example.spec}"
+        assert run_rules(case, import_module(f"provision.rules.{part}").RULES) == (), (
+            f"{rule.id}: {example.spec}"
+        )
     assert silent > 50
 
 
 def test_every_rule_is_in_one_part() -> None:
-    parts = [import_module(f"provision.rules.{part}").RULES for part in ("of_every_spec", "of_cards", "of_workbench", "of_colab")]
+    parts = [
+        import_module(f"provision.rules.{part}").RULES
+        for part in (
+            "registry_every_spec",
+            "registry_nvidia_cards",
+            "registry_workbench",
+            "registry_colab",
+        )
+    ]
     assert sorted(rule.id for part in parts for rule in part) == sorted(rule.id for rule in RULES)
     assert all(len({rule.id for rule in part}) == len(part) for part in parts)
 
 
 def test_shares_are_those_of_the_checks_on_the_device() -> None:
-    assert RAM_SHARE.value == mem_requires_ram.USABLE_RAM_SHARE
-    assert mem_requires_vram.USABLE_VRAM_SHARE == VRAM_SHARE
+    assert RAM_SHARE.value == ram_beyond_machine.USABLE_RAM_SHARE
+    assert vram_beyond_card.USABLE_VRAM_SHARE == VRAM_SHARE

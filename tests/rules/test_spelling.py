@@ -18,7 +18,11 @@ def _defined(one: str, other: str) -> int:
     def distance(i: int, j: int) -> int:
         if not i or not j:
             return i + j
-        best = min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (one[i - 1] != other[j - 1]))
+        best = min(
+            distance(i - 1, j) + 1,
+            distance(i, j - 1) + 1,
+            distance(i - 1, j - 1) + (one[i - 1] != other[j - 1]),
+        )
         if i > 1 and j > 1 and one[i - 1] == other[j - 2] and one[i - 2] == other[j - 1]:
             best = min(best, distance(i - 2, j - 2) + 1)
         return best
@@ -31,7 +35,10 @@ def test_slips_are_the_definition_up_to_the_limit(one: str, other: str, most: in
     assert edit_distance(one, other, most) == min(_defined(one, other), most + 1)
 
 
-@pytest.mark.parametrize(("one", "other", "count"), [("pstuil", "psutil", 1), ("torch", "torch", 0), ("privat", "private", 1), ("ab", "cd", 2)])
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [("pstuil", "psutil", 1), ("torch", "torch", 0), ("privat", "private", 1), ("ab", "cd", 2)],
+)
 def test_slips(one: str, other: str, count: int) -> None:
     assert edit_distance(one, other, 2) == count
 

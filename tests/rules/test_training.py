@@ -33,12 +33,21 @@ def test_a_renamed_argument_keeps_its_value(ask: Ask) -> None:
 )
 def test_an_argument_by_release(ask: Ask, bounds: str, severity: Severity | None) -> None:
     """evaluation_strategy is in 4.50.3 and not in 4.51.3; it is deprecated from 4.41.2 on."""
-    found = [one for one in ask(TEXT.format(bounds, "evaluation_strategy: epoch")).findings if one.id in ("TRN001", "TRN003")]
+    found = [
+        one
+        for one in ask(TEXT.format(bounds, "evaluation_strategy: epoch")).findings
+        if one.id in ("TRN001", "TRN003")
+    ]
     assert [one.severity for one in found] == ([severity] if severity else [])
 
 
 def test_the_attention_of_the_model_is_no_error_and_is_told(ask: Ask) -> None:
-    for resolved in (None, ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu")):
+    for resolved in (
+        None,
+        ResolvedSet(
+            {"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu"
+        ),
+    ):
         (found,) = ask(TEXT.format("==5.23.0", "attn_implementation: eager"), resolved).findings
         assert (found.id, found.severity) == ("TRN002", Severity.INFO)
 
@@ -51,14 +60,23 @@ def test_an_argument_whose_successor_takes_other_values_has_no_fix(ask: Ask) -> 
 
 def test_an_argument_of_tomorrow_is_unknown(ask: Ask) -> None:
     assert ask(TEXT.format(">=5", "quantum_mode: true")).one("TRN002").severity is Severity.UNKNOWN
-    assert ask(TEXT.format("==5.13.1", "quantum_mode: true")).one("TRN002").severity is Severity.ERROR
-    tomorrow = ResolvedSet({"torch": "2.15.0", "transformers": "99.0", "accelerate": "9.0"}, "3.11", "cpu")
-    assert ask(TEXT.format(">=5", "quantum_mode: true"), tomorrow).one("TRN002").severity is Severity.UNKNOWN
+    assert (
+        ask(TEXT.format("==5.13.1", "quantum_mode: true")).one("TRN002").severity is Severity.ERROR
+    )
+    tomorrow = ResolvedSet(
+        {"torch": "2.15.0", "transformers": "99.0", "accelerate": "9.0"}, "3.11", "cpu"
+    )
+    assert (
+        ask(TEXT.format(">=5", "quantum_mode: true"), tomorrow).one("TRN002").severity
+        is Severity.UNKNOWN
+    )
     assert "TRN001" not in ask(TEXT.format(">=5", "evaluation_strategy: epoch"), tomorrow).ids
 
 
 def test_a_field_that_is_not_given_is_offered(ask: Ask) -> None:
-    judged = ask('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining:\n  arguments: {bf16: true}\n')
+    judged = ask(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining:\n  arguments: {bf16: true}\n'
+    )
     found = judged.one("TRN004")
     assert found.severity is Severity.WARNING
     assert found.fix is not None
@@ -84,8 +102,15 @@ def test_the_best_model(ask: Ask, said: str, found: list[str]) -> None:
 
 
 def test_what_is_offered_for_the_best_model_mends_it(ask: Ask) -> None:
-    for said in ("", ", eval_strategy: epoch", ", eval_strategy: epoch, save_strategy: steps", ", eval_strategy: no, save_strategy: epoch"):
-        judged = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true{said}}}}}\n')
+    for said in (
+        "",
+        ", eval_strategy: epoch",
+        ", eval_strategy: epoch, save_strategy: steps",
+        ", eval_strategy: no, save_strategy: epoch",
+    ):
+        judged = ask(
+            f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true{said}}}}}\n'
+        )
         fix = judged.one("TRN005").fix
         assert fix is not None
         (text,) = judged.source.apply_fixes([fix]).values()
@@ -94,7 +119,9 @@ def test_what_is_offered_for_the_best_model_mends_it(ask: Ask) -> None:
 
 @pytest.mark.parametrize(("count", "found"), [(1, []), (2, ["TRN006"])])
 def test_cards_without_a_strategy(ask: Ask, count: int, found: list[str]) -> None:
-    assert ask(f'gpu: L4:{count}\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n').ids == found
+    assert (
+        ask(f'gpu: L4:{count}\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n').ids == found
+    )
 
 
 def test_the_strategy_that_is_offered_is_written_where_it_belongs(ask: Ask) -> None:
@@ -106,7 +133,9 @@ def test_the_strategy_that_is_offered_is_written_where_it_belongs(ask: Ask) -> N
         assert ask(text).ids == []
 
 
-@pytest.mark.parametrize(("torch", "severity"), [("2.0.1", Severity.ERROR), ("2.1.2", Severity.WARNING), ("2.2.0", None)])
+@pytest.mark.parametrize(
+    ("torch", "severity"), [("2.0.1", Severity.ERROR), ("2.1.2", Severity.WARNING), ("2.2.0", None)]
+)
 def test_torch_for_fsdp(ask: Ask, torch: str, severity: Severity | None) -> None:
     text = f'gpu: L4:2\npython: "3.11"\npackages: [torch=={torch}, accelerate, "numpy<2"]\ntraining: {{strategy: fsdp}}\n'
     assert [one.severity for one in ask(text).of("TRN009")] == ([severity] if severity else [])
@@ -120,7 +149,17 @@ def test_deepspeed_through_an_extra(ask: Ask) -> None:
 def test_a_method_with_packages_that_are_not_known_is_judged_when_resolved(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: qlora}\n'
     assert "TRN011" not in ask(text).ids
-    resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "peft": "0.20.0", "our-tools": "1.0"}, "3.11", "cu130")
+    resolved = ResolvedSet(
+        {
+            "torch": "2.13.0",
+            "transformers": "5.13.1",
+            "accelerate": "1.15.0",
+            "peft": "0.20.0",
+            "our-tools": "1.0",
+        },
+        "3.11",
+        "cu130",
+    )
     assert [one.severity for one in ask(text, resolved).of("TRN011")] == [Severity.ERROR]
 
 
@@ -155,17 +194,39 @@ def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> 
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ("{arguments: {bf16: true, fp16: true}}", [("error", "leave both out, and write precision: bf16")]),
-        ("{precision: fp16, arguments: {bf16: true, fp16: true}}", [("error", "leave both out, and keep precision: fp16")]),
-        ("{precision: bf16, arguments: {fp16: true}}", [("error", "leave fp16 out, or write precision: fp16 in its place")]),
-        ("{framework: torch, precision: bf16, arguments: {fp16: true}}", [("warning", "leave fp16 out, or write precision: fp16 in its place")]),
+        (
+            "{arguments: {bf16: true, fp16: true}}",
+            [("error", "leave both out, and write precision: bf16")],
+        ),
+        (
+            "{precision: fp16, arguments: {bf16: true, fp16: true}}",
+            [("error", "leave both out, and keep precision: fp16")],
+        ),
+        (
+            "{precision: bf16, arguments: {fp16: true}}",
+            [("error", "leave fp16 out, or write precision: fp16 in its place")],
+        ),
+        (
+            "{framework: torch, precision: bf16, arguments: {fp16: true}}",
+            [("warning", "leave fp16 out, or write precision: fp16 in its place")],
+        ),
         ("{precision: fp16, arguments: {tf32: true}}", []),
-        ("{precision: fp32, arguments: {tf32: true}}", [("warning", "write precision: tf32, and leave tf32 out")]),
-        ("{arguments: {per_device_train_batch_size: 8}}", [("info", "write batch_size: 8, and leave per_device_train_batch_size out")]),
+        (
+            "{precision: fp32, arguments: {tf32: true}}",
+            [("warning", "write precision: tf32, and leave tf32 out")],
+        ),
+        (
+            "{arguments: {per_device_train_batch_size: 8}}",
+            [("info", "write batch_size: 8, and leave per_device_train_batch_size out")],
+        ),
     ],
 )
-def test_arguments_beside_precision_and_batch_size(training: str, said: list[tuple[str, str]], ask: Ask) -> None:
-    found = ask(f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {training}\n').of("TRN004")
+def test_arguments_beside_precision_and_batch_size(
+    training: str, said: list[tuple[str, str]], ask: Ask
+) -> None:
+    found = ask(
+        f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {training}\n'
+    ).of("TRN004")
     assert [(one.severity.value, one.help) for one in found] == said
 
 
@@ -181,6 +242,10 @@ def test_arguments_beside_precision_and_batch_size(training: str, said: list[tup
         ("", "num_train_epoch: 3", Severity.ERROR),
     ],
 )
-def test_arguments_of_a_subclass(more: str, argument: str, severity: Severity | None, ask: Ask) -> None:
-    found = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n').of("TRN002")
+def test_arguments_of_a_subclass(
+    more: str, argument: str, severity: Severity | None, ask: Ask
+) -> None:
+    found = ask(
+        f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n'
+    ).of("TRN002")
     assert [one.severity for one in found] == ([severity] if severity else [])

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from provision.sandbox.boot import Booter
+from provision.sandbox.namespace_booter import Booter
 from provision.verification import read_report
-from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults, Store
+from tests.agent.workbench.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults, Store
 from tests.rig import MINOR
 from tests.support import require
 
@@ -38,7 +38,11 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
 def booter(tmp_path: Path) -> Iterator[Booter]:
     made = Booter(tmp_path / "sandbox", runner=None)
     why = made.unavailable_reason()
-    require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root needs root here: {why or 'not root'}")
+    require(
+        "root",
+        os.geteuid() == 0 and not why,
+        f"a machine in an isolated root needs root here: {why or 'not root'}",
+    )
     yield made
     made.close()
     shutil.rmtree(tmp_path / "sandbox", ignore_errors=True)
@@ -48,7 +52,9 @@ def boot(booter: Booter, cloud: Cloud, *faults: str) -> int | None:
     booter.start(cloud.store, NAME, cloud.endpoints, Faults(*faults))
     code = booter.wait(NAME, 120)
     deadline = time.monotonic() + 300
-    while "handle_post_startup_script" not in repr(cloud.store.guest) and time.monotonic() < deadline:
+    while (
+        "handle_post_startup_script" not in repr(cloud.store.guest) and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     return code
 
@@ -62,13 +68,20 @@ def mounts() -> str:
 
 
 def test_a_report_comes_home_and_this_machine_stays_as_it_was(booter: Booter, cloud: Cloud) -> None:
-    before = (mounts(), Path("/proc/net/fib_trie").read_text(), os.uname().nodename, os.path.lexists("/var/lib/provision"))
+    before = (
+        mounts(),
+        Path("/proc/net/fib_trie").read_text(),
+        os.uname().nodename,
+        os.path.lexists("/var/lib/provision"),
+    )
     cloud.announce(cloud.document("nonce-0001", "alpha", paths={"data": "/home/jupyter/data"}))
     assert boot(booter, cloud) == 0, cloud.store.serial
     content = cloud.objects[f"{BUCKET}/nonce-0001/report.json"]
     report = read_report(content, "report.json", nonce="nonce-0001")
     assert (report.verdict, report.exit_code, report.exit_code_in_sandbox) == ("simulated", 3, 0)
-    assert report.document["subject"]["simulated"][0] == "instance: an isolated root on this machine"
+    assert (
+        report.document["subject"]["simulated"][0] == "instance: an isolated root on this machine"
+    )
     result = cloud.store.result()
     assert (result["n"], result["v"], result["exit"]) == ("nonce-0001", "simulated", 0)
     assert result["sha256"] == hashlib.sha256(content).hexdigest()
@@ -76,9 +89,16 @@ def test_a_report_comes_home_and_this_machine_stays_as_it_was(booter: Booter, cl
     assert cloud.store.status() == {"n": "nonce-0001", "s": "done", "p": "report", "i": 1, "of": 1}
     assert cloud.store.guest["notebooks/handle_post_startup_script"] == "DONE"
     made = disk(booter) / Path(ENVIRONMENT).relative_to("")
-    assert (made / "provision.json").stat().st_uid not in (0, os.getuid()), "it is made as jupyter, not as root"
+    assert (made / "provision.json").stat().st_uid not in (0, os.getuid()), (
+        "it is made as jupyter, not as root"
+    )
     assert (disk(booter) / "data").is_dir()
-    assert before == (mounts(), Path("/proc/net/fib_trie").read_text(), os.uname().nodename, os.path.lexists("/var/lib/provision"))
+    assert before == (
+        mounts(),
+        Path("/proc/net/fib_trie").read_text(),
+        os.uname().nodename,
+        os.path.lexists("/var/lib/provision"),
+    )
     assert not Path("/var/log/provision-startup.log").exists()
 
 
@@ -91,13 +111,20 @@ def test_a_second_boot_with_the_same_nonce_does_nothing(booter: Booter, cloud: C
     cloud.store.serial = ""
     assert boot(booter, cloud) == 0
     assert "run nonce-0001 is done already: nothing to do" in cloud.store.serial
-    assert all("/program.sh" in path or "document.json" in path.replace("%2F", "/") or "program.sh" in path for path in cloud.asked[asked:])
-    assert [key for key, _ in cloud.store.history[writes:]] == ["notebooks/handle_post_startup_script"]
+    assert all(
+        "/program.sh" in path or "document.json" in path.replace("%2F", "/") or "program.sh" in path
+        for path in cloud.asked[asked:]
+    )
+    assert [key for key, _ in cloud.store.history[writes:]] == [
+        "notebooks/handle_post_startup_script"
+    ]
     assert (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns == stamp
 
 
 @pytest.mark.long
-def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(booter: Booter, cloud: Cloud) -> None:
+def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(
+    booter: Booter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
     stamp = (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns
@@ -109,13 +136,18 @@ def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(booter: Bo
 
 
 @pytest.mark.long
-def test_a_new_lock_goes_the_same_way_beside_the_old_environment(booter: Booter, cloud: Cloud) -> None:
+def test_a_new_lock_goes_the_same_way_beside_the_old_environment(
+    booter: Booter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
     cloud.announce(cloud.document("nonce-0002", "alpha", "beta", digest="sha256:" + "cd" * 32))
     assert boot(booter, cloud) == 0
     assert cloud.store.status()["of"] == 2
-    assert sorted(path.name for path in (disk(booter) / ".provision/envs").iterdir()) == ["abababababab", "cdcdcdcdcdcd"]
+    assert sorted(path.name for path in (disk(booter) / ".provision/envs").iterdir()) == [
+        "abababababab",
+        "cdcdcdcdcdcd",
+    ]
 
 
 @pytest.mark.long(after=2)
@@ -124,9 +156,18 @@ def test_what_is_not_what_was_announced_is_refused(booter: Booter, cloud: Cloud,
     document = cloud.document("nonce-0001", "alpha")
     cloud.announce(document)
     if what == "document":
-        cloud.objects[f"{BUCKET}/nonce-0001/document.json"] = json.dumps({**document, "env": {"EVIL": "1"}}).encode()
+        cloud.objects[f"{BUCKET}/nonce-0001/document.json"] = json.dumps(
+            {**document, "env": {"EVIL": "1"}}
+        ).encode()
     elif what == "program-of-another-run":
-        cloud.announce({**document, "nonce": "nonce-0001", "schema": "provision.device/1", "expectations": {}})
+        cloud.announce(
+            {
+                **document,
+                "nonce": "nonce-0001",
+                "schema": "provision.agent.workbench/1",
+                "expectations": {},
+            }
+        )
         announced = json.loads(cloud.store.attributes["provision-run"])
         cloud.store.attributes["provision-run"] = json.dumps({**announced, "nonce": "nonce-9999"})
     else:
@@ -142,14 +183,27 @@ def test_what_is_not_what_was_announced_is_refused(booter: Booter, cloud: Cloud,
         assert "is not what was announced" in cloud.store.serial
 
 
-def test_a_secret_is_nowhere_but_where_it_is_used(booter: Booter, cloud: Cloud, tmp_path: Path) -> None:
+def test_a_secret_is_nowhere_but_where_it_is_used(
+    booter: Booter, cloud: Cloud, tmp_path: Path
+) -> None:
     cloud.secrets[REFERENCE] = CANARY
-    cloud.announce(cloud.document("nonce-0001", "ipykernel", secrets={"HF_TOKEN": REFERENCE}, kernel={"name": "provision-x", "title": "x"}))
+    cloud.announce(
+        cloud.document(
+            "nonce-0001",
+            "ipykernel",
+            secrets={"HF_TOKEN": REFERENCE},
+            kernel={"name": "provision-x", "title": "x"},
+        )
+    )
     assert boot(booter, cloud) == 0, cloud.store.serial
-    checks = [check["status"] for check in cloud.report("nonce-0001")["checks"] if check["id"] == "Y01"]
+    checks = [
+        check["status"] for check in cloud.report("nonce-0001")["checks"] if check["id"] == "Y01"
+    ]
     assert checks == ["pass"], "the probe saw it"
     assert CANARY.encode() not in cloud.everything()
-    found = subprocess.run(["grep", "-r", "-l", "-a", CANARY, str(booter.folder)], capture_output=True, text=True)
+    found = subprocess.run(
+        ["grep", "-r", "-l", "-a", CANARY, str(booter.folder)], capture_output=True, text=True
+    )
     assert found.stdout == ""
     token = next(one for one in cloud.bearers if one.startswith("Bearer "))
     assert token.removeprefix("Bearer ").encode() not in cloud.everything()
@@ -169,9 +223,14 @@ HOSTILE = [
 
 def test_hostile_values_do_nothing(booter: Booter, cloud: Cloud) -> None:
     env = {f"V{place}": value for place, value in enumerate(HOSTILE)}
-    paths = {"data": "/home/jupyter/$(touch /home/jupyter/pwned)", "more": "/home/jupyter/-rf ; touch pwned"}
+    paths = {
+        "data": "/home/jupyter/$(touch /home/jupyter/pwned)",
+        "more": "/home/jupyter/-rf ; touch pwned",
+    }
     kernel = {"name": "provision-x", "title": "'; touch /home/jupyter/pwned; $(id)"}
-    cloud.announce(cloud.document("nonce-0001", "alpha", "ipykernel", env=env, paths=paths, kernel=kernel))
+    cloud.announce(
+        cloud.document("nonce-0001", "alpha", "ipykernel", env=env, paths=paths, kernel=kernel)
+    )
     assert boot(booter, cloud) == 0, cloud.store.serial
     report = cloud.report("nonce-0001")
     assert report["verdict"]["result"] == "simulated", report["verdict"]
@@ -183,19 +242,32 @@ def test_hostile_values_do_nothing(booter: Booter, cloud: Cloud) -> None:
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize(
-    "run", ["", "{", "[]", '{"nonce": "../../../tmp/x", "digest": "sha256:' + "0" * 64 + '", "document": "gs://b/x"}', '{"nonce": "nonce-0001; id"}']
+    "run",
+    [
+        "",
+        "{",
+        "[]",
+        '{"nonce": "../../../tmp/x", "digest": "sha256:' + "0" * 64 + '", "document": "gs://b/x"}',
+        '{"nonce": "nonce-0001; id"}',
+    ],
 )
-def test_a_damaged_announcement_is_told_and_nothing_is_fetched(booter: Booter, cloud: Cloud, run: str) -> None:
+def test_a_damaged_announcement_is_told_and_nothing_is_fetched(
+    booter: Booter, cloud: Cloud, run: str
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     cloud.store.attributes["provision-run"] = run
     boot(booter, cloud)
     assert "the metadata key provision-run is damaged" in cloud.store.serial
-    assert not any("nonce-0001" in path for path in cloud.asked if "storage" in path and "document" not in path)
+    assert not any(
+        "nonce-0001" in path for path in cloud.asked if "storage" in path and "document" not in path
+    )
     assert "provision/status" not in cloud.store.guest
 
 
 @pytest.mark.long
-def test_an_index_that_is_a_folder_of_this_machine_is_shown(booter: Booter, cloud: Cloud, tmp_path: Path) -> None:
+def test_an_index_that_is_a_folder_of_this_machine_is_shown(
+    booter: Booter, cloud: Cloud, tmp_path: Path
+) -> None:
     stand_in = tmp_path / "stand-in/alpha"
     stand_in.mkdir(parents=True)
     wheel = cloud.wheels["alpha"]
@@ -209,13 +281,17 @@ def test_an_index_that_is_a_folder_of_this_machine_is_shown(booter: Booter, clou
 
 
 def test_a_machine_ends_at_its_longest_life(booter: Booter, cloud: Cloud) -> None:
-    document = cloud.document("nonce-0001", "alpha", gpu={"type": "L4", "count": 1}, driver_timeout_s=600)
+    document = cloud.document(
+        "nonce-0001", "alpha", gpu={"type": "L4", "count": 1}, driver_timeout_s=600
+    )
     cloud.announce(document, **{"provision-max-lifetime-seconds": "4"})
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
     deadline = time.monotonic() + 300
     while "the machine was shut down" not in cloud.store.serial and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert "the machine was shut down" in cloud.store.serial, "though it would wait for a driver for ten minutes"
+    assert "the machine was shut down" in cloud.store.serial, (
+        "though it would wait for a driver for ten minutes"
+    )
     assert "phase driver" in cloud.store.serial
 
 
@@ -243,12 +319,16 @@ def test_a_user_cannot_make_a_sandbox_look_real(booter: Booter, cloud: Cloud) ->
     assert cloud.report("nonce-0001")["verdict"]["result"] == "simulated"
 
 
-def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(cloud: Cloud, tmp_path: Path) -> None:
+def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(
+    cloud: Cloud, tmp_path: Path
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter = Nowhere(tmp_path / "sandbox")
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
     assert booter.wait(NAME, 1) is None
-    assert cloud.store.guest == {"sandbox/unbooted": "unshare: unshare failed: Operation not permitted"}
+    assert cloud.store.guest == {
+        "sandbox/unbooted": "unshare: unshare failed: Operation not permitted"
+    }
     assert "the startup script is not run" in cloud.store.serial
     assert cloud.asked == []
     booter.stop(NAME)
@@ -260,7 +340,9 @@ def test_a_machine_that_cannot_be_made_says_why(booter: Booter, cloud: Cloud) ->
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
     assert booter.wait(NAME, 30) is None
     assert "mount --bind /no/such/runner" in cloud.store.serial
-    assert cloud.store.guest == {"sandbox/unbooted": "the machine could not be made; the serial output says why"}
+    assert cloud.store.guest == {
+        "sandbox/unbooted": "the machine could not be made; the serial output says why"
+    }
     booter.stop(NAME)
     disk(booter).rmdir()
     disk(booter).symlink_to("/no/such/folder")
@@ -289,8 +371,17 @@ def test_fault_script_failure(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "script-failure")
     status = cloud.store.status()
-    assert (status["n"], status["s"], status["p"], status["exit"]) == ("nonce-0001", "error", "start", 1)
-    program = Path("templates/workbench-startup.sh").resolve().read_text().splitlines() if Path("templates").is_dir() else []
+    assert (status["n"], status["s"], status["p"], status["exit"]) == (
+        "nonce-0001",
+        "error",
+        "start",
+        1,
+    )
+    program = (
+        Path("templates/workbench-startup.sh").resolve().read_text().splitlines()
+        if Path("templates").is_dir()
+        else []
+    )
     if program:
         assert "fetch" in program[status["line"] - 1]
 
@@ -300,7 +391,10 @@ def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "forged-report")
     deadline = time.monotonic() + 300
-    while cloud.report("nonce-0001")["subject"]["nonce"] == "nonce-0001" and time.monotonic() < deadline:
+    while (
+        cloud.report("nonce-0001")["subject"]["nonce"] == "nonce-0001"
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     content = cloud.objects[f"{BUCKET}/nonce-0001/report.json"]
     assert json.loads(content)["verdict"]["result"] == "verified"
@@ -321,11 +415,15 @@ def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud
 
 
 @pytest.mark.long
-def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(booter: Booter, cloud: Cloud) -> None:
+def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(
+    booter: Booter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud)
     booter.stop(NAME)
-    (disk(booter).parent / "name").write_text("projects/my-project/locations/us-central1-a/instances/gone")
+    (disk(booter).parent / "name").write_text(
+        "projects/my-project/locations/us-central1-a/instances/gone"
+    )
     booter._forget_gone(Gone())
     assert list((booter.folder / "machines").iterdir()) == []
 
@@ -337,14 +435,20 @@ class Gone(Store):
         return None
 
 
-def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(booter: Booter, cloud: Cloud) -> None:
+def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(
+    booter: Booter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
     deadline = time.monotonic() + 300
     while "phase packages" not in cloud.store.serial and time.monotonic() < deadline:
         time.sleep(0.01)
     booter.stop(NAME)
-    held = [path for path in Path("/proc").glob("[0-9]*/root") if os.path.lexists(path) and _root_of(path) not in ("/", "")]
+    held = [
+        path
+        for path in Path("/proc").glob("[0-9]*/root")
+        if os.path.lexists(path) and _root_of(path) not in ("/", "")
+    ]
     assert held == []
     assert boot(booter, cloud) == 0
     assert cloud.store.status()["s"] == "done"
@@ -360,8 +464,8 @@ def _root_of(path: Path) -> str:
 _AS_NOBODY = """
 import json, sys
 from pathlib import Path
-from provision.sandbox.boot import Booter
-from tests.device.bench import NAME, Cloud, Faults
+from provision.sandbox.namespace_booter import Booter
+from tests.agent.workbench.bench import NAME, Cloud, Faults
 folder = Path(sys.argv[1])
 booter = Booter(folder / "sandbox", runner=None)
 print(booter.impossible(), flush=True)
@@ -385,10 +489,28 @@ def _runs(argv: list[str], how: dict[str, Any]) -> bool:
 
 def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
     site = Path(pytest.__file__).parents[1]
-    variables = {"PYTHONPATH": f"{Path('src').resolve()}:{Path.cwd()}:{site}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    nobody = {"user": 65534, "group": 65534, "extra_groups": [], "env": variables, "cwd": "/", "capture_output": True, "text": True}
-    pythons = (os.path.realpath(sys.executable), f"/usr/bin/python{MINOR}", f"/usr/local/bin/python{MINOR}")
-    able = [one for one in pythons if _runs([one, "-c", "import provision.sandbox, pytest"], nobody)]
+    variables = {
+        "PYTHONPATH": f"{Path('src').resolve()}:{Path.cwd()}:{site}",
+        "PATH": os.environ["PATH"],
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    nobody = {
+        "user": 65534,
+        "group": 65534,
+        "extra_groups": [],
+        "env": variables,
+        "cwd": "/",
+        "capture_output": True,
+        "text": True,
+    }
+    pythons = (
+        os.path.realpath(sys.executable),
+        f"/usr/bin/python{MINOR}",
+        f"/usr/local/bin/python{MINOR}",
+    )
+    able = [
+        one for one in pythons if _runs([one, "-c", "import provision.sandbox, pytest"], nobody)
+    ]
     if not able:
         pytest.skip("nobody can run no Python here")
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
@@ -403,15 +525,30 @@ def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
     assert "is done already" in serial
 
 
-def test_googles_own_script_runner_takes_what_the_program_says(tmp_path: Path, cloud: Cloud, booter: Booter) -> None:
-    candidates = [os.environ.get("PROVISION_TEST_SCRIPT_RUNNER", ""), ".cache/google-guest-agent/usr/bin/google_metadata_script_runner", booter.runner or ""]
+def test_googles_own_script_runner_takes_what_the_program_says(
+    tmp_path: Path, cloud: Cloud, booter: Booter
+) -> None:
+    candidates = [
+        os.environ.get("PROVISION_TEST_SCRIPT_RUNNER", ""),
+        ".cache/google-guest-agent/usr/bin/google_metadata_script_runner",
+        booter.runner or "",
+    ]
     runner = next(
-        (str(Path(path).resolve()) for path in (*candidates, shutil.which("google_metadata_script_runner") or "") if path and Path(path).is_file()), None
+        (
+            str(Path(path).resolve())
+            for path in (*candidates, shutil.which("google_metadata_script_runner") or "")
+            if path and Path(path).is_file()
+        ),
+        None,
     )
     if runner is None:
         pytest.skip("there is no google_metadata_script_runner (Debian's google-guest-agent)")
     booter.runner = runner
-    cloud.announce(cloud.document("nonce-0001", "alpha", env={"LONG": "x" * 100_000}, simulated=["y" * 100_000]))
+    cloud.announce(
+        cloud.document(
+            "nonce-0001", "alpha", env={"LONG": "x" * 100_000}, simulated=["y" * 100_000]
+        )
+    )
     boot(booter, cloud)
     assert cloud.store.status()["s"] == "done", cloud.store.serial[-3000:]
     assert "startup-script: provision: verdict simulated" in cloud.store.serial

@@ -15,7 +15,7 @@ from googleapiclient.errors import HttpError
 from provision.errors import UsageError
 from provision.sandbox import Faults
 from provision.sandbox.faults import FAULT_KINDS
-from provision.sandbox.scripted import TRIGGERS
+from provision.sandbox.scripted_errors import TRIGGERS
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 
 MESSAGE = nb.Instance(json_format.ParseDict(BODY, nb.Instance.pb(nb.Instance())))
@@ -41,9 +41,15 @@ def test_stockout(tmp_path: Path) -> None:
     with clients(tmp_path, "stockout:us-central1-a", "stockout:us-central1-b") as sandbox:
         error = outcome(sandbox)
         assert error["code"] == 8
-        assert "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request." in error["message"]
+        assert (
+            "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request."
+            in error["message"]
+        )
         (info,) = error["details"]
-        assert (info["reason"], info["domain"]) == ("resource_availability", "compute.googleapis.com")
+        assert (info["reason"], info["domain"]) == (
+            "resource_availability",
+            "compute.googleapis.com",
+        )
         assert info["metadata"]["attachment"] == "nvidia-l4=1"
         left = info["metadata"]["zonesAvailable"].split(",")
         assert left
@@ -54,8 +60,12 @@ def test_stockout(tmp_path: Path) -> None:
 
 def test_stockout_over_grpc_keeps_its_details(tmp_path: Path) -> None:
     with clients(tmp_path, "stockout:us-central1-a") as sandbox:
-        with pytest.raises(said.ResourceExhausted, match="does not have enough resources") as caught:
-            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE).result(timeout=600, polling=SOON)
+        with pytest.raises(
+            said.ResourceExhausted, match="does not have enough resources"
+        ) as caught:
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE).result(
+                timeout=600, polling=SOON
+            )
         (packed,) = caught.value.response.error.details
         assert packed.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
 
@@ -65,24 +75,45 @@ def test_stockout_at_a_start(tmp_path: Path) -> None:
         sandbox.made()
         sandbox.done(sandbox.rest.instances().stop(name=NAME, body={}).execute())
     with clients(tmp_path, "stockout:us-central1-a") as sandbox:
-        assert sandbox.done(sandbox.rest.instances().start(name=NAME, body={}).execute())["error"]["code"] == 8
+        assert (
+            sandbox.done(sandbox.rest.instances().start(name=NAME, body={}).execute())["error"][
+                "code"
+            ]
+            == 8
+        )
         assert sandbox.rest.instances().get(name=NAME).execute()["state"] == "STOPPED"
 
 
 def test_quota_of_a_region(tmp_path: Path) -> None:
     with clients(tmp_path, "quota:us-central1") as sandbox:
-        assert outcome(sandbox) == {"code": 7, "message": "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1."}
+        assert outcome(sandbox) == {
+            "code": 7,
+            "message": "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1.",
+        }
         with pytest.raises(said.PermissionDenied, match="Quota 'NVIDIA_L4_GPUS' exceeded"):
-            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE).result(timeout=600, polling=SOON)
-        assert "error" not in sandbox.done(creation(sandbox, f"{PROJECT}/locations/us-west1-a").execute())
-        quotas = sandbox.http("GET", "/compute/v1/projects/my-project/regions/us-central1")[1]["quotas"]
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE).result(
+                timeout=600, polling=SOON
+            )
+        assert "error" not in sandbox.done(
+            creation(sandbox, f"{PROJECT}/locations/us-west1-a").execute()
+        )
+        quotas = sandbox.http("GET", "/compute/v1/projects/my-project/regions/us-central1")[1][
+            "quotas"
+        ]
         assert {"metric": "NVIDIA_L4_GPUS", "limit": 0.0, "usage": 2.0} in quotas
 
 
 def test_quota_of_all_regions(tmp_path: Path) -> None:
     with clients(tmp_path, "quota-global") as sandbox:
-        assert outcome(sandbox) == {"code": 7, "message": "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."}
-        assert sandbox.http("GET", "/compute/v1/projects/my-project")[1]["quotas"][0] == {"metric": "GPUS_ALL_REGIONS", "limit": 0.0, "usage": 1.0}
+        assert outcome(sandbox) == {
+            "code": 7,
+            "message": "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.",
+        }
+        assert sandbox.http("GET", "/compute/v1/projects/my-project")[1]["quotas"][0] == {
+            "metric": "GPUS_ALL_REGIONS",
+            "limit": 0.0,
+            "usage": 1.0,
+        }
 
 
 def test_exists(tmp_path: Path) -> None:
@@ -99,7 +130,9 @@ def test_busy(tmp_path: Path) -> None:
         error = refused(creation(sandbox))
         assert (error["code"], error["status"]) == (409, "ABORTED")
         assert "unable to queue the operation" in error["message"]
-        assert sandbox.rest.instances().list(parent=ZONE).execute() == {}, "what only looks is not refused"
+        assert sandbox.rest.instances().list(parent=ZONE).execute() == {}, (
+            "what only looks is not refused"
+        )
         with pytest.raises(said.Aborted, match="unable to queue the operation"):
             sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE)
         sandbox.made()
@@ -108,7 +141,11 @@ def test_busy(tmp_path: Path) -> None:
 def test_rate(tmp_path: Path) -> None:
     with clients(tmp_path, "rate:2") as sandbox:
         status, body, headers = sandbox.http("GET", f"/v2/{ZONE}/instances")
-        assert (status, headers["Retry-After"], body["error"]["status"]) == (429, "1", "RESOURCE_EXHAUSTED")
+        assert (status, headers["Retry-After"], body["error"]["status"]) == (
+            429,
+            "1",
+            "RESOURCE_EXHAUSTED",
+        )
         with pytest.raises(said.ResourceExhausted) as caught:
             sandbox.grpc.get_instance(name=NAME)
         assert caught.value.reason == "RATE_LIMIT_EXCEEDED"
@@ -117,9 +154,14 @@ def test_rate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "http", "status", "grpc"),
-    [("error-500", 500, "INTERNAL", said.InternalServerError), ("unavailable", 503, "UNAVAILABLE", said.ServiceUnavailable)],
+    [
+        ("error-500", 500, "INTERNAL", said.InternalServerError),
+        ("unavailable", 503, "UNAVAILABLE", said.ServiceUnavailable),
+    ],
 )
-def test_errors_of_the_server(tmp_path: Path, fault: str, http: int, status: str, grpc: type[Exception]) -> None:
+def test_errors_of_the_server(
+    tmp_path: Path, fault: str, http: int, status: str, grpc: type[Exception]
+) -> None:
     with clients(tmp_path, f"{fault}:2") as sandbox:
         error = refused(sandbox.rest.instances().list(parent=ZONE))
         assert (error["code"], error["status"]) == (http, status)
@@ -130,9 +172,18 @@ def test_errors_of_the_server(tmp_path: Path, fault: str, http: int, status: str
 
 def test_token_expiry_is_told_once(tmp_path: Path) -> None:
     with clients(tmp_path, "token-expiry:2") as sandbox:
-        assert sandbox.http("GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"})[0] == 200
-        status, body, headers = sandbox.http("GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"})
-        assert (status, body["error"]["status"], body["error"]["details"][0]["reason"]) == (401, "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED")
+        assert (
+            sandbox.http("GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"})[0]
+            == 200
+        )
+        status, body, headers = sandbox.http(
+            "GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"}
+        )
+        assert (status, body["error"]["status"], body["error"]["details"][0]["reason"]) == (
+            401,
+            "UNAUTHENTICATED",
+            "ACCESS_TOKEN_EXPIRED",
+        )
         assert "invalid_token" in headers["WWW-Authenticate"]
         assert sandbox.http("GET", f"/v2/{ZONE}/instances")[0] == 200
     with clients(tmp_path, "token-expiry") as sandbox:
@@ -154,7 +205,10 @@ def test_lost_operation(tmp_path: Path) -> None:
         begun = sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE)
         with pytest.raises(said.NotFound):
             begun.result(timeout=600, polling=SOON)
-        assert [sandbox.grpc.get_instance(name=NAME).state.name for _ in range(2)] == ["PROVISIONING", "ACTIVE"]
+        assert [sandbox.grpc.get_instance(name=NAME).state.name for _ in range(2)] == [
+            "PROVISIONING",
+            "ACTIVE",
+        ]
 
 
 def test_stuck_provisioning(tmp_path: Path) -> None:
@@ -172,7 +226,10 @@ def test_hidden(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "code", "words"),
-    [("create-internal", 13, "an internal error has occurred"), ("create-aborted", 10, "Failed to perform tenant project creation")],
+    [
+        ("create-internal", 13, "an internal error has occurred"),
+        ("create-aborted", 10, "Failed to perform tenant project creation"),
+    ],
 )
 def test_creations_that_end_badly(tmp_path: Path, fault: str, code: int, words: str) -> None:
     with clients(tmp_path, fault) as sandbox:
@@ -182,7 +239,11 @@ def test_creations_that_end_badly(tmp_path: Path, fault: str, code: int, words: 
 @pytest.mark.parametrize(
     ("fault", "http", "words"),
     [
-        ("act-as", 403, "needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account"),
+        (
+            "act-as",
+            403,
+            "needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account",
+        ),
         ("secure-boot", 412, "Secure Boot is not enabled in the 'shielded_instance_config' field"),
     ],
 )
@@ -196,7 +257,10 @@ def test_creations_that_are_refused(tmp_path: Path, fault: str, http: int, words
 
 def test_what_a_policy_asks_for_is_taken(tmp_path: Path) -> None:
     with clients(tmp_path, "secure-boot", "external-ip") as sandbox:
-        private = {**BODY, "gceSetup": {**BODY["gceSetup"], "shieldedInstanceConfig": {"enableSecureBoot": True}}}
+        private = {
+            **BODY,
+            "gceSetup": {**BODY["gceSetup"], "shieldedInstanceConfig": {"enableSecureBoot": True}},
+        }
         public = {**private, "gceSetup": {**private["gceSetup"], "disablePublicIp": False}}
         error = refused(sandbox.rest.instances().create(parent=ZONE, instanceId="one", body=public))
         assert error["code"] == 412
@@ -204,7 +268,10 @@ def test_what_a_policy_asks_for_is_taken(tmp_path: Path) -> None:
         sandbox.made(body=private)
 
 
-@pytest.mark.parametrize(("fault", "reason"), [("permission", "IAM_PERMISSION_DENIED"), ("api-disabled", "SERVICE_DISABLED")])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("permission", "IAM_PERMISSION_DENIED"), ("api-disabled", "SERVICE_DISABLED")],
+)
 def test_every_request_is_refused(tmp_path: Path, fault: str, reason: str) -> None:
     with clients(tmp_path, fault) as sandbox:
         assert refused(creation(sandbox))["details"][0]["reason"] == reason
@@ -215,15 +282,24 @@ def test_every_request_is_refused(tmp_path: Path, fault: str, reason: str) -> No
 
 def test_no_bucket(tmp_path: Path) -> None:
     with clients(tmp_path, "no-bucket") as sandbox:
-        assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 404
+        assert (
+            sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0]
+            == 404
+        )
         assert sandbox.http("POST", "/storage/v1/b?project=my-project", {"name": "mine"})[0] == 200
-        assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 200
+        assert (
+            sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0]
+            == 200
+        )
 
 
 def test_no_guest_attributes(tmp_path: Path) -> None:
     with clients(tmp_path, "no-guest-attributes") as sandbox:
         sandbox.made()
-        status, body, _ = sandbox.http("GET", "/compute/v1/projects/my-project/zones/us-central1-a/instances/one/getGuestAttributes?queryPath=provision/")
+        status, body, _ = sandbox.http(
+            "GET",
+            "/compute/v1/projects/my-project/zones/us-central1-a/instances/one/getGuestAttributes?queryPath=provision/",
+        )
         assert status == 403
         assert "constraints/compute.disableGuestAttributesAccess" in body["error"]["message"]
 
@@ -300,18 +376,35 @@ def written(folder: Path, **words: Any) -> str:
 
 
 def test_an_error_from_a_file_ends_a_creation_in_its_zone(tmp_path: Path) -> None:
-    with clients(tmp_path, written(tmp_path, **MET, at="operation", zone="us-central1-b", times=1)) as sandbox:
+    with clients(
+        tmp_path, written(tmp_path, **MET, at="operation", zone="us-central1-b", times=1)
+    ) as sandbox:
         assert outcome(sandbox, ZONE.replace("-a", "-b")) == MET
         sandbox.made()
 
 
 def test_an_error_from_a_file_keeps_all_its_words(tmp_path: Path) -> None:
-    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "R", "domain": "d", "metadata": {"a": "b"}}
-    script = written(tmp_path, **MET, at="create", http=412, reason="conditionNotMet", details=[info], headers={"Retry-After": "7"})
+    info = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "R",
+        "domain": "d",
+        "metadata": {"a": "b"},
+    }
+    script = written(
+        tmp_path,
+        **MET,
+        at="create",
+        http=412,
+        reason="conditionNotMet",
+        details=[info],
+        headers={"Retry-After": "7"},
+    )
     with clients(tmp_path, script) as sandbox:
         status, body, headers = sandbox.http("POST", f"/v2/{ZONE}/instances?instanceId=one", BODY)
         assert (status, headers["Retry-After"]) == (412, "7")
-        assert body["error"]["errors"] == [{"message": MET["message"], "domain": "global", "reason": "conditionNotMet"}]
+        assert body["error"]["errors"] == [
+            {"message": MET["message"], "domain": "global", "reason": "conditionNotMet"}
+        ]
         assert body["error"]["details"] == [info]
         with pytest.raises(said.PermissionDenied) as caught:
             sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE)
@@ -324,10 +417,15 @@ def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> No
         if at == "request":
             assert refused(creation(sandbox))["message"] == MET["message"]
         elif at == "upload":
-            assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 403
+            assert (
+                sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0]
+                == 403
+            )
         else:
             sandbox.made()
-            change = sandbox.rest.instances().patch(name=NAME, updateMask="labels", body={"labels": {"a": "b"}})
+            change = sandbox.rest.instances().patch(
+                name=NAME, updateMask="labels", body={"labels": {"a": "b"}}
+            )
             assert sandbox.done(change.execute())["error"] == MET
 
 

@@ -18,9 +18,15 @@ ONE = f"{ZONE}/instances/one"
 def test_guest_attributes(sandbox: Clients) -> None:
     assert sandbox.http("GET", f"{ONE}/getGuestAttributes?queryPath=provision/")[0] == 404
     sandbox.made()
-    assert sandbox.http("GET", f"{ONE}/getGuestAttributes?queryPath=provision/")[0] == 404, "none was written"
+    assert sandbox.http("GET", f"{ONE}/getGuestAttributes?queryPath=provision/")[0] == 404, (
+        "none was written"
+    )
     assert sandbox.store is not None
-    for space, key, value in (("provision", "status", "{}"), ("provision", "result", "x"), ("notebooks", "DONE", "true")):
+    for space, key, value in (
+        ("provision", "status", "{}"),
+        ("provision", "result", "x"),
+        ("notebooks", "DONE", "true"),
+    ):
         assert sandbox.store.set_guest_attribute(NAME, space, key, value)
 
     def items(query: str) -> list[tuple[str, str, str]]:
@@ -48,7 +54,11 @@ def test_serial_output_is_paged_and_its_beginning_is_lost(sandbox: Clients) -> N
     assert sandbox.http("GET", f"{ONE}/serialPort?start=13")[1]["contents"] == ""
     sandbox.store.append_serial(NAME, "x" * MAX_SERIAL_BYTES)
     page = sandbox.http("GET", f"{ONE}/serialPort?start=0")[1]
-    assert (len(page["contents"]), page["start"], page["next"]) == (MAX_SERIAL_BYTES, "13", str(MAX_SERIAL_BYTES + 13))
+    assert (len(page["contents"]), page["start"], page["next"]) == (
+        MAX_SERIAL_BYTES,
+        "13",
+        str(MAX_SERIAL_BYTES + 13),
+    )
     assert sandbox.http("GET", f"{ONE}/serialPort?port=2")[0] == 400
 
 
@@ -58,21 +68,32 @@ def test_accelerator_types_of_a_zone(sandbox: Clients) -> None:
     assert most["nvidia-l4"] == 8
     assert most["nvidia-tesla-t4"] == 4
     assert "nvidia-tesla-k80" not in most
-    assert sandbox.http("GET", "/compute/v1/projects/my-project/zones/nowhere1-a/acceleratorTypes")[1]["items"] == []
+    assert (
+        sandbox.http("GET", "/compute/v1/projects/my-project/zones/nowhere1-a/acceleratorTypes")[1][
+            "items"
+        ]
+        == []
+    )
 
 
 def test_machine_types(sandbox: Clients) -> None:
     one = sandbox.http("GET", f"{ZONE}/machineTypes/g2-standard-4")[1]
     assert (one["guestCpus"], one["memoryMb"]) == (4, 16384)
-    assert one["accelerators"] == [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}]
+    assert one["accelerators"] == [
+        {"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}
+    ]
     assert "accelerators" not in sandbox.http("GET", f"{ZONE}/machineTypes/n1-standard-4")[1]
     assert sandbox.http("GET", f"{ZONE}/machineTypes/g9-standard-4")[0] == 404
-    assert len(sandbox.http("GET", f"{ZONE}/machineTypes")[1]["items"]) == len(load_facts().machines)
+    assert len(sandbox.http("GET", f"{ZONE}/machineTypes")[1]["items"]) == len(
+        load_facts().machines
+    )
 
 
 def test_quotas_count_what_runs(sandbox: Clients) -> None:
     def usage(region: str) -> float:
-        quotas = sandbox.http("GET", f"/compute/v1/projects/my-project/regions/{region}")[1]["quotas"]
+        quotas = sandbox.http("GET", f"/compute/v1/projects/my-project/regions/{region}")[1][
+            "quotas"
+        ]
         return float(next(one["usage"] for one in quotas if one["metric"] == "NVIDIA_L4_GPUS"))
 
     assert usage("us-central1") == 0
@@ -83,7 +104,13 @@ def test_quotas_count_what_runs(sandbox: Clients) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "metric"), [("L4", "NVIDIA_L4_GPUS"), ("T4", "NVIDIA_T4_GPUS"), ("A100-40GB", "NVIDIA_A100_GPUS"), ("A100-80GB", "NVIDIA_A100_80GB_GPUS")]
+    ("card", "metric"),
+    [
+        ("L4", "NVIDIA_L4_GPUS"),
+        ("T4", "NVIDIA_T4_GPUS"),
+        ("A100-40GB", "NVIDIA_A100_GPUS"),
+        ("A100-80GB", "NVIDIA_A100_80GB_GPUS"),
+    ],
 )
 def test_names_of_quotas(card: str, metric: str) -> None:
     found = load_facts().card(card)
@@ -95,7 +122,9 @@ def test_secrets(sandbox: Clients) -> None:
     secret = "/v1/projects/my-project/secrets/hf"
     assert sandbox.http("GET", f"{secret}/versions/latest:access")[0] == 404
     for value in (b"one", b"two"):
-        sandbox.http("POST", f"{secret}:addVersion", {"payload": {"data": base64.b64encode(value).decode()}})
+        sandbox.http(
+            "POST", f"{secret}:addVersion", {"payload": {"data": base64.b64encode(value).decode()}}
+        )
 
     def access(version: str) -> tuple[str, bytes]:
         body = sandbox.http("GET", f"{secret}/versions/{version}:access")[1]

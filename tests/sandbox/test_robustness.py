@@ -18,12 +18,41 @@ from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
 FIELDS = sorted({field for fields in load_api_schema().messages.values() for field in fields})
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.sampled_from(["ACTIVE", "PD_SSD", "CMEK", "1", "NVIDIA_L4"])
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=5),
+    st.sampled_from(["ACTIVE", "PD_SSD", "CMEK", "1", "NVIDIA_L4"]),
 )
-VALUES = st.recursive(LEAVES, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)), max_leaves=8)
-SHAPED = st.fixed_dictionaries({"gceSetup": st.fixed_dictionaries({}, optional=dict.fromkeys(load_api_schema().messages["GceSetup"], VALUES))})
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+SHAPED = st.fixed_dictionaries(
+    {
+        "gceSetup": st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(load_api_schema().messages["GceSetup"], VALUES)
+        )
+    }
+)
 BODIES = st.one_of(VALUES, SHAPED)
-MASKS = st.lists(st.sampled_from([*sorted(load_api_schema().mask_paths), "gce_setup", "state", "x", "gce_setup.metadata.a", ""]), max_size=3).map(",".join)
+MASKS = st.lists(
+    st.sampled_from(
+        [
+            *sorted(load_api_schema().mask_paths),
+            "gce_setup",
+            "state",
+            "x",
+            "gce_setup.metadata.a",
+            "",
+        ]
+    ),
+    max_size=3,
+).map(",".join)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +63,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
         yield made
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(body=BODIES)
 def test_no_body_crashes_a_creation(shared: Clients, body: Any) -> None:
     status, answered, _ = shared.http("POST", f"/v2/{ZONE}/instances?instanceId=two", body)
@@ -44,7 +75,9 @@ def test_no_body_crashes_a_creation(shared: Clients, body: Any) -> None:
         shared.done(shared.rest.instances().delete(name=f"{ZONE}/instances/two").execute())
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(body=BODIES, mask=MASKS)
 def test_no_body_crashes_an_update(shared: Clients, body: Any, mask: str) -> None:
     status, answered, _ = shared.http("PATCH", f"/v2/{NAME}?updateMask={mask}", body)
@@ -54,13 +87,19 @@ def test_no_body_crashes_an_update(shared: Clients, body: Any, mask: str) -> Non
     assert shared.grpc.get_instance(name=NAME).state == nb.State.STOPPED
 
 
-@pytest.mark.parametrize(("image", "kept"), [({"repository": "r"}, "containerImage"), ({}, "vmImage")])
-def test_an_instance_has_one_kind_of_image(tmp_path: Path, image: dict[str, str], kept: str) -> None:
+@pytest.mark.parametrize(
+    ("image", "kept"), [({"repository": "r"}, "containerImage"), ({}, "vmImage")]
+)
+def test_an_instance_has_one_kind_of_image(
+    tmp_path: Path, image: dict[str, str], kept: str
+) -> None:
     with clients(tmp_path) as made:
         made.made()
         made.done(made.rest.instances().stop(name=NAME, body={}).execute())
         mask = "gce_setup.container_image.repository,gce_setup.container_image.tag"
-        status, answered, _ = made.http("PATCH", f"/v2/{NAME}?updateMask={mask}", {"gceSetup": {"containerImage": image}})
+        status, answered, _ = made.http(
+            "PATCH", f"/v2/{NAME}?updateMask={mask}", {"gceSetup": {"containerImage": image}}
+        )
         assert status == 200, answered
         made.done(answered)
         setup = made.http("GET", f"/v2/{NAME}", None)[1]["gceSetup"]
@@ -82,11 +121,17 @@ def test_many_make_one(tmp_path: Path) -> None:
         def by_grpc() -> None:
             start.wait()
             try:
-                made.append(sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=nb.Instance()).operation.name)
+                made.append(
+                    sandbox.grpc.create_instance(
+                        parent=ZONE, instance_id="one", instance=nb.Instance()
+                    ).operation.name
+                )
             except GoogleAPICallError as error:
                 refused.append(int(error.code or 0))
 
-        threads = [threading.Thread(target=target) for target in (by_rest, by_grpc) for _ in range(8)]
+        threads = [
+            threading.Thread(target=target) for target in (by_rest, by_grpc) for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -19,8 +19,8 @@ import pytest
 from provision.errors import ExternalError
 from provision.extras import install_command
 from provision.sandbox import Delays, Faults, Store, serve
-from provision.sandbox import http as sandbox_http
-from provision.sandbox.http import Request, Router, json_response
+from provision.sandbox import http_server as sandbox_http
+from provision.sandbox.http_server import Request, Router, json_response
 from tests import fork_server
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
@@ -55,7 +55,10 @@ def test_devices_are_booted_and_ended(tmp_path: Path) -> None:
         assert booter.endpoints == sandbox.running.endpoints
         for verb in ("reset", "stop", "start"):
             sandbox.done(getattr(sandbox.rest.instances(), verb)(name=NAME, body={}).execute())
-            while verb == "reset" and sandbox.rest.instances().get(name=NAME).execute()["state"] != "ACTIVE":
+            while (
+                verb == "reset"
+                and sandbox.rest.instances().get(name=NAME).execute()["state"] != "ACTIVE"
+            ):
                 pass
         sandbox.done(sandbox.rest.instances().delete(name=NAME).execute())
     assert [verb for verb, _ in booter.calls] == ["start", "stop", "start", "stop", "start", "stop"]
@@ -93,7 +96,10 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
             assert second.endpoints == first.endpoints
             assert second.store is None
             assert f"process {os.getpid()}: " in second.holder
-        with pytest.raises(ExternalError, match="a sandbox runs there already") as caught, serve(tmp_path, ("hang",)):
+        with (
+            pytest.raises(ExternalError, match="a sandbox runs there already") as caught,
+            serve(tmp_path, ("hang",)),
+        ):
             pass
         assert f"process {os.getpid()}: " in caught.value.why
     with serve(tmp_path) as third:
@@ -118,7 +124,9 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
         "from provision.sandbox import serve\nfrom provision.errors import WorldError\n"
         "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as error:\n    print(error.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600
+    )
     assert done.stdout == f"{install_command('sandbox')}\n", done.stderr
 
 
@@ -135,7 +143,9 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
         ("POST", f"/v2/{ZONE}/instances?instanceId=one", {"Content-Length": str(1 << 40)}, 413),
     ],
 )
-def test_requests_that_are_refused(sandbox: Clients, method: str, path: str, headers: dict[str, str], status: int) -> None:
+def test_requests_that_are_refused(
+    sandbox: Clients, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
     connection = http.client.HTTPConnection(sandbox.root.removeprefix("http://"), timeout=600)
     connection.putrequest(method, path, skip_host="Host" in headers)
     for name, value in headers.items():
@@ -148,7 +158,10 @@ def test_requests_that_are_refused(sandbox: Clients, method: str, path: str, hea
 
 def test_a_body_that_is_no_json(sandbox: Clients) -> None:
     status, body, _ = sandbox.http("POST", f"/v2/{ZONE}/instances?instanceId=one", b"{")
-    assert (status, body["error"]["message"]) == (400, "Invalid JSON payload received. Parsing error.")
+    assert (status, body["error"]["message"]) == (
+        400,
+        "Invalid JSON payload received. Parsing error.",
+    )
     for odd in (b"[]", b"3", b'"x"'):
         assert sandbox.http("POST", f"/v2/{ZONE}/instances?instanceId=one", odd)[0] == 400
         assert sandbox.http("PATCH", f"/v2/{NAME}?updateMask=labels", odd)[0] in {400, 404}
@@ -158,7 +171,9 @@ def test_a_body_that_is_no_json(sandbox: Clients) -> None:
 
 def test_a_connection_ends_with_the_sandbox(tmp_path: Path) -> None:
     with serve(tmp_path) as running:
-        connection = http.client.HTTPConnection(running.endpoints["storage"].removeprefix("http://"), timeout=600)
+        connection = http.client.HTTPConnection(
+            running.endpoints["storage"].removeprefix("http://"), timeout=600
+        )
         connection.request("GET", f"/v2/{ZONE}/instances")
         assert connection.getresponse().read() == b"{}\n"
     assert connection.sock.recv(1) == b""
@@ -171,12 +186,19 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
 
     router = Router()
     router.add("GET", "/broken", broken)
-    router.add("GET", "/echo/{one}/{rest*}", lambda request, one, rest: json_response([one, rest, dict(request.query)]))
+    router.add(
+        "GET",
+        "/echo/{one}/{rest*}",
+        lambda request, one, rest: json_response([one, rest, dict(request.query)]),
+    )
     with sandbox_http.run_http_server(router) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         connection.request("GET", "/broken")
         got = connection.getresponse()
-        assert (got.status, json.loads(got.read())["error"]["message"]) == (500, "the sandbox failed: ValueError: oh")
+        assert (got.status, json.loads(got.read())["error"]["message"]) == (
+            500,
+            "the sandbox failed: ValueError: oh",
+        )
         connection.request("GET", "/echo/a%2Fb/c/d%20e?x=1&x=2&y=")
         assert json.loads(connection.getresponse().read()) == ["a/b", "c/d e", {"x": "2", "y": ""}]
         connection.close()
@@ -191,14 +213,22 @@ def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path)
         "    assert asked.getresponse().status == 200\n"
         "print('google.cloud.notebooks_v2' in sys.modules, 'googleapiclient' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     assert done.stdout == "False False\n"
 
 
 def started(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     argv = [*fork_server.ARGV, "sandbox", "up", "--output-format", "json", *words]
-    process = fork_server.Process(argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    process = fork_server.Process(
+        argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate(timeout=600)[1]
@@ -206,11 +236,19 @@ def started(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str,
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
-def test_the_command_runs_until_it_is_ended(tmp_path: Path, ending: signal.Signals, code: int) -> None:
+def test_the_command_runs_until_it_is_ended(
+    tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
     process, told = started(tmp_path, "--fault", "quota-global")
     try:
         assert told["environment"]["STORAGE_EMULATOR_HOST"] == told["endpoints"]["storage"]
-        other = fork_server.run([*fork_server.ARGV, "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        other = fork_server.run(
+            [*fork_server.ARGV, "sandbox", "up"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
         assert (other.returncode, "a sandbox runs there already" in other.stderr) == (2, True)
         with serve(tmp_path / ".provision/sandbox") as running:
             assert running.endpoints == told["endpoints"]
@@ -231,17 +269,35 @@ def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(("up", "--fault", "stokout:x"), "did you mean stockout?"), (("up", "--port", "70000"), "70000"), (("down",), "down")]
+    ("words", "said"),
+    [
+        (("up", "--fault", "stokout:x"), "did you mean stockout?"),
+        (("up", "--port", "70000"), "70000"),
+        (("down",), "down"),
+    ],
 )
 def test_words_that_are_wrong(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = fork_server.run([*fork_server.ARGV, "sandbox", *words], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    done = fork_server.run(
+        [*fork_server.ARGV, "sandbox", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_faults_are_listed(tmp_path: Path) -> None:
-    done = fork_server.run([*fork_server.ARGV, "sandbox", "faults"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True)
+    done = fork_server.run(
+        [*fork_server.ARGV, "sandbox", "faults"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     assert "stockout:ZONE" in done.stdout
     assert "busy[:N]" in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -61,7 +61,17 @@ def test_a_deleted_instance_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "serial").iterdir()) == []
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "provision.sandbox/2"}', '{"schema": "provision.sandbox/1", "instances": []}', "\0" * 100])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": "provision.sandbox/2"}',
+        '{"schema": "provision.sandbox/1", "instances": []}',
+        "\0" * 100,
+    ],
+)
 def test_a_damaged_store_is_never_an_empty_one(tmp_path: Path, content: str) -> None:
     (tmp_path / "store.json").write_text(content)
     with pytest.raises(StateError, match="cannot be read") as caught:
@@ -85,7 +95,9 @@ def test_threads_lose_nothing(tmp_path: Path) -> None:
         thread.join()
     assert len(Store(tmp_path).guest_attributes(NAME)["provision"]) == 160
     assert len(list((tmp_path / "objects").iterdir())) == 1
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["objects", "serial", "store.json"], "no temporary file is left"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["objects", "serial", "store.json"], (
+        "no temporary file is left"
+    )
 
 
 def test_only_its_owner_reads_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.sandbox.wires import NetworkProxy, _reachable
+from provision.sandbox.network import NetworkProxy, _reachable
 
 
 @pytest.fixture
@@ -19,14 +19,18 @@ def wires() -> NetworkProxy:
 
 def question(name: str, kind: int = 1) -> bytes:
     labels = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
-    return struct.pack("!HHHHHH", 7, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!HH", kind, 1)
+    return (
+        struct.pack("!HHHHHH", 7, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!HH", kind, 1)
+    )
 
 
 def flags(answer: bytes) -> tuple[int, int]:
     return struct.unpack_from("!H", answer, 2)[0] & 15, struct.unpack_from("!H", answer, 6)[0]
 
 
-@pytest.mark.parametrize("name", ["metadata.google.internal", "localhost", "no-such-host.invalid", "a-name"])
+@pytest.mark.parametrize(
+    "name", ["metadata.google.internal", "localhost", "no-such-host.invalid", "a-name"]
+)
 def test_a_name_that_is_not_outside_does_not_exist(wires: NetworkProxy, name: str) -> None:
     assert flags(wires._answer(question(name))) == (3, 0)
 
@@ -35,7 +39,9 @@ def test_names_have_addresses_that_lead_back_to_them(wires: NetworkProxy) -> Non
     addresses = [wires._address_of(f"host{number}.example") for number in range(300)]
     assert addresses[0] == "127.1.0.1"
     assert len(set(addresses)) == 300
-    assert [wires._name_at(str(address)) for address in addresses] == [f"host{number}.example" for number in range(300)]
+    assert [wires._name_at(str(address)) for address in addresses] == [
+        f"host{number}.example" for number in range(300)
+    ]
     assert wires._address_of("host0.example") == "127.1.0.1"
     assert wires._name_at("127.1.200.1") is None
     assert wires._name_at("127.0.0.1") is None

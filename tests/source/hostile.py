@@ -43,9 +43,19 @@ def examine(path: Path) -> dict[str, object]:
             span = document.span(finding.where)
             assert 0 <= span.start.offset <= span.end.offset <= len(document.files[span.file])
         document.apply_fixes(finding.fix for finding in findings[:20] if finding.fix)
-    said = [finding.message + finding.why + finding.help + "".join(other.text for other in finding.related) for finding in findings]
+    said = [
+        finding.message
+        + finding.why
+        + finding.help
+        + "".join(other.text for other in finding.related)
+        for finding in findings
+    ]
     bad = "".join(sorted({c for text in said for c in text if not c.isprintable()}))
-    return {"names": sorted({finding.name for finding in findings}), "longest": max(map(len, said), default=0), "bad": bad}
+    return {
+        "names": sorted({finding.name for finding in findings}),
+        "longest": max(map(len, said), default=0),
+        "bad": bad,
+    }
 
 
 def contain(path: Path) -> dict[str, object]:

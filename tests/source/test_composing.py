@@ -83,7 +83,9 @@ def test_a_duplicate_key_names_all_its_places_and_the_last_value_holds(lint):
 
 
 def test_merge_keys_yield_to_own_keys_and_to_earlier_mappings(lint):
-    linted = lint("x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\nw:\n  <<: *y\n  '<<': text\n")
+    linted = lint(
+        "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\nw:\n  <<: *y\n  '<<': text\n"
+    )
     assert linted.source.data["z"] == {"c": 3, "a": 1, "b": 1}
     assert linted.source.data["w"] == {"<<": "text", "b": 2, "c": 2}
 
@@ -142,7 +144,10 @@ def test_the_place_of_a_bad_byte_is_counted_in_characters(lint):
         ("? " + "x" * 2_000 + "\n: 1", "characters"),
         ("---\na: 1\n" * 11, "documents"),
         ("a: &a [" + "x," * 5_000 + "]\nb: [*a, *a, *a, *a]\n", "aliases counted"),
-        ("a: &a " + "[" * 30 + "]" * 30 + "\nb: &b " + "[" * 30 + "*a" + "]" * 30, "through the alias"),
+        (
+            "a: &a " + "[" * 30 + "]" * 30 + "\nb: &b " + "[" * 30 + "*a" + "]" * 30,
+            "through the alias",
+        ),
     ],
 )
 def test_limits_are_findings(folder, text, words):
@@ -174,7 +179,13 @@ def test_without_libyaml_nothing_is_read_and_the_way_out_is_named(folder):
         "try: read(Path(sys.argv[1]), None)\n"
         "except SourceError as error: print(error.what, error.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(folder.write("spec.yaml", OK))], capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder.write("spec.yaml", OK))],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
     assert "without libyaml" in done.stdout
     assert "pip install" in done.stdout
 
@@ -184,7 +195,10 @@ def test_no_other_way_of_reading_yaml_is_in_use():
     uses = {
         path.name
         for path in package.rglob("*.py")
-        if re.search(r"yaml\.(?!parse\b|CSafeLoader|YAMLError|MarkedYAMLError|__with|[A-Z]\w*Event\b|Event\b)\w+\(", path.read_text())
+        if re.search(
+            r"yaml\.(?!parse\b|CSafeLoader|YAMLError|MarkedYAMLError|__with|[A-Z]\w*Event\b|Event\b)\w+\(",
+            path.read_text(),
+        )
     }
     # Of a log, which is no spec, at most 1 MiB are read, as texts only.
     assert uses == {"log_text.py"}

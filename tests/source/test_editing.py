@@ -90,20 +90,36 @@ def test_an_edit_that_would_do_harm_is_refused(lint, change):
 def test_a_merged_value_is_not_edited(lint):
     text = "x: &x {a: 1}\ny: {<<: *x, b: 2}\n"
     assert edit(lint, text, Replace(RouteLocation(("y", "a")), "3")) is None
-    assert edit(lint, text, Replace(RouteLocation(("y", "b")), "3")) == "x: &x {a: 1}\ny: {<<: *x, b: 3}\n"
+    assert (
+        edit(lint, text, Replace(RouteLocation(("y", "b")), "3"))
+        == "x: &x {a: 1}\ny: {<<: *x, b: 3}\n"
+    )
 
 
 def test_an_empty_value_is_set_apart_from_its_colon(lint):
-    assert edit(lint, "a:\nb:\n  -\n", Replace(RouteLocation(("a",)), "x"), Replace(RouteLocation(("b", 0)), "y")) == "a: x\nb:\n  - y\n"
+    assert (
+        edit(
+            lint,
+            "a:\nb:\n  -\n",
+            Replace(RouteLocation(("a",)), "x"),
+            Replace(RouteLocation(("b", 0)), "y"),
+        )
+        == "a: x\nb:\n  - y\n"
+    )
 
 
 def test_blank_lines_that_belong_to_a_text_are_not_split_off(lint):
     assert edit(lint, "a:\n  b: |+\n    x\n\nc: 1\n", Insert(("a",), "d", "1")) is None
-    assert edit(lint, "a:\n  b: |\n    x\n\nc: 1\n", Insert(("a",), "d", "1")) == "a:\n  b: |\n    x\n  d: 1\n\nc: 1\n"
+    assert (
+        edit(lint, "a:\n  b: |\n    x\n\nc: 1\n", Insert(("a",), "d", "1"))
+        == "a:\n  b: |\n    x\n  d: 1\n\nc: 1\n"
+    )
 
 
 def test_keys_marked_with_a_question_mark_are_no_hindrance(lint):
-    assert edit(lint, "a:\n  ? b\n  : 1\n", Insert(("a",), "d", "1")) == "a:\n  ? b\n  : 1\n  d: 1\n"
+    assert (
+        edit(lint, "a:\n  ? b\n  : 1\n", Insert(("a",), "d", "1")) == "a:\n  ? b\n  : 1\n  d: 1\n"
+    )
 
 
 def test_a_collection_behind_its_anchor_is_not_ours_to_lengthen(lint):
@@ -114,29 +130,47 @@ def test_overlapping_fixes_are_dropped_and_the_first_wins(lint):
     source = lint(TEXT).source
     fixes = [
         Fix("1", (Replace(RouteLocation(("gpu", "type")), "T4"),)),
-        Fix("2", (Replace(RouteLocation(("gpu", "type")), "A100"), Replace(RouteLocation(("env", "A")), "x"))),
+        Fix(
+            "2",
+            (
+                Replace(RouteLocation(("gpu", "type")), "A100"),
+                Replace(RouteLocation(("env", "A")), "x"),
+            ),
+        ),
     ]
     assert source.apply_fixes(fixes) == {source.name: TEXT.replace("L4", "T4")}
-    assert source.apply_fixes(fixes[::-1]) == {source.name: TEXT.replace("L4", "A100").replace('"1"', "x")}
+    assert source.apply_fixes(fixes[::-1]) == {
+        source.name: TEXT.replace("L4", "A100").replace('"1"', "x")
+    }
 
 
 def test_insertions_into_one_place_stand_in_order(lint):
     source = lint(TEXT).source
     fixes = [Fix(key, (Insert(("env",), key, "x"),)) for key in ("B", "C")]
-    assert source.apply_fixes(fixes)[source.name] == TEXT.replace("# one\n", "# one\n  B: x\n  C: x\n")
+    assert source.apply_fixes(fixes)[source.name] == TEXT.replace(
+        "# one\n", "# one\n  B: x\n  C: x\n"
+    )
     empty = [Fix(key, (Insert(("requires",), key, "x"),)) for key in ("B", "C")]
-    assert source.apply_fixes(empty)[source.name] == TEXT.replace("requires: {}", "requires: {B: x}")
+    assert source.apply_fixes(empty)[source.name] == TEXT.replace(
+        "requires: {}", "requires: {B: x}"
+    )
 
 
 def test_a_fix_that_breaks_the_text_does_not_take_the_others_with_it(lint):
     source = lint(TEXT).source
-    fixes = [Fix("1", (Replace(RouteLocation(("gpu", "type")), "[x"),)), Fix("2", (Replace(RouteLocation(("env", "A")), "y"),))]
+    fixes = [
+        Fix("1", (Replace(RouteLocation(("gpu", "type")), "[x"),)),
+        Fix("2", (Replace(RouteLocation(("env", "A")), "y"),)),
+    ]
     assert source.apply_fixes(fixes)[source.name] == TEXT.replace('"1"', "y")
 
 
 def test_fixes_of_several_documents_go_into_one_text(folder):
     first, second = folder.lint_all("a: 1\n---\nb: 1\n")
-    fixes = [(first.source, Fix("t", (Replace(RouteLocation(("a",)), "2"),))), (second.source, Fix("t", (Replace(RouteLocation(("b",)), "3"),)))]
+    fixes = [
+        (first.source, Fix("t", (Replace(RouteLocation(("a",)), "2"),))),
+        (second.source, Fix("t", (Replace(RouteLocation(("b",)), "3"),))),
+    ]
     assert list(apply_fixes_together(fixes).values()) == ["a: 2\n---\nb: 3\n"]
 
 
@@ -148,7 +182,17 @@ MANY = "gpu: none\nenv:\n" + "".join(f"  A{number}: {number}\n" for number in ra
 
 
 def fixes_of_many(*bad):
-    return [Fix("t", (Replace(RouteLocation(("env", f"A{number}")), "[" if number in bad else f'"{number}"'),)) for number in range(1200)]
+    return [
+        Fix(
+            "t",
+            (
+                Replace(
+                    RouteLocation(("env", f"A{number}")), "[" if number in bad else f'"{number}"'
+                ),
+            ),
+        )
+        for number in range(1200)
+    ]
 
 
 @pytest.mark.long(after=2)
@@ -164,7 +208,9 @@ def test_fixes_are_vetted_as_if_each_were_tried_alone(lint, bad):
 
 def test_fixes_of_one_place_are_vetted_one_after_the_other(lint):
     source = lint(TEXT).source
-    fixes = [Fix("t", (Replace(RouteLocation(("gpu", "type")), text),)) for text in ("T4", "[", "A100")]
+    fixes = [
+        Fix("t", (Replace(RouteLocation(("gpu", "type")), text),)) for text in ("T4", "[", "A100")
+    ]
     source.check_fixes(fixes)
     assert [bool(source.apply_fixes([fix])) for fix in fixes] == [True, False, True]
 

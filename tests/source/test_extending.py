@@ -39,7 +39,10 @@ def test_a_finding_in_an_inherited_value_points_into_the_file_that_holds_it(fold
     assert span.file == str(folder.path / "shared" / "base.yaml")
     assert linted.at(lost) == "2:9 3.10"
     assert linted.source.file(("python",)) == span.file
-    assert [linted.at(finding) for finding in linted.findings if finding.name == "bad-format"] == ["3:19 'x=>1'", "2:12 'numpy=>1'"]
+    assert [linted.at(finding) for finding in linted.findings if finding.name == "bad-format"] == [
+        "3:19 'x=>1'",
+        "2:12 'numpy=>1'",
+    ]
 
 
 def test_a_file_that_is_extended_is_never_edited(folder):
@@ -57,7 +60,9 @@ def test_a_chain_is_followed_relative_to_each_file(folder):
     assert linted.findings == ()
     assert linted.spec.python == "3.12"
     assert linted.spec.extends == "a/one.yaml"
-    assert list(linted.source.files) == [str(folder.path / name) for name in ("spec.yaml", "a/one.yaml", "b/two.yaml")]
+    assert list(linted.source.files) == [
+        str(folder.path / name) for name in ("spec.yaml", "a/one.yaml", "b/two.yaml")
+    ]
 
 
 def test_findings_about_the_text_of_an_extended_file_point_into_it(folder):
@@ -68,7 +73,18 @@ def test_findings_about_the_text_of_an_extended_file_point_into_it(folder):
 
 
 @pytest.mark.parametrize(
-    "name", ["/etc/passwd", "../outside.yaml", "a/../../outside.yaml", "link.yaml", "linked/x.yaml", "C:/x.yaml", "\\\\host\\x.yaml", "''", '"a\\0b"']
+    "name",
+    [
+        "/etc/passwd",
+        "../outside.yaml",
+        "a/../../outside.yaml",
+        "link.yaml",
+        "linked/x.yaml",
+        "C:/x.yaml",
+        "\\\\host\\x.yaml",
+        "''",
+        '"a\\0b"',
+    ],
 )
 def test_nothing_outside_the_root_is_read(folder, name):
     outside = folder.path.parent / "outside.yaml"
@@ -111,7 +127,9 @@ def test_a_file_is_told_from_another_of_the_same_shown_name(folder):
         ({"nowhere.yaml": OK + "#" * 2**20}, "extends-missing", "larger"),
     ],
 )
-def test_a_file_that_cannot_be_extended_is_a_finding_and_nothing_is_called_missing(folder, files, name, words):
+def test_a_file_that_cannot_be_extended_is_a_finding_and_nothing_is_called_missing(
+    folder, files, name, words
+):
     for other, content in files.items():
         folder.write(other, content)
     linted = folder.lint("extends: nowhere.yaml\n")
@@ -161,4 +179,10 @@ def test_the_wrong_type_of_extends_is_told_by_its_shape(lint):
 
 
 def test_every_kind_of_finding_about_extends_has_an_id():
-    assert [finding.id for finding in FINDING_KINDS if finding.name.startswith("extends")] == ["REF001", "REF002", "REF003", "REF004", "REF005"]
+    assert [finding.id for finding in FINDING_KINDS if finding.name.startswith("extends")] == [
+        "REF001",
+        "REF002",
+        "REF003",
+        "REF004",
+        "REF005",
+    ]

@@ -41,7 +41,11 @@ EXAMPLES = {
 
 
 def test_ids_and_names_are_unique_and_well_formed():
-    assert len({one.id for one in FINDING_KINDS}) == len({one.name for one in FINDING_KINDS}) == len(FINDING_KINDS)
+    assert (
+        len({one.id for one in FINDING_KINDS})
+        == len({one.name for one in FINDING_KINDS})
+        == len(FINDING_KINDS)
+    )
     for one in FINDING_KINDS:
         assert re.fullmatch(r"(YML|SPC|REF)\d{3}", one.id)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", one.name)
@@ -57,14 +61,19 @@ def test_every_kind_of_finding_occurs_and_a_good_spec_has_none(folder, kind):
     folder.write("list.yaml", "- a\n")
     for number in range(10):
         folder.write(f"{number}.yaml", f"extends: {number + 1}.yaml\n")
-    found = {one.name: one for linted in folder.lint_all(EXAMPLES[kind.name]) for one in linted.findings}
+    found = {
+        one.name: one for linted in folder.lint_all(EXAMPLES[kind.name]) for one in linted.findings
+    }
     assert found[kind.name].id == kind.id
     assert found[kind.name].severity is kind.severity
     assert folder.lint(OK).findings == ()
 
 
 def test_only_what_leaves_the_meaning_clear_is_a_warning():
-    assert {one.name for one in FINDING_KINDS if one.severity is not Severity.ERROR} == {"duplicate-anchor", "yaml-version"}
+    assert {one.name for one in FINDING_KINDS if one.severity is not Severity.ERROR} == {
+        "duplicate-anchor",
+        "yaml-version",
+    }
 
 
 def test_the_text_of_a_finding_is_harmless_short_and_without_secrets():

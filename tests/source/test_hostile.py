@@ -12,9 +12,15 @@ CPU_LIMIT_S = 5
 RSS_LIMIT_KIB = 300 * 1024
 LONGEST_MESSAGE = 10_000
 
-LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-MERGES = "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: v}}\n" for n in range(1, 26))
-CHAIN = "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}, k{n}: v}}\n" for n in range(1, 200))
+LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+MERGES = "a0: &a0 {k: v}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: v}}\n" for n in range(1, 26)
+)
+CHAIN = "a0: &a0 {k: v}\n" + "".join(
+    f"a{n}: &a{n} {{<<: *a{n - 1}, k{n}: v}}\n" for n in range(1, 200)
+)
 
 CASES: dict[str, tuple[str | bytes, str]] = {
     "billion-laughs": (LAUGHS, "limit"),
@@ -34,9 +40,18 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "100k-keys": ("".join(f"k{n}: 1\n" for n in range(90_000)), "limit"),
     "9k-unknown-keys": (OK + "".join(f"key_{n}: 1\n" for n in range(9_000)), "more-findings"),
     "9k-duplicate-keys": (OK + "name: x\n" * 9_000, "duplicate-key"),
-    "9k-number-keys": (OK + "env:\n" + "".join(f"  {n}: 1\n" for n in range(9_000)), "key-not-text"),
-    "9k-wrong-packages": ("gpu: L4\npython: '3.12'\npackages:\n" + "- =x\n" * 9_000, "more-findings"),
-    "9k-lost-types": (OK + "env:\n" + "".join(f"  A{n}: {n}\n" for n in range(9_000)), "types-lost"),
+    "9k-number-keys": (
+        OK + "env:\n" + "".join(f"  {n}: 1\n" for n in range(9_000)),
+        "key-not-text",
+    ),
+    "9k-wrong-packages": (
+        "gpu: L4\npython: '3.12'\npackages:\n" + "- =x\n" * 9_000,
+        "more-findings",
+    ),
+    "9k-lost-types": (
+        OK + "env:\n" + "".join(f"  A{n}: {n}\n" for n in range(9_000)),
+        "types-lost",
+    ),
     "50k-anchors": ("a:\n" + "".join(f"- &a{n} x\n" for n in range(50_000)), "limit"),
     "19k-equal-anchors": ("a:\n" + "- &a x\n" * 19_000, "duplicate-anchor"),
     "19k-aliases": ("x: &x 1\ny:\n" + "- *x\n" * 19_000, "unknown-key"),
@@ -51,12 +66,27 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "huge-explicit-key": ("? " + "x" * 60_000 + "\n: 1\n", "limit"),
     "huge-int": (OK + "training: {batch_size: " + "9" * 60_000 + "}", "number"),
     "huge-hex": (OK + "training: {batch_size: 0x" + "f" * 60_000 + "}", "number"),
-    "huge-float": (OK + "training: {batch_size: 1" + "0" * 30_000 + "." + "0" * 30_000 + "}", "number"),
+    "huge-float": (
+        OK + "training: {batch_size: 1" + "0" * 30_000 + "." + "0" * 30_000 + "}",
+        "number",
+    ),
     "1e999": (OK + "cost: {limit_per_hour: 1e999}\n", "number"),
-    "huge-requirement": ("gpu: L4\npython: '3.12'\npackages: ['torch" + ">=1," * 15_000 + "!']\n", "bad-format"),
-    "huge-extras": ("gpu: L4\npython: '3.12'\npackages: ['torch[" + "a," * 30_000 + "']\n", "bad-format"),
-    "huge-marker": ("gpu: L4\npython: '3.12'\npackages: ['torch; " + "(" * 60_000 + "']\n", "bad-format"),
-    "nested-marker": ("gpu: L4\npython: '3.12'\npackages: [{name: torch, marker: '" + "(" * 900 + "'}]\n", "bad-format"),
+    "huge-requirement": (
+        "gpu: L4\npython: '3.12'\npackages: ['torch" + ">=1," * 15_000 + "!']\n",
+        "bad-format",
+    ),
+    "huge-extras": (
+        "gpu: L4\npython: '3.12'\npackages: ['torch[" + "a," * 30_000 + "']\n",
+        "bad-format",
+    ),
+    "huge-marker": (
+        "gpu: L4\npython: '3.12'\npackages: ['torch; " + "(" * 60_000 + "']\n",
+        "bad-format",
+    ),
+    "nested-marker": (
+        "gpu: L4\npython: '3.12'\npackages: [{name: torch, marker: '" + "(" * 900 + "'}]\n",
+        "bad-format",
+    ),
     "huge-size": (OK + "requires: {ram: '" + "1" * 60_000 + "'}\n", "bad-format"),
     "huge-conda": (OK + "conda_packages: ['" + "a " * 30_000 + "']\n", "bad-format"),
     "huge-choice": (OK + "training: {precision: " + "b" * 60_000 + "}\n", "not-a-choice"),
@@ -120,7 +150,13 @@ def outcomes(tmp_path_factory):
     for name, (content, _) in CASES.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     program = Path(__file__).with_name("hostile.py")
-    done = subprocess.run([sys.executable, str(program), str(folder)], capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        [sys.executable, str(program), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -147,5 +183,11 @@ def test_the_limits_bite(tmp_path):
         "hostile.examine = spin; print(hostile.contain(Path('x'))['status'])\n"
         "hostile.examine = grow; print(hostile.contain(Path('x'))['status'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(Path(__file__).parent)], capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
     assert [int(line) != 0 for line in done.stdout.split()] == [True, True]

@@ -87,20 +87,26 @@ def test_an_alias_stands_where_it_is_used_and_names_its_anchor(lint):
     assert (span.start.line, span.start.column, span.end.column) == (2, 9, 11)
     (related,) = source.related(RouteLocation(("python",)))
     assert related.text == "&x is set here"
-    assert source.files[source.name][related.where.start.offset : related.where.end.offset] == "3.10"
+    assert (
+        source.files[source.name][related.where.start.offset : related.where.end.offset] == "3.10"
+    )
 
 
 def test_what_is_inside_an_aliased_mapping_stands_at_its_definition(lint):
     source = lint("x: &x\n  a: 1\ny: *x\n").source
     assert source.span(RouteLocation(("y", "a"))).start.line == 2
-    assert [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))] == [(3, "used here, as *x")]
+    assert [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))] == [
+        (3, "used here, as *x")
+    ]
 
 
 def test_a_merged_value_stands_where_it_comes_from(lint):
     source = lint("x: &x {a: 1}\ny:\n  <<: *x\n  b: 2\n").source
     span = source.span(RouteLocation(("y", "a"), RoutePart.KEY))
     assert (span.start.line, span.start.column) == (1, 8)
-    assert (3, "merged in here") in [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))]
+    assert (3, "merged in here") in [
+        (r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))
+    ]
 
 
 def test_the_authors_own_text_is_kept(lint):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from provision import source
 from provision.diagnostics import Fix, Replace, RouteLocation, RoutePart
 from provision.errors import ExternalError
-from provision.safe import escape_line
-from provision.source.composing import compose
+from provision.sanitize import escape_line
 from provision.source.nodes import Mapping, Scalar, Sequence, resolve_alias, resolve_scalar
-from provision.source.quoting import format_scalar, quote_scalar
 from provision.source.text import decode_file, to_text_file
+from provision.source.yaml_parser import compose
+from provision.source.yaml_scalars import format_scalar, quote_scalar
 
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Pieces that YAML gives a meaning, so that random text gets somewhere.
@@ -72,7 +72,13 @@ def test_the_characters_of_every_scalar_read_back_as_its_value(content):
         for scalar in scalars(document.root):
             shown = text.content[scalar.start : scalar.end]
             if scalar.style in ("", "'", '"') and "\n" not in shown and "\r" not in shown:
-                (again,) = [event for event in yaml.parse(f"- {shown}\n" if shown else "''", Loader=yaml.CSafeLoader) if isinstance(event, yaml.ScalarEvent)]
+                (again,) = [
+                    event
+                    for event in yaml.parse(
+                        f"- {shown}\n" if shown else "''", Loader=yaml.CSafeLoader
+                    )
+                    if isinstance(event, yaml.ScalarEvent)
+                ]
                 assert again.value == scalar.value
                 assert (again.style or "") == scalar.style or not shown
 
@@ -81,7 +87,11 @@ def test_the_characters_of_every_scalar_read_back_as_its_value(content):
 @given(
     st.dictionaries(
         SCALARS,
-        st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3), max_leaves=8),
+        st.recursive(
+            SCALARS,
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3),
+            max_leaves=8,
+        ),
         min_size=1,
         max_size=4,
     )
@@ -89,8 +99,16 @@ def test_the_characters_of_every_scalar_read_back_as_its_value(content):
 def test_data_survives_being_written_and_read(data):
     def dump(value):
         if isinstance(value, dict):
-            return "{" + ", ".join(f"{quote_scalar(key)}: {dump(inner)}" for key, inner in value.items()) + "}"
-        return "[" + ", ".join(map(dump, value)) + "]" if isinstance(value, list) else format_scalar(value)
+            return (
+                "{"
+                + ", ".join(f"{quote_scalar(key)}: {dump(inner)}" for key, inner in value.items())
+                + "}"
+            )
+        return (
+            "[" + ", ".join(map(dump, value)) + "]"
+            if isinstance(value, list)
+            else format_scalar(value)
+        )
 
     ((document, _, _),) = linted(dump(data).encode())
     assert document.data == data
@@ -117,7 +135,12 @@ def test_resolving_never_fails_and_numbers_are_those_of_the_text(text):
 
 @SETTINGS
 @given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), SCALARS), min_size=1, max_size=6, unique_by=lambda pair: pair[0]),
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), SCALARS),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda pair: pair[0],
+    ),
     SCALARS,
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.booleans(),
@@ -128,7 +151,9 @@ def test_a_replacement_leaves_every_other_character(pairs, new, ending, bom):
     ((document, _, _),) = linted(raw.encode())
     key, old = pairs[len(pairs) // 2]
     edited = document.apply_fixes([Fix("t", (Replace(RouteLocation((key,)), quote_scalar(new)),))])
-    assert edited.get(document.name, raw) == raw.replace(f"{key}: {quote_scalar(old)}  #", f"{key}: {quote_scalar(new)}  #")
+    assert edited.get(document.name, raw) == raw.replace(
+        f"{key}: {quote_scalar(old)}  #", f"{key}: {quote_scalar(new)}  #"
+    )
     span = document.span(RouteLocation((key,), RoutePart.KEY))
     assert document.files[document.name][span.start.offset : span.end.offset] == key
 

@@ -9,8 +9,13 @@ import pytest
 
 from provision.diagnostics import Applicability, RouteLocation, RoutePart
 from provision.schema import json_schema
-from provision.source.shapes import find_key_parent, keys_at, target_models
-from provision.source.wording import FORMAT_DESCRIPTIONS, KEY_EXAMPLES, KEY_SYNONYMS, correct_format
+from provision.source.schema_lookup import find_key_parent, keys_at, target_models
+from provision.source.vocabulary import (
+    FORMAT_DESCRIPTIONS,
+    KEY_EXAMPLES,
+    KEY_SYNONYMS,
+    correct_format,
+)
 from provision.spec import Spec
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
@@ -146,7 +151,10 @@ def test_no_fix_where_there_is_no_telling(lint, text):
 
 
 def test_findings_about_one_aliased_text_are_one(lint):
-    linted = lint(OK + "requires: &r {rom: 1GiB}\ntargets:\n  a: {kind: local, requires: *r}\n  b: {kind: local, requires: *r}\n")
+    linted = lint(
+        OK
+        + "requires: &r {rom: 1GiB}\ntargets:\n  a: {kind: local, requires: *r}\n  b: {kind: local, requires: *r}\n"
+    )
     assert linted.names == ["unknown-key"]
 
 
@@ -184,13 +192,18 @@ def test_no_message_repeats_a_secret(lint, text):
     linted = lint(OK + text + "\n")
     assert linted.findings
     for finding in linted.findings:
-        said = " ".join((finding.message, finding.why, finding.help, str(finding.fix), str(finding.related)))
+        said = " ".join(
+            (finding.message, finding.why, finding.help, str(finding.fix), str(finding.related))
+        )
         assert SECRET not in said
         assert TOKEN not in said
 
 
 def test_secrets_written_out_are_named_for_whoever_shows_lines(lint):
-    source = lint(OK + f"secrets: {{A: {SECRET}, B: {{env: HF_TOKEN}}, C: {{secret: projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n").source
+    source = lint(
+        OK
+        + f"secrets: {{A: {SECRET}, B: {{env: HF_TOKEN}}, C: {{secret: projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n"
+    ).source
     assert source.literal_secrets() == (SECRET, TOKEN)
 
 
@@ -223,7 +236,9 @@ def test_every_example_of_a_key_is_right(lint):
     for key, looks in KEY_EXAMPLES.items():
         example = looks.split(", or ")[0]
         if key in Spec.model_fields:
-            spec = "".join(line for line in OK.splitlines(keepends=True) if not line.startswith(key + ":"))
+            spec = "".join(
+                line for line in OK.splitlines(keepends=True) if not line.startswith(key + ":")
+            )
             assert lint(spec + example + "\n").findings == (), key
     nested = "training: {model: {parameters: 1.1B, layers: 22}, arguments: {warmup_steps: 10}}\n"
     assert KEY_EXAMPLES["model"] in nested
@@ -238,7 +253,11 @@ def test_every_other_word_leads_to_a_key():
 
 
 def test_keys_at_a_place_follow_the_kind_of_the_target():
-    data = {"targets": {"a": {"kind": "colab"}, "b": {"kind": "local"}, "c": {}}, "packages": [{"name": "x"}], "env": {"A": "b"}}
+    data = {
+        "targets": {"a": {"kind": "colab"}, "b": {"kind": "local"}, "c": {}},
+        "packages": [{"name": "x"}],
+        "env": {"A": "b"},
+    }
     assert "runtime" in keys_at(("targets", "a"), data)
     assert "runtime" not in keys_at(("targets", "b"), data)
     assert keys_at(("targets", "c"), data) == ()
@@ -267,7 +286,10 @@ def test_places_are_routes_into_the_spec(lint):
     assert finding.where == RouteLocation(("targets", "here", "manger"), RoutePart.KEY)
 
 
-WORKBENCH = OK + "targets:\n  wb:\n    kind: workbench\n    project: my-project\n    zones: [us-central1-a]\n"
+WORKBENCH = (
+    OK
+    + "targets:\n  wb:\n    kind: workbench\n    project: my-project\n    zones: [us-central1-a]\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +327,22 @@ def test_an_instance_refuses_what_it_is_not(lint, line):
 
 
 def test_an_instance_is_safe_unless_it_says_otherwise():
-    target = Spec.model_validate({"gpu": "L4", "python": "3.12", "packages": [], "targets": {"wb": {"kind": "workbench", "project": "p", "zones": ["z"]}}})
+    target = Spec.model_validate(
+        {
+            "gpu": "L4",
+            "python": "3.12",
+            "packages": [],
+            "targets": {"wb": {"kind": "workbench", "project": "p", "zones": ["z"]}},
+        }
+    )
     made = target.targets["wb"]
-    assert (made.public_ip, made.managed_euc, made.gpu_driver, made.shielded.vtpm, made.shielded.integrity_monitoring) == (False, False, True, True, True)
+    assert (
+        made.public_ip,
+        made.managed_euc,
+        made.gpu_driver,
+        made.shielded.vtpm,
+        made.shielded.integrity_monitoring,
+    ) == (False, False, True, True, True)
     assert (made.service_account, made.metadata, made.tags) == (None, {}, [])
 
 
@@ -316,5 +351,10 @@ def test_plugins_of_pydantic_are_not_loaded():
     used = f"provision.spec.Spec.model_validate({spec}).at('here').model_dump_json()"
     held = "assert l._plugins is None; assert 'PYDANTIC_DISABLE_PLUGINS' not in os.environ"
     program = f"import provision.spec, pydantic.plugin._loader as l, os; {used}; {held}"
-    environment = {key: value for key, value in os.environ.items() if key != "PYDANTIC_DISABLE_PLUGINS"}
-    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYDANTIC_DISABLE_PLUGINS"
+    }
+    assert (
+        subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode
+        == 0
+    )

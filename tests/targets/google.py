@@ -10,7 +10,13 @@ from typing import Any
 from provision import effects
 
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
-SPEC: dict[str, Any] = {"kind": "workbench", "project": "my-project", "zones": ["us-central1-a"], "image": IMAGE, "bucket": "gs://my-bucket/p"}
+SPEC: dict[str, Any] = {
+    "kind": "workbench",
+    "project": "my-project",
+    "zones": ["us-central1-a"],
+    "image": IMAGE,
+    "bucket": "gs://my-bucket/p",
+}
 
 
 @dataclass
@@ -29,7 +35,11 @@ class FakeCloud:
         return copy.deepcopy(self.found.get(name))
 
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
-        return tuple(copy.deepcopy(one) for name, one in self.found.items() if name.startswith(f"projects/{project}/"))
+        return tuple(
+            copy.deepcopy(one)
+            for name, one in self.found.items()
+            if name.startswith(f"projects/{project}/")
+        )
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         return {"availableImages": list(self.images)} if self.images else None
@@ -56,11 +66,15 @@ class FakeCloud:
                 self.objects.update(effect.objects)
             case effects.CreateInstance():
                 name = f"projects/{effect.project}/locations/{effect.zones[0]}/instances/{effect.instance}"
-                self.found[name] = with_keys_of_the_service({**copy.deepcopy(dict(effect.body)), "name": name, "state": "ACTIVE"})
+                self.found[name] = with_keys_of_the_service(
+                    {**copy.deepcopy(dict(effect.body)), "name": name, "state": "ACTIVE"}
+                )
             case effects.UpdateInstance():
                 merge(self.found[effect.name], effect.body)
             case effects.ResizeDisk():
-                disk = self.found[effect.name]["gceSetup"]["bootDisk" if effect.disk == "bootDisk" else "dataDisks"]
+                disk = self.found[effect.name]["gceSetup"][
+                    "bootDisk" if effect.disk == "bootDisk" else "dataDisks"
+                ]
                 (disk[0] if isinstance(disk, list) else disk)["diskSizeGb"] = effect.size_gb
             case effects.StopInstance():
                 self.found[effect.name]["state"] = "STOPPED"
@@ -69,7 +83,11 @@ class FakeCloud:
             case effects.DeleteInstance():
                 self.found.pop(effect.name, None)
             case effects.DeleteObjects():
-                self.objects = {uri: content for uri, content in self.objects.items() if not uri.startswith(effect.prefix)}
+                self.objects = {
+                    uri: content
+                    for uri, content in self.objects.items()
+                    if not uri.startswith(effect.prefix)
+                }
             case _:
                 raise AssertionError(effect)
 
@@ -77,13 +95,30 @@ class FakeCloud:
 def with_keys_of_the_service(instance: dict[str, Any]) -> dict[str, Any]:
     """Return an instance with what the service adds, and without what it leaves out."""
     setup = instance["gceSetup"]
-    instance["labels"] |= {"consumer-project-id": "tenant", "notebooks-product": "workbench-instances", "resource-name": "x"}
-    setup["metadata"] |= {"version": "1", "resource-url": "https://x", "proxy-mode": "service_account", "title": "T", "framework": "PyTorch"}
+    instance["labels"] |= {
+        "consumer-project-id": "tenant",
+        "notebooks-product": "workbench-instances",
+        "resource-name": "x",
+    }
+    setup["metadata"] |= {
+        "version": "1",
+        "resource-url": "https://x",
+        "proxy-mode": "service_account",
+        "title": "T",
+        "framework": "PyTorch",
+    }
     setup["tags"] = [*setup.get("tags", []), "deeplearning-vm", "notebook-instance"]
-    setup["shieldedInstanceConfig"] = {key: value for key, value in setup["shieldedInstanceConfig"].items() if value}
+    setup["shieldedInstanceConfig"] = {
+        key: value for key, value in setup["shieldedInstanceConfig"].items() if value
+    }
     setup["vmImage"] = {"project": "cloud-notebooks-managed", "family": "workbench-instances"}
     setup["bootDisk"].pop("diskType")
-    instance |= {"id": "1", "healthInfo": {"x": "1"}, "createTime": "2026-01-01T00:00:00Z", "instanceOwners": []}
+    instance |= {
+        "id": "1",
+        "healthInfo": {"x": "1"},
+        "createTime": "2026-01-01T00:00:00Z",
+        "instanceOwners": [],
+    }
     return instance
 
 

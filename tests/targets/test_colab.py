@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from provision.cell.document import parse_document
-from provision.cell.payload import compute_payload_digest
+from provision.adapters import RealSystem
+from provision.agent.notebook.document import parse_document
+from provision.agent.notebook.payload import compute_payload_digest
 from provision.facts import Facts, load_facts
 from provision.lock import Lock, LockedFile
 from provision.plan import Action, Operation
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, SandboxSources, TargetContext
 from provision.targets.colab import NOTEBOOK_PART, ColabDriver, render_files
-from provision.targets.colab.document import build_agent_config, encode_config
+from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.workbench.programs import read_pinned_uv
-from provision.world import RealSystem
 from tests.targets.colab_places import place
 
 
@@ -37,11 +37,28 @@ def told(there: TargetContext, facts: Facts, nonce: str = "") -> dict[str, Any]:
 
 
 def test_the_document_says_what_is_asked_of_the_runtime(facts: Facts) -> None:
-    there = place(env={"A": "b"}, secrets={"HF_TOKEN": {"colab": "MY_TOKEN"}}, paths={"data": "/content/data"}, system_packages=["git"])
+    there = place(
+        env={"A": "b"},
+        secrets={"HF_TOKEN": {"colab": "MY_TOKEN"}},
+        paths={"data": "/content/data"},
+        system_packages=["git"],
+    )
     document = told(there, facts)
-    assert document["spec"] == {"name": "restart", "stem": "spec", "target": "colab", "digest": document["expectations"]["spec"]["digest"]}
-    assert document["lock"] == {"digest": there.lock.digest, "environment_digest": there.environment.digest}
-    assert (document["isolation"], document["python"], document["driver_min"]) == ("system", "3.12", "525.60.13")
+    assert document["spec"] == {
+        "name": "restart",
+        "stem": "spec",
+        "target": "colab",
+        "digest": document["expectations"]["spec"]["digest"],
+    }
+    assert document["lock"] == {
+        "digest": there.lock.digest,
+        "environment_digest": there.environment.digest,
+    }
+    assert (document["isolation"], document["python"], document["driver_min"]) == (
+        "system",
+        "3.12",
+        "525.60.13",
+    )
     assert document["runtime"] == {
         "version": "2026.07",
         "as_of": facts.runtimes["2026.07"].evidence.as_of,
@@ -52,29 +69,44 @@ def test_the_document_says_what_is_asked_of_the_runtime(facts: Facts) -> None:
         "driver": facts.conditions["host driver"].value,
     }
     assert document["gpu"] == {"type": "T4", "device": "Tesla T4", "count": 1}
-    assert (document["env"], document["secrets"], document["paths"]) == ({"A": "b"}, {"HF_TOKEN": "MY_TOKEN"}, {"data": "/content/data"})
+    assert (document["env"], document["secrets"], document["paths"]) == (
+        {"A": "b"},
+        {"HF_TOKEN": "MY_TOKEN"},
+        {"data": "/content/data"},
+    )
     assert document["system_packages"] == ["git"]
     assert document["predicted"]["changed"] == {"numpy": "2.0.2"}
     assert document["predicted"]["restart"] == ["numpy"]
     assert "torch" in document["predicted"]["kept"]
-    assert document["uv"] == {"version": read_pinned_uv()["version"], "files": read_pinned_uv()["files"]}
+    assert document["uv"] == {
+        "version": read_pinned_uv()["version"],
+        "files": read_pinned_uv()["files"],
+    }
     assert document["expectations"]["python"] == {"version": "3.12", "prefix": ""}
 
 
-def test_what_the_kernel_runs_on_is_protected_and_what_a_restart_puts_right_is_not(facts: Facts) -> None:
+def test_what_the_kernel_runs_on_is_protected_and_what_a_restart_puts_right_is_not(
+    facts: Facts,
+) -> None:
     protected = told(place(), facts)["protected"]
     assert {"ipython", "ipykernel", "tornado", "google-colab"} <= set(protected)
     assert not {"numpy", "pillow", "pandas"} & set(protected)
 
 
-@pytest.mark.parametrize(("target", "mode", "changed"), [("colab", "shared", {"numpy": "2.0.2"}), ("apart", "own", {})])
-def test_what_is_installed_and_where_hangs_on_the_isolation(target: str, mode: str, changed: dict[str, str], facts: Facts) -> None:
+@pytest.mark.parametrize(
+    ("target", "mode", "changed"), [("colab", "shared", {"numpy": "2.0.2"}), ("apart", "own", {})]
+)
+def test_what_is_installed_and_where_hangs_on_the_isolation(
+    target: str, mode: str, changed: dict[str, str], facts: Facts
+) -> None:
     document = told(place(target), facts)
     assert (document["install"]["mode"], document["predicted"]["changed"]) == (mode, changed)
     names = [package["name"] for package in document["install"]["packages"]]
     assert names == sorted(names)
     assert len(names) == len(document["expectations"]["packages"])
-    assert document["install"]["indexes"] == {"pytorch-cu128": "https://download.pytorch.org/whl/cu128"}
+    assert document["install"]["indexes"] == {
+        "pytorch-cu128": "https://download.pytorch.org/whl/cu128"
+    }
     assert all(package["files"] for package in document["install"]["packages"])
 
 
@@ -82,16 +114,27 @@ def test_only_files_that_run_there_travel(facts: Facts) -> None:
     there = place()
     mac = LockedFile("numpy-2.5.5-cp312-cp312-macosx_14_0_arm64.whl", "1" * 64)
     source = LockedFile("numpy-2.5.5.tar.gz", "2" * 64)
-    packages = tuple(replace(one, files=(*one.files, mac, source)) if one.name == "numpy" else one for one in there.lock.packages)
+    packages = tuple(
+        replace(one, files=(*one.files, mac, source)) if one.name == "numpy" else one
+        for one in there.lock.packages
+    )
     document = told(replace(there, lock=replace(there.lock, packages=packages)), facts)
-    files = next(package["files"] for package in document["install"]["packages"] if package["name"] == "numpy")
+    files = next(
+        package["files"]
+        for package in document["install"]["packages"]
+        if package["name"] == "numpy"
+    )
     assert mac.name not in files
     assert source.name in files
 
 
 def test_a_runtime_without_a_gpu_has_the_image_for_that(facts: Facts) -> None:
     document = told(place(gpu="none"), facts)
-    assert (document["gpu"], document["runtime"]["flavour"], document["runtime"]["driver"]) == (None, "cpu", None)
+    assert (document["gpu"], document["runtime"]["flavour"], document["runtime"]["driver"]) == (
+        None,
+        "cpu",
+        None,
+    )
     old = told(place(gpu="none", colab={"runtime": "2025.10"}), facts)
     assert old["runtime"]["flavour"] == "cu126"  # one image for all machines then
 
@@ -113,24 +156,43 @@ def test_a_nonce_follows_from_the_document_and_a_given_one_is_kept(facts: Facts)
 def test_in_a_test_of_ours_indexes_stand_where_the_stand_in_says(facts: Facts) -> None:
     there = replace(
         place(),
-        sandbox_sources=SandboxSources(("an index",), {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"}, ("/wheels",)),
+        sandbox_sources=SandboxSources(
+            ("an index",),
+            {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"},
+            ("/wheels",),
+        ),
     )
     install = told(there, facts)["install"]
-    assert install["indexes"] == {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"}
+    assert install["indexes"] == {
+        "pytorch-cu128": "http://127.0.0.1:1/cu128",
+        "pypi": "http://127.0.0.1:1/default",
+    }
     assert install["links"] == ["/wheels"]
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
-    "a secret of this machine": ("colab", {"secrets": {"T": {"env": "T"}}}, "a notebook takes secrets from Colab's own store only"),
+    "a secret of this machine": (
+        "colab",
+        {"secrets": {"T": {"env": "T"}}},
+        "a notebook takes secrets from Colab's own store only",
+    ),
     "a secret of Google Cloud": (
         "colab",
         {"secrets": {"T": {"secret": "projects/p/secrets/s/versions/1"}}},
         "a notebook takes secrets from Colab's own store only",
     ),
-    "an unknown runtime": ("colab", {"colab": {"runtime": "2031.01"}}, "what Colab runtime 2031.01 holds is not known"),
+    "an unknown runtime": (
+        "colab",
+        {"colab": {"runtime": "2031.01"}},
+        "what Colab runtime 2031.01 holds is not known",
+    ),
     "a card that Colab lacks": ("colab", {"gpu": "V100"}, "Colab has no V100"),
     "a card that nobody has": ("colab", {"gpu": "X9000"}, "Colab has no X9000"),
-    "a shape that the card lacks": ("colab", {"gpu": "A100-40GB", "colab": {"shape": "high"}}, "Colab has no machine of shape high with A100-40GB"),
+    "a shape that the card lacks": (
+        "colab",
+        {"gpu": "A100-40GB", "colab": {"shape": "high"}},
+        "Colab has no machine of shape high with A100-40GB",
+    ),
     "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, and 2 are asked for"),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
     "a secret without a browser": (
@@ -138,7 +200,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},
         "Colab gives its secrets to a browser only",
     ),
-    "a pinned runtime through the command line": ("apart", {"colab": {"via": "colab-cli"}}, "via: colab-cli gets the newest runtime"),
+    "a pinned runtime through the command line": (
+        "apart",
+        {"colab": {"via": "colab-cli"}},
+        "via: colab-cli gets the newest runtime",
+    ),
 }
 
 
@@ -148,23 +214,47 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
     target, fields, why = REFUSED[case]
     there = place(target, **fields)
-    found = DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem()))
+    found = DRIVERS["colab"].refusals(
+        there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
+    )
     assert [refusal.why for refusal in found if why in refusal.why], found
     assert all(refusal.hint for refusal in found)
 
 
 @pytest.mark.long(after=2)
-@pytest.mark.parametrize(("target", "fields"), [("colab", {}), ("apart", {}), ("colab", {"gpu": "L4"}), ("apart", {"colab": {"runtime": "2031.01"}})])
+@pytest.mark.parametrize(
+    ("target", "fields"),
+    [
+        ("colab", {}),
+        ("apart", {}),
+        ("colab", {"gpu": "L4"}),
+        ("apart", {"colab": {"runtime": "2031.01"}}),
+    ],
+)
 def test_what_a_runtime_gives_is_not_refused(target: str, fields: dict[str, Any]) -> None:
     there = place(target, **fields)
-    assert DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())) == ()
+    assert (
+        DRIVERS["colab"].refusals(
+            there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
+        )
+        == ()
+    )
 
 
 def test_a_gpu_is_refused_without_torch_and_an_index_of_this_machine_is_too() -> None:
     there = place()
-    lock: Lock = replace(there.lock, packages=tuple(one for one in there.lock.packages if one.name != "torch"), indexes={"own": "file:///wheels"})
+    lock: Lock = replace(
+        there.lock,
+        packages=tuple(one for one in there.lock.packages if one.name != "torch"),
+        indexes={"own": "file:///wheels"},
+    )
     kind, bare = DRIVERS["colab"], replace(there, lock=lock)
-    whys = [refusal.why for refusal in kind.refusals(bare, kind.observe(bare, Ledger(create_empty_state("l")), RealSystem()))]
+    whys = [
+        refusal.why
+        for refusal in kind.refusals(
+            bare, kind.observe(bare, Ledger(create_empty_state("l")), RealSystem())
+        )
+    ]
     assert any("cannot be shown to compute without torch" in why for why in whys)
     assert any("the index own lies on this machine" in why for why in whys)
 
@@ -172,16 +262,35 @@ def test_a_gpu_is_refused_without_torch_and_an_index_of_this_machine_is_too() ->
 def test_a_sandbox_has_no_colab() -> None:
     there = replace(place(), sandbox_sources=SandboxSources(("a look-alike",), {}))
     kind = DRIVERS["colab"]
-    assert [refusal.why for refusal in kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem()))] == ["a sandbox has no Colab"]
+    assert [
+        refusal.why
+        for refusal in kind.refusals(
+            there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem())
+        )
+    ] == ["a sandbox has no Colab"]
 
 
 @pytest.mark.thorough
 def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
-    there = place(env={"BLOB": "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_200_000))})
-    (refusal,) = DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem()))
+    there = place(
+        env={
+            "BLOB": "".join(
+                random.Random(1).choices(string.ascii_letters + string.digits, k=1_200_000)
+            )
+        }
+    )
+    (refusal,) = DRIVERS["colab"].refusals(
+        there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
+    )
     assert "1024 KiB are as much as one is given" in refusal.why
     assert "--payload-url" in refusal.hint
-    apart = ColabDriver().observe_folder(there.folder.parent, there, Ledger(create_empty_state("l")), RealSystem(), url="https://example.com/spec.payload")
+    apart = ColabDriver().observe_folder(
+        there.folder.parent,
+        there,
+        Ledger(create_empty_state("l")),
+        RealSystem(),
+        url="https://example.com/spec.payload",
+    )
     assert apart.found_refusals == ()
 
 
@@ -198,15 +307,24 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
         ("none", "high", {"machine_shape": "hm"}),
     ],
 )
-def test_the_notebook_asks_for_the_machine(gpu: str, shape: str, asked: dict[str, str], facts: Facts) -> None:
+def test_the_notebook_asks_for_the_machine(
+    gpu: str, shape: str, asked: dict[str, str], facts: Facts
+) -> None:
     metadata = render_files(place(gpu=gpu, colab={"shape": shape}), facts).notebook["metadata"]
     colab = {key: value for key, value in asked.items() if key != "accelerator"}
     assert metadata.get("accelerator") == asked.get("accelerator")
-    assert metadata["colab"] == {"provenance": [], "runtime_attributes": {"runtime_version": "2026.07"}, **colab}
+    assert metadata["colab"] == {
+        "provenance": [],
+        "runtime_attributes": {"runtime_version": "2026.07"},
+        **colab,
+    }
 
 
 def test_the_newest_runtime_is_asked_for_by_naming_none(facts: Facts) -> None:
-    assert "runtime_attributes" not in render_files(place(colab={"runtime": "latest"}), facts).notebook["metadata"]["colab"]
+    assert (
+        "runtime_attributes"
+        not in render_files(place(colab={"runtime": "latest"}), facts).notebook["metadata"]["colab"]
+    )
 
 
 # Planning and leaving, with real files.
@@ -229,8 +347,13 @@ def planned(there: TargetContext, state: State) -> Action:
 
 def test_a_plan_says_what_changes_on_the_runtime_and_what_it_costs(tmp_path: Path) -> None:
     notes = planned(place(folder=tmp_path / ".provision"), create_empty_state("l")).notes
-    assert any(note.startswith("runtime: 2026.07, Python 3.12.13, torch 2.11.0, as of 20") for note in notes)
-    assert any(note.startswith("machine: T4, 1.19 compute units an hour as of 20") for note in notes)
+    assert any(
+        note.startswith("runtime: 2026.07, Python 3.12.13, torch 2.11.0, as of 20")
+        for note in notes
+    )
+    assert any(
+        note.startswith("machine: T4, 1.19 compute units an hour as of 20") for note in notes
+    )
     assert "changed: numpy 2.0.2 to 2.5.5" in notes
     assert any(note.startswith("packages: ") and "1 changed, 0 added" in note for note in notes)
     assert "restart needed: yes (numpy)" in notes
@@ -244,7 +367,10 @@ def test_files_are_written_once_and_kept(tmp_path: Path) -> None:
     first = planned(there, create_empty_state("l"))
     state = carried_out((first,), create_empty_state("l"))
     assert first.operation is Operation.CREATE
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.colab.colab.py", "spec.colab.ipynb"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "spec.colab.colab.py",
+        "spec.colab.ipynb",
+    ]
     assert planned(there, state).operation is Operation.KEEP
     (tmp_path / "spec.colab.ipynb").unlink()
     again = planned(there, state)
@@ -265,18 +391,25 @@ def test_another_environment_changes_the_files_and_other_names_go(tmp_path: Path
     there = place(folder=tmp_path / ".provision")
     state = carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
     asked = {**there.lock.inputs, "targets": {"colab": "colab 2026.07 system gpu=T4 cuda=auto"}}
-    alone = replace(place(folder=tmp_path / ".provision", env={"A": "b"}), lock=replace(there.lock, inputs=asked))
+    alone = replace(
+        place(folder=tmp_path / ".provision", env={"A": "b"}),
+        lock=replace(there.lock, inputs=asked),
+    )
     action = planned(alone, state)
     assert action.operation is Operation.CHANGE
     carried_out((action,), state)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.colab.py", "spec.ipynb"]
 
 
-def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(tmp_path: Path) -> None:
+def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(
+    tmp_path: Path,
+) -> None:
     there = place(folder=tmp_path / ".provision")
     state = carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
     notebook = tmp_path / "spec.colab.ipynb"
-    notebook.write_text(notebook.read_text(encoding="utf-8").replace("Your code here", "My code here"))
+    notebook.write_text(
+        notebook.read_text(encoding="utf-8").replace("Your code here", "My code here")
+    )
     said: list[str] = []
     for action in DRIVERS["colab"].destroy(there.address, there.folder, Ledger(state)):
         for effect in action.effects:
@@ -287,18 +420,27 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(tmp
 
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
 def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Path) -> None:
-    state = create_empty_state("l").with_record("spec/colab", NOTEBOOK_PART, {"title": "t", "files": {name: "0" * 64}, "paths": []})
+    state = create_empty_state("l").with_record(
+        "spec/colab", NOTEBOOK_PART, {"title": "t", "files": {name: "0" * 64}, "paths": []}
+    )
     with pytest.raises(Exception, match="is not a file that provision makes"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("spec.colab.ipynb", json.dumps({"cells": [], "nbformat": 4})), ("spec.colab.colab.py", "print('mine')\n"), ("spec.colab.ipynb", "{")]
+    ("name", "text"),
+    [
+        ("spec.colab.ipynb", json.dumps({"cells": [], "nbformat": 4})),
+        ("spec.colab.colab.py", "print('mine')\n"),
+        ("spec.colab.ipynb", "{"),
+    ],
 )
 def test_a_file_of_someone_else_is_not_written_over(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     there, kind = place(folder=tmp_path / ".provision"), DRIVERS["colab"]
-    (refusal,) = kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem()))
+    (refusal,) = kind.refusals(
+        there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem())
+    )
     assert refusal.why == f"{name} is there, and no render made it"
 
 
@@ -312,21 +454,40 @@ def test_facts_can_be_given(facts: Facts) -> None:
 @pytest.mark.parametrize(
     ("target", "fields"),
     [
-        ("colab", {"env": {"A": "'\"\\\n!x"}, "secrets": {"T": {"colab": "MY"}}, "paths": {"data": "/content/data"}, "system_packages": ["git"]}),
+        (
+            "colab",
+            {
+                "env": {"A": "'\"\\\n!x"},
+                "secrets": {"T": {"colab": "MY"}},
+                "paths": {"data": "/content/data"},
+                "system_packages": ["git"],
+            },
+        ),
         ("apart", {"gpu": "none"}),
         ("apart", {"colab": {"runtime": "2031.01"}}),
         ("colab", {"gpu": "H100", "requires": {"ram": "16GiB"}}),
     ],
 )
-def test_the_program_in_the_notebook_can_read_the_document(target: str, fields: dict[str, Any], facts: Facts) -> None:
+def test_the_program_in_the_notebook_can_read_the_document(
+    target: str, fields: dict[str, Any], facts: Facts
+) -> None:
     document = told(place(target, **fields), facts)
     read = parse_document(json.loads(encode_config(document)))
-    assert (read.nonce, read.isolation, read.env, read.secrets) == (document["nonce"], document["isolation"], document["env"], document["secrets"])
-    assert read.packages == {package["name"]: package["version"] for package in document["install"]["packages"]}
+    assert (read.nonce, read.isolation, read.env, read.secrets) == (
+        document["nonce"],
+        document["isolation"],
+        document["env"],
+        document["secrets"],
+    )
+    assert read.packages == {
+        package["name"]: package["version"] for package in document["install"]["packages"]
+    }
     assert read.predicted_restart == tuple(document["predicted"]["restart"])
 
 
-def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(tmp_path: Path, facts: Facts) -> None:
+def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(
+    tmp_path: Path, facts: Facts
+) -> None:
     made = render_files(place(), facts)
     folder = tmp_path / made.sha256[:12]
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
@@ -339,4 +500,7 @@ def test_a_cell_names_the_file_of_its_spec(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("")
     there = place(folder=tmp_path / ".provision")
     carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
-    assert f'"make_again": "provision render {name} --target colab"' in (tmp_path / "spec.colab.colab.py").read_text()
+    assert (
+        f'"make_again": "provision render {name} --target colab"'
+        in (tmp_path / "spec.colab.colab.py").read_text()
+    )

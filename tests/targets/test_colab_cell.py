@@ -33,7 +33,11 @@ from provision.targets.colab.cell import (
     to_literal,
 )
 from provision.targets.colab.notebook import format_code
-from provision.targets.colab.programs import read_cell_template, read_run_template, read_verify_template
+from provision.targets.colab.programs import (
+    read_cell_template,
+    read_run_template,
+    read_verify_template,
+)
 from tests.rig import served
 from tests.support import require
 from tests.targets.colab_places import place
@@ -89,19 +93,35 @@ def stub_payload(document: str = '{"env": {}}', code: str = STUB) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("provision_cell/__init__.py", code)
-    return build_payload(document.encode(), {"cell.pyz": buffer.getvalue(), "installer.pyz": b"i", "probe.pyz": b"p"})
+    return build_payload(
+        document.encode(), {"cell.pyz": buffer.getvalue(), "installer.pyz": b"i", "probe.pyz": b"p"}
+    )
 
 
 def stub_cell(payload: bytes, url: str = "") -> str:
     return render_cell(
-        {"what": "a test", "make_again": "provision render spec.yaml", "payload_sha256": digest_payload(payload)}, [] if url else encode_payload(payload), url
+        {
+            "what": "a test",
+            "make_again": "provision render spec.yaml",
+            "payload_sha256": digest_payload(payload),
+        },
+        [] if url else encode_payload(payload),
+        url,
     )
 
 
 def executed(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HOME": str(folder / "home"), "TMPDIR": str(folder), **variables}
     (folder / "home").mkdir(exist_ok=True)
-    return subprocess.run([sys.executable, "-I", "-"], input=text, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        [sys.executable, "-I", "-"],
+        input=text,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 def test_a_cell_has_the_same_bytes_every_time(facts: Facts) -> None:
@@ -144,7 +164,9 @@ def test_the_payload_holds_the_document_and_the_programs(facts: Facts) -> None:
 
 def test_hostile_values_of_a_spec_are_data(facts: Facts) -> None:
     env = {f"V{number}": value for number, value in enumerate(HOSTILE)}
-    made = render_files(place(stem="a \"'`b\n!ls %%x", env=env), facts, spec_file="a \"'`b\n!ls %%x.yaml")
+    made = render_files(
+        place(stem="a \"'`b\n!ls %%x", env=env), facts, spec_file="a \"'`b\n!ls %%x.yaml"
+    )
     compile(made.cell, "cell", "exec")
     assert TransformerManager().transform_cell(made.cell) == made.cell
     assert not [line for line in made.cell.split("\n") if line.lstrip().startswith(("!", "%"))]
@@ -156,7 +178,13 @@ def test_hostile_values_of_a_spec_are_data(facts: Facts) -> None:
             assert TransformerManager().transform_cell(f"{text}\n") == f"{text}\n"
 
 
-@given(st.dictionaries(st.text(max_size=20), st.text(max_size=200) | st.lists(st.text(max_size=50), max_size=4), max_size=4))
+@given(
+    st.dictionaries(
+        st.text(max_size=20),
+        st.text(max_size=200) | st.lists(st.text(max_size=50), max_size=4),
+        max_size=4,
+    )
+)
 @settings(max_examples=300)
 def test_whatever_text_is_a_literal_of_itself(about: dict[str, str | list[str]]) -> None:
     text = to_literal(about)
@@ -192,7 +220,15 @@ def repacked(text: str, payload: bytes) -> str:
     about = parse_about(text)
     assert about is not None
     other = base64.b85encode(lzma.compress(payload, preset=1)).decode()
-    return text.replace(to_literal(about), to_literal({**about, "payload": [other[start : start + 120] for start in range(0, len(other), 120)]}))
+    return text.replace(
+        to_literal(about),
+        to_literal(
+            {
+                **about,
+                "payload": [other[start : start + 120] for start in range(0, len(other), 120)],
+            }
+        ),
+    )
 
 
 def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
@@ -207,7 +243,10 @@ def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (lambda text: text.replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"), "another choice"),
+        (
+            lambda text: text.replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"),
+            "another choice",
+        ),
         (lambda text: text + "print()\n", "more program"),
         (lambda text: text.replace("a test", "another test"), "another word"),
         (lambda text: repacked(text, stub_payload('{"env": {"A": "b"}}')), "another payload"),
@@ -258,20 +297,28 @@ def test_hostile_values_arrive_as_they_are(tmp_path: Path, facts: Facts) -> None
     assert about is not None
     payload = stub_payload(json.dumps({"env": env}))
     done = executed(
-        render_cell({**about, "payload_sha256": digest_payload(payload)}, encode_payload(payload)), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")
+        render_cell({**about, "payload_sha256": digest_payload(payload)}, encode_payload(payload)),
+        tmp_path,
+        PROVISION_CELL_BASE=str(tmp_path / "base"),
     )
     assert json.loads(done.stdout)["env"] == env
 
 
 def test_without_a_base_of_its_own_it_works_in_the_home_folder(tmp_path: Path) -> None:
     done = executed(stub_cell(stub_payload()), tmp_path)
-    expected = Path("/content/.provision") if Path("/content").is_dir() else tmp_path / "home/.provision-colab"
+    expected = (
+        Path("/content/.provision")
+        if Path("/content").is_dir()
+        else tmp_path / "home/.provision-colab"
+    )
     assert Path(json.loads(done.stdout)["folder"]).parent == expected
 
 
 def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where a folder would be")
-    done = executed(stub_cell(stub_payload()), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "taken"))
+    done = executed(
+        stub_cell(stub_payload()), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "taken")
+    )
     assert "taken" not in json.loads(done.stdout)["folder"]
 
 
@@ -286,7 +333,11 @@ def test_a_folder_of_another_user_is_passed_over(whose: str, tmp_path: Path) -> 
     done = executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     assert not json.loads(done.stdout)["folder"].startswith(str(tmp_path / "base"))
     (folder / "cell.pyz").write_bytes(b"")
-    found = executed(fill_template(read_verify_template(), {"payload_sha256": digest_payload(payload)}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    found = executed(
+        fill_template(read_verify_template(), {"payload_sha256": digest_payload(payload)}),
+        tmp_path,
+        PROVISION_CELL_BASE=str(tmp_path / "base"),
+    )
     assert not json.loads(found.stdout)["verify"].startswith(str(tmp_path / "base"))
 
 
@@ -296,12 +347,24 @@ def test_a_file_that_was_changed_there_is_put_right(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "cell.pyz").write_bytes(stub_payload())
     (folder / "document.json").write_text('{"env": {"A": "changed"}}')
-    assert json.loads(executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")).stdout)["env"] == {}
+    assert (
+        json.loads(
+            executed(
+                stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")
+            ).stdout
+        )["env"]
+        == {}
+    )
 
 
 def test_a_newer_cell_in_the_same_session_brings_its_own_program(tmp_path: Path) -> None:
-    first, second = stub_payload(), stub_payload(code=STUB.replace('"folder": folder', '"second": folder'))
-    done = executed(stub_cell(first) + stub_cell(second), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    first, second = (
+        stub_payload(),
+        stub_payload(code=STUB.replace('"folder": folder', '"second": folder')),
+    )
+    done = executed(
+        stub_cell(first) + stub_cell(second), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")
+    )
     one, other = (json.loads(line) for line in done.stdout.splitlines())
     assert ("folder" in one, "second" in other) == (True, True)
 
@@ -318,21 +381,44 @@ def _turned(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "edit", [_cut, _turned, lambda text: text.replace('"payload": [', '"payload": [] and ['), lambda text: text.replace('sha256": "', 'sha256": "0')]
+    "edit",
+    [
+        _cut,
+        _turned,
+        lambda text: text.replace('"payload": [', '"payload": [] and ['),
+        lambda text: text.replace('sha256": "', 'sha256": "0'),
+    ],
 )
-def test_a_cell_that_was_cut_or_edited_is_refused_and_changes_nothing(edit: object, tmp_path: Path) -> None:
-    done = executed(edit(stub_cell(stub_payload())), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))  # type: ignore[operator]
+def test_a_cell_that_was_cut_or_edited_is_refused_and_changes_nothing(
+    edit: object, tmp_path: Path
+) -> None:
+    done = executed(
+        edit(stub_cell(stub_payload())), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")
+    )  # type: ignore[operator]
     assert done.returncode == 1
-    assert "this cell was edited or cut short: its payload is not the one that it was made with" in done.stderr
+    assert (
+        "this cell was edited or cut short: its payload is not the one that it was made with"
+        in done.stderr
+    )
     assert "make it again: provision render spec.yaml" in done.stderr
     assert not (tmp_path / "base").exists()
 
 
 def test_in_a_notebook_a_refusal_has_no_traceback(tmp_path: Path) -> None:
     program = "from IPython.core.interactiveshell import InteractiveShell\nimport sys\nInteractiveShell.instance().run_cell(sys.stdin.read())\n"
-    environment = {**os.environ, "PROVISION_CELL_BASE": str(tmp_path / "base"), "IPYTHONDIR": str(tmp_path / "ipython"), "HOME": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PROVISION_CELL_BASE": str(tmp_path / "base"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        "HOME": str(tmp_path),
+    }
     done = subprocess.run(
-        [sys.executable, "-c", program], input=_turned(stub_cell(stub_payload())), env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", program],
+        input=_turned(stub_cell(stub_payload())),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.stdout.startswith("provision: this cell was edited or cut short")
     assert "Traceback" not in done.stdout + done.stderr
@@ -347,8 +433,17 @@ def test_a_payload_can_be_fetched(tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     (tmp_path / "served/spec.payload").write_bytes(payload)
     with served(tmp_path / "served") as address:
-        done = executed(stub_cell(payload, f"{address}/spec.payload"), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
-    assert json.loads(done.stdout)["members"] == ["cell.pyz", "document.json", "installer.pyz", "probe.pyz"]
+        done = executed(
+            stub_cell(payload, f"{address}/spec.payload"),
+            tmp_path,
+            PROVISION_CELL_BASE=str(tmp_path / "base"),
+        )
+    assert json.loads(done.stdout)["members"] == [
+        "cell.pyz",
+        "document.json",
+        "installer.pyz",
+        "probe.pyz",
+    ]
 
 
 def test_another_payload_at_that_address_is_refused(tmp_path: Path) -> None:
@@ -356,8 +451,16 @@ def test_another_payload_at_that_address_is_refused(tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     (tmp_path / "served/spec.payload").write_bytes(payload[:-1])
     with served(tmp_path / "served") as address:
-        done = executed(stub_cell(payload, f"{address}/spec.payload"), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
-        gone = executed(stub_cell(payload, f"{address}/other.payload"), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+        done = executed(
+            stub_cell(payload, f"{address}/spec.payload"),
+            tmp_path,
+            PROVISION_CELL_BASE=str(tmp_path / "base"),
+        )
+        gone = executed(
+            stub_cell(payload, f"{address}/other.payload"),
+            tmp_path,
+            PROVISION_CELL_BASE=str(tmp_path / "base"),
+        )
     assert "is not the payload that this cell was made with" in done.stderr
     assert "cannot fetch" in gone.stderr
     assert "run this cell again when it can be reached" in gone.stderr
@@ -368,7 +471,10 @@ def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Fac
     made = render_files(place(), facts, url="https://example.com/spec.colab.payload")
     about = parse_about(made.cell)
     assert about is not None
-    assert (about["payload"], about["payload_url"]) == ([], "https://example.com/spec.colab.payload")
+    assert (about["payload"], about["payload_url"]) == (
+        [],
+        "https://example.com/spec.colab.payload",
+    )
     assert about["payload_sha256"] == digest_payload(made.merge_files({})["spec.colab.payload"])
     assert about["make_again"].endswith(" --payload-url https://example.com/spec.colab.payload")
     assert made.nonce == render_files(place(), facts).nonce
@@ -381,24 +487,41 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
     payload = stub_payload()
     found = {"payload_sha256": digest_payload(payload)}
     base = str(tmp_path / "base")
-    early = executed(fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base)
+    early = executed(
+        fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base
+    )
     assert "the first cell of this notebook was not run on this runtime yet" in early.stderr
     executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=base)
-    done = executed(fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base)
-    assert json.loads(done.stdout) == {"verify": str(tmp_path / "base" / digest_payload(payload)[:12])}
+    done = executed(
+        fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base
+    )
+    assert json.loads(done.stdout) == {
+        "verify": str(tmp_path / "base" / digest_payload(payload)[:12])
+    }
     script = fill_template(read_run_template(), found)
     assert "no script is named" in executed(script, tmp_path, PROVISION_CELL_BASE=base).stderr
-    named = executed(script.replace('SCRIPT = ""', "SCRIPT = \"train.py --name 'a b'\""), tmp_path, PROVISION_CELL_BASE=base)
+    named = executed(
+        script.replace('SCRIPT = ""', "SCRIPT = \"train.py --name 'a b'\""),
+        tmp_path,
+        PROVISION_CELL_BASE=base,
+    )
     assert json.loads(named.stdout) == {"run": ["train.py", "--name", "a b"]}
 
 
 def test_a_cell_of_another_payload_is_not_found(tmp_path: Path) -> None:
     executed(stub_cell(stub_payload()), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
-    done = executed(fill_template(read_verify_template(), {"payload_sha256": "0" * 64}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    done = executed(
+        fill_template(read_verify_template(), {"payload_sha256": "0" * 64}),
+        tmp_path,
+        PROVISION_CELL_BASE=str(tmp_path / "base"),
+    )
     assert "was not run on this runtime yet" in done.stderr
 
 
 def test_the_run_cell_is_there_for_an_environment_of_its_own_only(facts: Facts) -> None:
-    names = {target: [one["id"] for one in render_files(replace(place(target)), facts).notebook["cells"]] for target in ("colab", "apart")}
+    names = {
+        target: [one["id"] for one in render_files(replace(place(target)), facts).notebook["cells"]]
+        for target in ("colab", "apart")
+    }
     assert "provision-run" not in names["colab"]
     assert "provision-run" in names["apart"]

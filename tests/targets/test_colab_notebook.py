@@ -9,11 +9,11 @@ from typing import Any
 import nbformat
 import pytest
 
+from provision.adapters import RealSystem
 from provision.facts import Facts, load_facts
 from provision.targets.colab import RenderedFiles, build_colab_link, render_files
 from provision.targets.colab.cell import encode_payload, parse_about
 from provision.targets.colab.notebook import ENVIRONMENT_CELL, USER_CELL, VERIFY_CELL
-from provision.world import RealSystem
 from tests.targets.colab_places import place
 
 NAME = "spec.colab.ipynb"
@@ -36,28 +36,54 @@ def written(made: RenderedFiles, there: dict[str, Any] | None = None) -> dict[st
 
 
 def cell(notebook: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in notebook["cells"] if name in (one.get("id"), one["metadata"].get("id")))
+    found: dict[str, Any] = next(
+        one for one in notebook["cells"] if name in (one.get("id"), one["metadata"].get("id"))
+    )
     return found
 
 
 def as_colab_saves(notebook: dict[str, Any]) -> dict[str, Any]:
     """Format 4.0: no ids but in the metadata; results, and metadata of Colab's own."""
     cells = [{key: value for key, value in one.items() if key != "id"} for one in notebook["cells"]]
-    cells = [{**one, "outputs": [{"output_type": "stream", "name": "stdout", "text": ["ran\n"]}]} if one["cell_type"] == "code" else one for one in cells]
-    metadata = {**notebook["metadata"], "colab": {**notebook["metadata"]["colab"], "name": NAME, "toc_visible": True}}
+    cells = [
+        {**one, "outputs": [{"output_type": "stream", "name": "stdout", "text": ["ran\n"]}]}
+        if one["cell_type"] == "code"
+        else one
+        for one in cells
+    ]
+    metadata = {
+        **notebook["metadata"],
+        "colab": {**notebook["metadata"]["colab"], "name": NAME, "toc_visible": True},
+    }
     return {**notebook, "cells": cells, "metadata": metadata, "nbformat_minor": 0}
 
 
-OWN = {"cell_type": "code", "execution_count": 3, "metadata": {"id": "x"}, "outputs": [], "source": ["print('mine')"]}
+OWN = {
+    "cell_type": "code",
+    "execution_count": 3,
+    "metadata": {"id": "x"},
+    "outputs": [],
+    "source": ["print('mine')"],
+}
 
 
 @pytest.mark.parametrize("target", ["colab", "apart"])
 def test_it_is_a_valid_notebook_with_ids_that_stay(target: str, facts: Facts) -> None:
-    notebook = written(render_files(place(target), facts)) if target == "colab" else render_files(place(target), facts).notebook
+    notebook = (
+        written(render_files(place(target), facts))
+        if target == "colab"
+        else render_files(place(target), facts).notebook
+    )
     nbformat.validate(notebook)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     ids = [one["id"] for one in notebook["cells"]]
-    assert ids == ["provision-about", ENVIRONMENT_CELL, VERIFY_CELL, *(["provision-run"] if target == "apart" else []), USER_CELL]
+    assert ids == [
+        "provision-about",
+        ENVIRONMENT_CELL,
+        VERIFY_CELL,
+        *(["provision-run"] if target == "apart" else []),
+        USER_CELL,
+    ]
     assert [one["metadata"]["id"] for one in notebook["cells"]] == ids
     assert notebook["metadata"]["kernelspec"] == {"display_name": "Python 3", "name": "python3"}
     assert cell(notebook, ENVIRONMENT_CELL)["metadata"]["cellView"] == "form"
@@ -84,13 +110,17 @@ def test_what_people_wrote_stays(made: RenderedFiles, facts: Facts) -> None:
     assert cell(fresh, USER_CELL)["source"] == ["my = 'code'"]
     assert OWN in fresh["cells"]
     assert fresh["metadata"]["widgets"] == {"kept": True}
-    assert parse_about("".join(cell(fresh, ENVIRONMENT_CELL)["source"])) != parse_about("".join(cell(there, ENVIRONMENT_CELL)["source"]))
+    assert parse_about("".join(cell(fresh, ENVIRONMENT_CELL)["source"])) != parse_about(
+        "".join(cell(there, ENVIRONMENT_CELL)["source"])
+    )
 
 
 def test_a_room_for_ones_own_that_was_removed_stays_removed(made: RenderedFiles) -> None:
     there = written(made)
     there["cells"] = [one for one in there["cells"] if one["id"] != USER_CELL]
-    assert USER_CELL in [one.get("id") for one in written(made, there)["cells"]]  # nothing else of theirs is there
+    assert USER_CELL in [
+        one.get("id") for one in written(made, there)["cells"]
+    ]  # nothing else of theirs is there
     there["cells"].append(OWN)
     assert USER_CELL not in [one.get("id") for one in written(made, there)["cells"]]
 
@@ -102,7 +132,9 @@ def test_a_notebook_that_was_run_in_colab_and_saved_is_as_it_should_be(made: Ren
     assert made.merge_files({NAME: content})[NAME] == content
 
 
-def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: RenderedFiles, facts: Facts) -> None:
+def test_one_that_was_saved_by_colab_is_made_again_in_its_format(
+    made: RenderedFiles, facts: Facts
+) -> None:
     there = as_colab_saves(written(made))
     fresh = written(render_files(place(env={"A": "b"}, gpu="L4"), facts), there)
     nbformat.validate(fresh)
@@ -119,8 +151,12 @@ def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: RenderedF
     assert cell(fresh, VERIFY_CELL)["outputs"] == []  # what was shown was of another payload
 
 
-def test_another_machine_is_asked_for_and_the_old_one_no_more(made: RenderedFiles, facts: Facts) -> None:
-    fresh = written(render_files(place(gpu="none", colab={"runtime": "latest"}), facts), written(made))
+def test_another_machine_is_asked_for_and_the_old_one_no_more(
+    made: RenderedFiles, facts: Facts
+) -> None:
+    fresh = written(
+        render_files(place(gpu="none", colab={"runtime": "latest"}), facts), written(made)
+    )
     assert "accelerator" not in fresh["metadata"]
     assert fresh["metadata"]["colab"] == {"provenance": []}
 
@@ -136,7 +172,9 @@ def test_a_payload_that_another_machine_compressed_is_no_change(made: RenderedFi
     assert made.merge_files({NAME: content})[NAME] == content
 
 
-@pytest.mark.parametrize("metadata", [None, [], {"colab": []}, {"colab": None, "accelerator": "TPU"}])
+@pytest.mark.parametrize(
+    "metadata", [None, [], {"colab": []}, {"colab": None, "accelerator": "TPU"}]
+)
 def test_metadata_of_a_strange_form_is_put_right(metadata: object, made: RenderedFiles) -> None:
     fresh = written(made, {**written(made), "metadata": metadata})
     assert fresh["metadata"]["colab"]["gpuType"] == "T4"
@@ -146,7 +184,9 @@ def test_metadata_of_a_strange_form_is_put_right(metadata: object, made: Rendere
 # The link.
 
 
-def repository(folder: Path, url: str = "https://github.com/me/repo.git", head: str = "ref: refs/heads/main\n") -> Path:
+def repository(
+    folder: Path, url: str = "https://github.com/me/repo.git", head: str = "ref: refs/heads/main\n"
+) -> Path:
     git = folder / ".git"
     git.mkdir(parents=True)
     (git / "HEAD").write_text(head)
@@ -169,12 +209,18 @@ def repository(folder: Path, url: str = "https://github.com/me/repo.git", head: 
 )
 def test_the_link_names_repository_branch_and_path(url: str, tmp_path: Path) -> None:
     root = repository(tmp_path, url)
-    assert build_colab_link(root / "specs/a b.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/main/specs/a%20b.ipynb"
+    assert (
+        build_colab_link(root / "specs/a b.ipynb", RealSystem())
+        == "https://colab.research.google.com/github/me/repo/blob/main/specs/a%20b.ipynb"
+    )
 
 
 def test_a_branch_may_have_a_slash_and_other_characters(tmp_path: Path) -> None:
     root = repository(tmp_path, head="ref: refs/heads/feat/a#b\n")
-    assert build_colab_link(root / "a.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/feat/a%23b/a.ipynb"
+    assert (
+        build_colab_link(root / "a.ipynb", RealSystem())
+        == "https://colab.research.google.com/github/me/repo/blob/feat/a%23b/a.ipynb"
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +256,9 @@ def test_another_remote_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
     text = (root / ".git/config").read_text().replace('"origin"', '"upstream"')
     (root / ".git/config").write_text(text)
     assert build_colab_link(root / "a.ipynb", RealSystem()) is not None
-    (root / ".git/config").write_text(text + '[remote "fork"]\n\turl = https://github.com/you/repo.git\n')
+    (root / ".git/config").write_text(
+        text + '[remote "fork"]\n\turl = https://github.com/you/repo.git\n'
+    )
     assert build_colab_link(root / "a.ipynb", RealSystem()) is None
 
 
@@ -222,4 +270,7 @@ def test_a_further_work_tree_has_its_own_branch(tmp_path: Path) -> None:
     (own / "commondir").write_text("../..\n")
     (tmp_path / "second").mkdir()
     (tmp_path / "second/.git").write_text(f"gitdir: {own}\n")
-    assert build_colab_link(tmp_path / "second/a.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/second/a.ipynb"
+    assert (
+        build_colab_link(tmp_path / "second/a.ipynb", RealSystem())
+        == "https://colab.research.google.com/github/me/repo/blob/second/a.ipynb"
+    )

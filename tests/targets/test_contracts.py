@@ -26,8 +26,15 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import ExternalError
-from provision.lock import Lock, LockedCondaPackage, LockedEnvironment, LockedFile, LockedPackage, TargetChoice
-from provision.lock.asked import collect_lock_inputs, find_unlockable
+from provision.lock import (
+    Lock,
+    LockedCondaPackage,
+    LockedEnvironment,
+    LockedFile,
+    LockedPackage,
+    TargetChoice,
+)
+from provision.lock.inputs import collect_lock_inputs, find_unlockable
 from provision.lock.model import environment_digest, with_digest
 from provision.plan import Operation
 from provision.spec import Spec
@@ -38,7 +45,11 @@ from tests.targets.google import SPEC as WORKBENCH
 from tests.targets.google import FakeCloud
 
 FOLDER = Path("/project/.provision")
-PLAIN: dict[str, Any] = {"gpu": "none", "python": "3.11", "packages": ["alpha", "ipykernel", "transformers"]}
+PLAIN: dict[str, Any] = {
+    "gpu": "none",
+    "python": "3.11",
+    "packages": ["alpha", "ipykernel", "transformers"],
+}
 
 
 @dataclass
@@ -70,12 +81,22 @@ class Dictionary:
 
     def list_folder(self, path: Path) -> tuple[str, ...]:
         real = self._real(path)
-        return tuple(sorted({name.relative_to(real).parts[0] for name in self.files if real in name.parents}))
+        return tuple(
+            sorted({name.relative_to(real).parts[0] for name in self.files if real in name.parents})
+        )
 
     def find_running_programs(self, environment: Path) -> tuple[str, ...]:
         return ()
 
-    def find_damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> effects.Damage:
+    def find_damage(
+        self,
+        environment: Path,
+        minor: str,
+        names: tuple[str, ...],
+        *,
+        hashed: bool = False,
+        shared: bool = False,
+    ) -> effects.Damage:
         return self.damaged
 
     def is_writable(self, path: Path) -> bool:
@@ -105,21 +126,36 @@ class Dictionary:
             case CreateVenv():
                 self.files[effect.path / "bin/python"] = self.files[effect.path / "pyvenv.cfg"] = ""
             case effects.CreateCondaPrefix():
-                self.files[effect.path / "bin/python"] = self.files[effect.path / "conda-meta/history"] = ""
+                self.files[effect.path / "bin/python"] = self.files[
+                    effect.path / "conda-meta/history"
+                ] = ""
                 for record in effect.records:
-                    self.files[effect.path / f"conda-meta/{record.name}-{record.version}-{record.build}.json"] = ""
+                    self.files[
+                        effect.path
+                        / f"conda-meta/{record.name}-{record.version}-{record.build}.json"
+                    ] = ""
             case InstallPackages():
                 for pin in effect.pins:
-                    self.files[effect.environment / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"] = ""
+                    self.files[
+                        effect.environment
+                        / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"
+                    ] = ""
             case WriteFile():
                 self.files[effect.path] = effect.content if isinstance(effect.content, str) else ""
             case ReplaceSymlink():
                 self.links[effect.path] = effect.target
             case RemoveTree():
-                self.files = {name: text for name, text in self.files.items() if effect.path not in (name, *name.parents)}
+                self.files = {
+                    name: text
+                    for name, text in self.files.items()
+                    if effect.path not in (name, *name.parents)
+                }
                 self.links.pop(effect.path, None)
             case RemoveFileIfUnmodified():
-                if hashlib.sha256(self.files.get(effect.path, "").encode()).hexdigest() == effect.sha256:
+                if (
+                    hashlib.sha256(self.files.get(effect.path, "").encode()).hexdigest()
+                    == effect.sha256
+                ):
                     del self.files[effect.path]
             case MakeFolder():
                 pass
@@ -136,17 +172,41 @@ class Dictionary:
         return self.files.get(self._real(path))
 
 
-MINIMAL: dict[str, dict[str, Any]] = {"colab": {"kind": "colab", "runtime": "2026.07"}, "local": {"kind": "local"}, "workbench": WORKBENCH}
+MINIMAL: dict[str, dict[str, Any]] = {
+    "colab": {"kind": "colab", "runtime": "2026.07"},
+    "local": {"kind": "local"},
+    "workbench": WORKBENCH,
+}
 
 
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetContext:
     document = {**PLAIN, "targets": {"here": MINIMAL[kind]}, **fields}
     spec = Spec.model_validate(document)
-    files = {package.key: LockedFile(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
-    held = tuple(LockedPackage(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
-    environment = LockedEnvironment("linux-x86_64", "linux-x86_64", None, None, None, environment_digest("3.11", "linux-x86_64", None, held))
+    files = {
+        package.key: LockedFile(f"{package.key}-{version}-py3-none-any.whl", "0" * 64)
+        for package in spec.packages
+    }
+    held = tuple(
+        LockedPackage(name, version, "pypi", ("linux-x86_64",), (), (file,))
+        for name, file in files.items()
+    )
+    environment = LockedEnvironment(
+        "linux-x86_64",
+        "linux-x86_64",
+        None,
+        None,
+        None,
+        environment_digest("3.11", "linux-x86_64", None, held),
+    )
     lock = with_digest(
-        Lock(collect_lock_inputs(spec), "3.11", (environment,), {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")}, {}, held)
+        Lock(
+            collect_lock_inputs(spec),
+            "3.11",
+            (environment,),
+            {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")},
+            {},
+            held,
+        )
     )
     return TargetContext(spec.for_target("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
 
@@ -162,7 +222,13 @@ def test_looking_and_planning_change_nothing(kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
     world, state = Dictionary(), create_empty_state("l")
-    target, there = DRIVERS[kind], place(kind, targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}})
+    target, there = (
+        DRIVERS[kind],
+        place(
+            kind,
+            targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}},
+        ),
+    )
     for action in target.plan(there, target.observe(there, Ledger(state), world)):
         assert action.operation is Operation.CREATE
         for effect in action.effects:
@@ -180,16 +246,39 @@ def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
 
 def conda_place(*brought: str) -> TargetContext:
     """A place that conda makes: Python, and these packages."""
-    there = place("local", targets={"here": {"kind": "local", "manager": "conda", "kernel": True}}, conda_packages=list(brought))
+    there = place(
+        "local",
+        targets={"here": {"kind": "local", "manager": "conda", "kernel": True}},
+        conda_packages=list(brought),
+    )
     records = tuple(
-        effects.CondaRecord(name, "1.0", "h0_0", 0, "", "conda-forge", "linux-64", f"{name}-1.0-h0_0.conda", "0" * 64, "", (), ())
+        effects.CondaRecord(
+            name,
+            "1.0",
+            "h0_0",
+            0,
+            "",
+            "conda-forge",
+            "linux-64",
+            f"{name}-1.0-h0_0.conda",
+            "0" * 64,
+            "",
+            (),
+            (),
+        )
         for name in ("python", *brought)
     )
     digest = environment_digest("3.11", "linux-x86_64", None, there.lock.packages, records)
     environments = (replace(there.lock.environments[0], digest=digest),)
     return replace(
         there,
-        lock=with_digest(replace(there.lock, environments=environments, conda=tuple(LockedCondaPackage(record, ("linux-x86_64",)) for record in records))),
+        lock=with_digest(
+            replace(
+                there.lock,
+                environments=environments,
+                conda=tuple(LockedCondaPackage(record, ("linux-x86_64",)) for record in records),
+            )
+        ),
     )
 
 
@@ -207,14 +296,21 @@ def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
         return done
 
     there = conda_place("ffmpeg")
-    assert target.refusals(there, target.observe(there, Ledger(state), world)) == ()  # no Python of this machine is needed
+    assert (
+        target.refusals(there, target.observe(there, Ledger(state), world)) == ()
+    )  # no Python of this machine is needed
     assert apply(there) == [Operation.CREATE, Operation.CREATE]
     assert apply(there) == [Operation.KEEP, Operation.KEEP]
     world.files = {path: text for path, text in world.files.items() if "ffmpeg" not in path.name}
     assert apply(there) == [Operation.REPLACE, Operation.KEEP]
     assert apply(there) == [Operation.KEEP, Operation.KEEP]
-    world.files[next(path for path in world.files if path.name == "history").parent / "extra-1-0.json"] = ""
-    assert "conda's extra-1-0 was added" in target.plan(there, target.observe(there, Ledger(state), world))[0].reason
+    world.files[
+        next(path for path in world.files if path.name == "history").parent / "extra-1-0.json"
+    ] = ""
+    assert (
+        "conda's extra-1-0 was added"
+        in target.plan(there, target.observe(there, Ledger(state), world))[0].reason
+    )
     assert apply(conda_place("ffmpeg", "gxx"))[0] is Operation.REPLACE
     assert len({path.parts[4] for path in world.files if "envs" in path.parts}) == 1
     for action in target.destroy(there.address, FOLDER, Ledger(state)):
@@ -224,20 +320,40 @@ def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
 
 
-ALTERED = effects.Damage((("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),), compared_by="size")
+ALTERED = effects.Damage(
+    (("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),),
+    compared_by="size",
+)
 STARTED = effects.Damage(startup_files=("evil.pth",))
 
 
 @pytest.mark.parametrize(
     ("by_conda", "damage", "verb", "because"),
     [
-        (False, ALTERED, Operation.CHANGE, "alpha: a.py is missing; b.py was changed; c.py was changed and 1 more"),
+        (
+            False,
+            ALTERED,
+            Operation.CHANGE,
+            "alpha: a.py is missing; b.py was changed; c.py was changed and 1 more",
+        ),
         (True, ALTERED, Operation.REPLACE, "alpha: a.py is missing"),
-        (False, STARTED, Operation.REPLACE, "evil.pth, which Python reads at each start, belongs to no package"),
-        (False, effects.Damage(compared_by="sha256"), Operation.KEEP, "packages are as locked, files as installed (by sha256)"),
+        (
+            False,
+            STARTED,
+            Operation.REPLACE,
+            "evil.pth, which Python reads at each start, belongs to no package",
+        ),
+        (
+            False,
+            effects.Damage(compared_by="sha256"),
+            Operation.KEEP,
+            "packages are as locked, files as installed (by sha256)",
+        ),
     ],
 )
-def test_damage_of_files_is_an_action_with_its_reason(by_conda: bool, damage: effects.Damage, verb: Operation, because: str) -> None:
+def test_damage_of_files_is_an_action_with_its_reason(
+    by_conda: bool, damage: effects.Damage, verb: Operation, because: str
+) -> None:
     world, state, target = Dictionary(), create_empty_state("l"), DRIVERS["local"]
     there = conda_place("ffmpeg") if by_conda else place()
     for action in target.plan(there, target.observe(there, Ledger(state), world)):
@@ -245,23 +361,38 @@ def test_damage_of_files_is_an_action_with_its_reason(by_conda: bool, damage: ef
             world.perform(effect)
         state = state.after_action(action)
     world.damaged = damage
-    action = next(action for action in target.plan(there, target.observe(there, Ledger(state), world)) if action.part == "environment")
+    action = next(
+        action
+        for action in target.plan(there, target.observe(there, Ledger(state), world))
+        if action.part == "environment"
+    )
     assert action.operation is verb
     assert because in action.reason
     installs = [effect for effect in action.effects if isinstance(effect, InstallPackages)]
-    assert [effect.reinstall for effect in installs] == {Operation.CHANGE: [("alpha",)], Operation.REPLACE: [()], Operation.KEEP: []}[verb]
+    assert [effect.reinstall for effect in installs] == {
+        Operation.CHANGE: [("alpha",)],
+        Operation.REPLACE: [()],
+        Operation.KEEP: [],
+    }[verb]
 
 
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_every_action_says_why(kind: str) -> None:
     target, there = DRIVERS[kind], place(kind)
     for world in (Dictionary(), Dictionary(python=None)):
-        assert all(action.reason and action.title for action in target.plan(there, target.observe(there, Ledger(create_empty_state("l")), world)))
+        assert all(
+            action.reason and action.title
+            for action in target.plan(
+                there, target.observe(there, Ledger(create_empty_state("l")), world)
+            )
+        )
 
 
 def test_a_missing_python_is_an_action_of_its_own() -> None:
     target, there = DRIVERS["local"], place()
-    first = target.plan(there, target.observe(there, Ledger(create_empty_state("l")), Dictionary(python=None)))[0]
+    first = target.plan(
+        there, target.observe(there, Ledger(create_empty_state("l")), Dictionary(python=None))
+    )[0]
     assert (first.part, first.title) == ("python", "python 3.11, by uv")
 
 
@@ -304,9 +435,30 @@ TRAINING: dict[str, Any] = {
     "dataloader_workers": 2,
     "arguments": {"warmup_steps": 3},
 }
-REQUIRES: dict[str, Any] = {"ram": "1GiB", "disk": "1GiB", "shm": "1GiB", "vram": "1GiB", "driver": ">=580", "compute_capability": ">=8.0"}
-PACKAGE: dict[str, Any] = {"version": ">=1", "extras": ["x"], "marker": "sys_platform == 'linux'", "index": "private", "build": True, "source": "conda"}
-LOCAL: dict[str, Any] = {"gpu": "L4", "cuda": "12.8", "paths": {"data": "/data"}, "requires": {"ram": "1GiB"}, "manager": "conda", "kernel": True}
+REQUIRES: dict[str, Any] = {
+    "ram": "1GiB",
+    "disk": "1GiB",
+    "shm": "1GiB",
+    "vram": "1GiB",
+    "driver": ">=580",
+    "compute_capability": ">=8.0",
+}
+PACKAGE: dict[str, Any] = {
+    "version": ">=1",
+    "extras": ["x"],
+    "marker": "sys_platform == 'linux'",
+    "index": "private",
+    "build": True,
+    "source": "conda",
+}
+LOCAL: dict[str, Any] = {
+    "gpu": "L4",
+    "cuda": "12.8",
+    "paths": {"data": "/data"},
+    "requires": {"ram": "1GiB"},
+    "manager": "conda",
+    "kernel": True,
+}
 # A local machine costs nothing, so a bound on cost holds; the version of the language and extends are gone once the spec is read.
 WITHOUT_EFFECT = {"apiVersion", "extends", "cost"}
 
@@ -317,7 +469,9 @@ def effect_of(document: dict[str, Any]) -> str:
     target = DRIVERS["local"]
     have = target.observe(there, Ledger(create_empty_state("l")), Dictionary())
     promised = expectations_of(there.spec, "here", there.lock, there.environment, Path("/env"))
-    actions = [(action.part, action.title, repr(action.effects)) for action in target.plan(there, have)]
+    actions = [
+        (action.part, action.title, repr(action.effects)) for action in target.plan(there, have)
+    ]
     seen = [
         collect_lock_inputs(there.spec),
         promised,
@@ -333,8 +487,14 @@ def effect_of(document: dict[str, Any]) -> str:
 def test_no_field_of_the_spec_is_ignored(name: str) -> None:
     assert name in OTHER, "a new field needs a value here that differs from its default"
     change = OTHER[name] if name == "gpu" else {name: OTHER[name]}
-    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
-    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
+    bound = (
+        {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}
+    )  # an index is for what is bound to it
+    before = (
+        {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}}
+        if name == "indexes"
+        else {}
+    )
     assert effect_of({**change, **bound}) != effect_of({**before, **bound})
 
 
@@ -354,7 +514,9 @@ def test_no_field_of_requires_is_ignored(name: str) -> None:
 def test_no_field_of_a_package_is_ignored(name: str) -> None:
     assert {*PACKAGE, "name"} == set(type(Spec.model_validate(PLAIN).packages[0]).model_fields)
     rest = ["ipykernel", "transformers"]
-    assert effect_of({"packages": [{"name": "alpha", name: PACKAGE[name]}, *rest]}) != effect_of({"packages": ["alpha", *rest]})
+    assert effect_of({"packages": [{"name": "alpha", name: PACKAGE[name]}, *rest]}) != effect_of(
+        {"packages": ["alpha", *rest]}
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LOCAL))
@@ -399,10 +561,15 @@ ASKED_BY_RULES = {"nat"}
 
 def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str:
     """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or refused."""
-    there = place("workbench", **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}})
+    there = place(
+        "workbench",
+        **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}},
+    )
     kind, world = DRIVERS["workbench"], Dictionary()
     have = kind.observe(there, Ledger(create_empty_state("l")), world)
-    actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
+    actions = [
+        (action.title, repr(action.effects), action.record) for action in kind.plan(there, have)
+    ]
     seen = [
         collect_lock_inputs(there.spec),
         actions,
@@ -415,21 +582,33 @@ def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str
 
 @pytest.mark.parametrize("name", sorted(ON_WORKBENCH))
 def test_no_field_of_a_workbench_target_is_ignored(name: str) -> None:
-    assert {*ON_WORKBENCH, "kind", *ASKED_BY_RULES} == set(type(place("workbench").spec.targets["here"]).model_fields)
+    assert {*ON_WORKBENCH, "kind", *ASKED_BY_RULES} == set(
+        type(place("workbench").spec.targets["here"]).model_fields
+    )
     assert effect_on_workbench({}, {name: ON_WORKBENCH[name]}) != effect_on_workbench({}, {})
 
 
 @pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
 def test_no_field_of_the_spec_is_ignored_on_workbench(name: str) -> None:
     change = {"gpu": {"gpu": "T4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
-    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
-    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
-    assert effect_on_workbench({**change, **bound}, {}) != effect_on_workbench({**before, **bound}, {})
+    bound = (
+        {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}
+    )  # an index is for what is bound to it
+    before = (
+        {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}}
+        if name == "indexes"
+        else {}
+    )
+    assert effect_on_workbench({**change, **bound}, {}) != effect_on_workbench(
+        {**before, **bound}, {}
+    )
 
 
 @pytest.mark.parametrize("name", sorted(TRAINING))
 def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
-    assert effect_on_workbench({"training": {name: TRAINING[name]}}, {}) != effect_on_workbench({}, {})
+    assert effect_on_workbench({"training": {name: TRAINING[name]}}, {}) != effect_on_workbench(
+        {}, {}
+    )
 
 
 # A value for every field of a Colab target that differs from its default, and from what the plain one says.
@@ -447,10 +626,20 @@ ON_COLAB: dict[str, Any] = {
 
 def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
     """Everything that a Colab target makes of a spec: what is locked, written, recorded, or refused."""
-    there = place("colab", **{"gpu": "T4", "cuda": "12.8", **document, "targets": {"here": {**MINIMAL["colab"], **target}}})
+    there = place(
+        "colab",
+        **{
+            "gpu": "T4",
+            "cuda": "12.8",
+            **document,
+            "targets": {"here": {**MINIMAL["colab"], **target}},
+        },
+    )
     kind, world = DRIVERS["colab"], Dictionary()
     have = kind.observe(there, Ledger(create_empty_state("l")), world)
-    actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
+    actions = [
+        (action.title, repr(action.effects), action.record) for action in kind.plan(there, have)
+    ]
     seen = [
         collect_lock_inputs(there.spec),
         actions,
@@ -474,8 +663,14 @@ def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
 def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
     change = {"gpu": {"gpu": "L4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
-    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
-    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
+    bound = (
+        {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}
+    )  # an index is for what is bound to it
+    before = (
+        {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}}
+        if name == "indexes"
+        else {}
+    )
     assert effect_on_colab({**change, **bound}, {}) != effect_on_colab({**before, **bound}, {})
 
 
@@ -486,7 +681,19 @@ def test_no_field_of_training_is_ignored_on_colab(name: str) -> None:
     assert effect_on_colab({"training": {name: TRAINING[name]}}, {}) != effect_on_colab({}, {})
 
 
-@pytest.mark.parametrize(("target", "shared"), [({"kind": "colab"}, True), ({"kind": "colab", "isolation": "venv"}, None), ({"kind": "local"}, None)])
-def test_only_an_environment_on_top_of_an_image_is_shared(target: dict[str, Any], shared: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("target", "shared"),
+    [
+        ({"kind": "colab"}, True),
+        ({"kind": "colab", "isolation": "venv"}, None),
+        ({"kind": "local"}, None),
+    ],
+)
+def test_only_an_environment_on_top_of_an_image_is_shared(
+    target: dict[str, Any], shared: bool | None
+) -> None:
     there, spec = place(), Spec.model_validate({**PLAIN, "targets": {"there": target}})
-    assert expectations_of(spec, "there", there.lock, there.environment, Path()).get("shared") is shared
+    assert (
+        expectations_of(spec, "there", there.lock, there.environment, Path()).get("shared")
+        is shared
+    )

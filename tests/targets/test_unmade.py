@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provision.spec import Spec
-from provision.targets.unmade import find_common_refusals
+from provision.targets.common_refusals import find_common_refusals
 from provision.verification.expectations import _known
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}
@@ -15,7 +15,16 @@ SHAPE = {"model": MODEL, "batch_size": 4, "sequence_length": 512}
 
 
 def spec(**fields: Any) -> Spec:
-    return Spec.model_validate({"name": "spec", "gpu": "none", "python": "3.11", "packages": ["torch"], "targets": {"here": {"kind": "local"}}, **fields})
+    return Spec.model_validate(
+        {
+            "name": "spec",
+            "gpu": "none",
+            "python": "3.11",
+            "packages": ["torch"],
+            "targets": {"here": {"kind": "local"}},
+            **fields,
+        }
+    )
 
 
 def routes(**fields: Any) -> list[tuple[str, ...]]:
@@ -33,17 +42,25 @@ def test_what_a_place_without_a_card_cannot_show_is_refused_at_its_field() -> No
 
 def test_estimate_and_levers_travel_with_the_expectations() -> None:
     here, card = _known(spec(training=SHAPE)), _known(spec(gpu="L4", training=SHAPE))
-    assert card["estimate_bytes"] - here["estimate_bytes"] == 10**9, "there is no CUDA context without a card"
+    assert card["estimate_bytes"] - here["estimate_bytes"] == 10**9, (
+        "there is no CUDA context without a card"
+    )
     assert card["levers"][0]["saves_bytes"] >= card["levers"][-1]["saves_bytes"] > 0
     assert {"gradient_checkpointing": True} in [one["change"] for one in card["levers"]]
     assert "qlora" in [one["change"].get("method") for one in card["levers"]]
     assert here["levers"]
-    assert "qlora" not in [one["change"].get("method") for one in here["levers"]], "weights of 4 bits are for a card"
+    assert "qlora" not in [one["change"].get("method") for one in here["levers"]], (
+        "weights of 4 bits are for a card"
+    )
     assert _known(spec())["estimate_bytes"] is None
     assert _known(spec())["levers"] == []
 
 
 def test_a_card_without_bf16_is_not_told_to_use_it() -> None:
-    changes = [one["change"] for gpu in ("T4", "L4") for one in _known(spec(gpu=gpu, training={**SHAPE, "method": "inference"}))["levers"]]
+    changes = [
+        one["change"]
+        for gpu in ("T4", "L4")
+        for one in _known(spec(gpu=gpu, training={**SHAPE, "method": "inference"}))["levers"]
+    ]
     assert {"precision": "fp16"} in changes
     assert {"precision": "bf16"} in changes

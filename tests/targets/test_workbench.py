@@ -11,25 +11,37 @@ from typing import Any, ClassVar
 import pytest
 
 from provision import facts as known
-from provision.device import parse_document
-from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance, UploadObjects
+from provision.agent.workbench import parse_document
+from provision.effects import (
+    CreateInstance,
+    DeleteInstance,
+    DeleteObjects,
+    StartInstance,
+    StopInstance,
+    UpdateInstance,
+    UploadObjects,
+)
 from provision.errors import Refused
-from provision.facts.places import MachineType
+from provision.facts.schema_platforms import MachineType
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
-from provision.lock.asked import collect_lock_inputs
+from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import environment_digest, with_digest
 from provision.plan import Action, Operation
 from provision.spec import Spec
 from provision.state import Intent, Ledger, State, create_empty_state
 from provision.targets import DRIVERS, TargetContext
 from provision.targets.workbench import programs
-from provision.targets.workbench.body import AgentRun, InstanceChoices, build_body
+from provision.targets.workbench.agent_config import (
+    build_agent_config,
+    compute_declared_digest,
+    encode_config,
+)
 from provision.targets.workbench.diff import ChangeMethod, build_patch, find_changes
-from provision.targets.workbench.document import build_agent_config, compute_declared_digest, encode_config
 from provision.targets.workbench.image import choose_image
-from provision.targets.workbench.machine import choose_machine
-from provision.targets.workbench.naming import build_instance_name, build_resource_names
+from provision.targets.workbench.machine_type import choose_machine
+from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body
+from provision.targets.workbench.resource_names import build_instance_name, build_resource_names
 from tests.targets.google import IMAGE, SPEC, FakeCloud, with_keys_of_the_service
 
 FACTS = known.load_facts()
@@ -38,23 +50,58 @@ RUN = AgentRun("0" * 32, "1" * 64, "sha256:" + "2" * 64)
 HOSTILE = "$(touch /tmp/x); `id`\n\"'${HOME} <script>"
 
 
-def place(target: dict[str, Any] | None = None, stem: str = "spec", version: str = "2.11.0", **fields: Any) -> TargetContext:
-    document = {"gpu": "L4", "cuda": "12.8", "python": "3.12", "packages": ["torch", "ipykernel"], **fields}
+def place(
+    target: dict[str, Any] | None = None, stem: str = "spec", version: str = "2.11.0", **fields: Any
+) -> TargetContext:
+    document = {
+        "gpu": "L4",
+        "cuda": "12.8",
+        "python": "3.12",
+        "packages": ["torch", "ipykernel"],
+        **fields,
+    }
     spec = Spec.model_validate({**document, "targets": {"wb": {**SPEC, **(target or {})}}})
     names = {"torch": "pytorch-cu128", "ipykernel": "pypi"}
     held = tuple(
-        LockedPackage(name, version if name == "torch" else "1.0", index, ("k",), (), (LockedFile(f"{name}-1-py3-none-any.whl", "0" * 64),))
+        LockedPackage(
+            name,
+            version if name == "torch" else "1.0",
+            index,
+            ("k",),
+            (),
+            (LockedFile(f"{name}-1-py3-none-any.whl", "0" * 64),),
+        )
         for name, index in names.items()
     )
-    environment = LockedEnvironment("k", "linux-x86_64", "cu128", "2.28", "525", environment_digest("3.12", "linux-x86_64", "cu128", held))
+    environment = LockedEnvironment(
+        "k",
+        "linux-x86_64",
+        "cu128",
+        "2.28",
+        "525",
+        environment_digest("3.12", "linux-x86_64", "cu128", held),
+    )
     indexes = {"pytorch-cu128": "https://download.pytorch.org/whl/cu128"}
-    lock = with_digest(Lock(collect_lock_inputs(spec), "3.12", (environment,), {"wb": LockChosen(("k",), "why")}, indexes, held))
+    lock = with_digest(
+        Lock(
+            collect_lock_inputs(spec),
+            "3.12",
+            (environment,),
+            {"wb": LockChosen(("k",), "why")},
+            indexes,
+            held,
+        )
+    )
     return TargetContext(spec.for_target("wb"), "wb", stem, FOLDER, lock, "linux-x86_64")
 
 
 def body(there: TargetContext, run: AgentRun = RUN) -> dict[str, Any]:
     return build_body(
-        there, build_resource_names(there, "l"), InstanceChoices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS
+        there,
+        build_resource_names(there, "l"),
+        InstanceChoices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1),
+        run,
+        FACTS,
     )
 
 
@@ -66,8 +113,13 @@ class World:
         return self.google
 
 
-def planned(there: TargetContext, world: World, state: State | None = None, intent: Intent | None = None) -> Action:
-    kind, ledger = DRIVERS["workbench"], Ledger(state or create_empty_state("l"), (intent,) if intent else ())
+def planned(
+    there: TargetContext, world: World, state: State | None = None, intent: Intent | None = None
+) -> Action:
+    kind, ledger = (
+        DRIVERS["workbench"],
+        Ledger(state or create_empty_state("l"), (intent,) if intent else ()),
+    )
     have = kind.observe(there, ledger, world)  # type: ignore[arg-type]
     assert kind.refusals(there, have) == ()
     (action,) = kind.plan(there, have)
@@ -80,12 +132,19 @@ def made(there: TargetContext, world: World, state: State | None = None) -> Stat
         world.google.perform(effect)
     zone = next(name.split("/")[3] for name in world.google.found)
     assert action.record is not None
-    return (state or create_empty_state("l")).with_record(action.address, action.part, {**action.record, "zone": zone})
+    return (state or create_empty_state("l")).with_record(
+        action.address, action.part, {**action.record, "zone": zone}
+    )
 
 
 def refused(there: TargetContext, world: World | None = None) -> list[str]:
     kind = DRIVERS["workbench"]
-    return [refusal.why for refusal in kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), world or World()))]  # type: ignore[arg-type]
+    return [
+        refusal.why
+        for refusal in kind.refusals(
+            there, kind.observe(there, Ledger(create_empty_state("l")), world or World())
+        )
+    ]  # type: ignore[arg-type]
 
 
 class TestNames:
@@ -93,7 +152,15 @@ class TestNames:
         name = build_instance_name("my-project", "My Spec" + "x" * 80, "Tä rget")
         assert len(name) <= 63
         assert re.fullmatch(r"[a-z][a-z0-9-]*[a-z0-9]", name)
-        assert len({build_instance_name(*words) for words in (("p", "a-b", "c"), ("p", "a", "b-c"), ("q", "a", "b-c"))}) == 3
+        assert (
+            len(
+                {
+                    build_instance_name(*words)
+                    for words in (("p", "a-b", "c"), ("p", "a", "b-c"), ("q", "a", "b-c"))
+                }
+            )
+            == 3
+        )
 
     def test_labels_hold_no_more_than_labels_may(self) -> None:
         labels = body(place(stem="Sp ec." + "é" * 80))["labels"]
@@ -105,52 +172,129 @@ class TestBody:
         setup = body(place())["gceSetup"]
         assert setup["acceleratorConfigs"] == [{"type": "NVIDIA_L4", "coreCount": "1"}]
         assert setup["vmImage"] == {"project": "cloud-notebooks-managed", "name": IMAGE}
-        assert setup["bootDisk"] == {"diskSizeGb": "150", "diskType": "PD_BALANCED", "diskEncryption": "GMEK"}
+        assert setup["bootDisk"] == {
+            "diskSizeGb": "150",
+            "diskType": "PD_BALANCED",
+            "diskEncryption": "GMEK",
+        }
         assert setup["disablePublicIp"] is True
         assert setup["metadata"]["idle-timeout-seconds"] == ""
         assert setup["metadata"]["post-startup-script"].endswith("/program.sh")
 
     def test_what_is_left_out_of_the_spec_is_left_out_of_the_body(self) -> None:
-        assert {"serviceAccounts", "networkInterfaces", "tags", "reservationAffinity"}.isdisjoint(body(place())["gceSetup"])
+        assert {"serviceAccounts", "networkInterfaces", "tags", "reservationAffinity"}.isdisjoint(
+            body(place())["gceSetup"]
+        )
 
     def test_network_disks_account_and_reservation(self) -> None:
         key = "projects/my-project/locations/us-central1/keyRings/r/cryptoKeys/k"
-        target = {"network": "net", "subnet": "sub", "service_account": "a@my-project.iam.gserviceaccount.com", "reservation": "mine", "tags": ["ssh"]}
-        setup = body(place({**target, "data_disk": {"size": "500GiB", "type": "ssd", "kms_key": key}}))["gceSetup"]
-        interface = {"network": "projects/my-project/global/networks/net", "subnet": "projects/my-project/regions/us-central1/subnetworks/sub"}
+        target = {
+            "network": "net",
+            "subnet": "sub",
+            "service_account": "a@my-project.iam.gserviceaccount.com",
+            "reservation": "mine",
+            "tags": ["ssh"],
+        }
+        setup = body(
+            place({**target, "data_disk": {"size": "500GiB", "type": "ssd", "kms_key": key}})
+        )["gceSetup"]
+        interface = {
+            "network": "projects/my-project/global/networks/net",
+            "subnet": "projects/my-project/regions/us-central1/subnetworks/sub",
+        }
         assert setup["networkInterfaces"] == [interface]
-        assert setup["dataDisks"] == [{"diskSizeGb": "500", "diskType": "PD_SSD", "diskEncryption": "CMEK", "kmsKey": key}]
-        assert (setup["serviceAccounts"], setup["tags"]) == ([{"email": "a@my-project.iam.gserviceaccount.com"}], ["ssh"])
+        assert setup["dataDisks"] == [
+            {"diskSizeGb": "500", "diskType": "PD_SSD", "diskEncryption": "CMEK", "kmsKey": key}
+        ]
+        assert (setup["serviceAccounts"], setup["tags"]) == (
+            [{"email": "a@my-project.iam.gserviceaccount.com"}],
+            ["ssh"],
+        )
         assert setup["reservationAffinity"]["values"] == ["mine"]
 
     def test_our_own_keys_cannot_be_taken(self) -> None:
-        made = body(place({"metadata": {"post-startup-script": "gs://evil/x.sh", "provision-run": "x"}, "labels": {"provision": "0"}}))
+        made = body(
+            place(
+                {
+                    "metadata": {"post-startup-script": "gs://evil/x.sh", "provision-run": "x"},
+                    "labels": {"provision": "0"},
+                }
+            )
+        )
         assert made["labels"]["provision"] == "1"
         assert "evil" not in json.dumps(made["gceSetup"]["metadata"])
 
 
 class TestDocument:
     def test_the_device_reads_it(self) -> None:
-        there = place(secrets={"HF_TOKEN": {"secret": "projects/my-project/secrets/hf/versions/3"}}, env={"A": "b"}, system_packages=["git"])
-        document = build_agent_config(there, build_resource_names(there, "l"), "n" * 32, programs.build_programs(), programs.read_pinned_uv())
+        there = place(
+            secrets={"HF_TOKEN": {"secret": "projects/my-project/secrets/hf/versions/3"}},
+            env={"A": "b"},
+            system_packages=["git"],
+        )
+        document = build_agent_config(
+            there,
+            build_resource_names(there, "l"),
+            "n" * 32,
+            programs.build_programs(),
+            programs.read_pinned_uv(),
+        )
         read = parse_document(json.loads(encode_config(document)))
-        assert (read.nonce, read.python, read.gpu, read.package_count) == ("n" * 32, "3.12", ("L4", 1), 2)
+        assert (read.nonce, read.python, read.gpu, read.package_count) == (
+            "n" * 32,
+            "3.12",
+            ("L4", 1),
+            2,
+        )
         assert read.secrets == {"HF_TOKEN": "projects/my-project/secrets/hf/versions/3"}
         assert document["expectations"]["nonce"] == "n" * 32
 
     def test_mirrors_take_the_place_of_indexes(self) -> None:
-        there = place({"mirrors": {"pypi": "https://mirror.example.com/pypi/simple", "pytorch": "https://mirror.example.com/torch"}})
-        indexes = build_agent_config(there, build_resource_names(there, "l"), "n", {}, {})["install"]["indexes"]
-        assert indexes == {"pypi": "https://mirror.example.com/pypi/simple", "pytorch-cu128": "https://mirror.example.com/torch/cu128"}
+        there = place(
+            {
+                "mirrors": {
+                    "pypi": "https://mirror.example.com/pypi/simple",
+                    "pytorch": "https://mirror.example.com/torch",
+                }
+            }
+        )
+        indexes = build_agent_config(there, build_resource_names(there, "l"), "n", {}, {})[
+            "install"
+        ]["indexes"]
+        assert indexes == {
+            "pypi": "https://mirror.example.com/pypi/simple",
+            "pytorch-cu128": "https://mirror.example.com/torch/cu128",
+        }
 
     def test_what_it_declares_has_a_digest_of_its_own(self) -> None:
-        assert compute_declared_digest(place()) == compute_declared_digest(place({"labels": {"team": "x"}, "idle_shutdown": "60m"}))
-        assert len({compute_declared_digest(place()), compute_declared_digest(place(env={"A": "1"})), compute_declared_digest(place(version="2.12.0"))}) == 3
+        assert compute_declared_digest(place()) == compute_declared_digest(
+            place({"labels": {"team": "x"}, "idle_shutdown": "60m"})
+        )
+        assert (
+            len(
+                {
+                    compute_declared_digest(place()),
+                    compute_declared_digest(place(env={"A": "1"})),
+                    compute_declared_digest(place(version="2.12.0")),
+                }
+            )
+            == 3
+        )
 
 
 def test_hostile_values_are_data_and_never_program() -> None:
-    there = place({"metadata": {"note": HOSTILE}}, env={"A": HOSTILE}, paths={"data": "/data/" + HOSTILE})
-    document = encode_config(build_agent_config(there, build_resource_names(there, "l"), "n" * 32, programs.build_programs(), programs.read_pinned_uv()))
+    there = place(
+        {"metadata": {"note": HOSTILE}}, env={"A": HOSTILE}, paths={"data": "/data/" + HOSTILE}
+    )
+    document = encode_config(
+        build_agent_config(
+            there,
+            build_resource_names(there, "l"),
+            "n" * 32,
+            programs.build_programs(),
+            programs.read_pinned_uv(),
+        )
+    )
     assert json.loads(document)["env"]["A"] == HOSTILE
     assert body(there)["gceSetup"]["metadata"]["note"] == HOSTILE
     program, others = programs.read_startup_program(), programs.read_startup_program()
@@ -159,10 +303,15 @@ def test_hostile_values_are_data_and_never_program() -> None:
 
 
 def test_a_secret_travels_by_reference_only() -> None:
-    there, world = place(secrets={"HF_TOKEN": {"secret": "projects/p/secrets/hf/versions/3"}}), World()
+    there, world = (
+        place(secrets={"HF_TOKEN": {"secret": "projects/p/secrets/hf/versions/3"}}),
+        World(),
+    )
     action = planned(there, world)
     assert "projects/p/secrets/hf/versions/3" in repr(action)
-    assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == ["an instance fetches secrets from Secret Manager only"]
+    assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == [
+        "an instance fetches secrets from Secret Manager only"
+    ]
 
 
 class TestDiff:
@@ -175,37 +324,67 @@ class TestDiff:
         ("target", "path", "way"),
         [
             ({"labels": {"team": "a"}}, "labels/team", ChangeMethod.RUNNING),
-            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", ChangeMethod.STOPPED),
-            ({"idle_shutdown": "60m"}, "gceSetup/metadata/idle-timeout-seconds", ChangeMethod.RUNNING),
+            (
+                {"metadata": {"notebook-disable-root": "true"}},
+                "gceSetup/metadata/notebook-disable-root",
+                ChangeMethod.STOPPED,
+            ),
+            (
+                {"idle_shutdown": "60m"},
+                "gceSetup/metadata/idle-timeout-seconds",
+                ChangeMethod.RUNNING,
+            ),
             ({"tags": ["ssh"]}, "gceSetup/tags", ChangeMethod.RUNNING),
-            ({"shielded": {"secure_boot": True}}, "gceSetup/shieldedInstanceConfig", ChangeMethod.STOPPED),
+            (
+                {"shielded": {"secure_boot": True}},
+                "gceSetup/shieldedInstanceConfig",
+                ChangeMethod.STOPPED,
+            ),
             ({"reservation": "mine"}, "gceSetup/reservationAffinity", ChangeMethod.STOPPED),
             ({"gpu_driver": False}, "gceSetup/gpuDriverConfig", ChangeMethod.STOPPED),
             ({"public_ip": True}, "gceSetup/disablePublicIp", ChangeMethod.REPLACE),
             ({"data_disk": {"type": "ssd"}}, "gceSetup/dataDisks", ChangeMethod.REPLACE),
             ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", ChangeMethod.GROW),
             ({"boot_disk": {"size": "120GiB"}}, "gceSetup/bootDisk", ChangeMethod.REPLACE),
-            ({"service_account": "a@p.iam.gserviceaccount.com"}, "gceSetup/serviceAccounts", ChangeMethod.REPLACE),
+            (
+                {"service_account": "a@p.iam.gserviceaccount.com"},
+                "gceSetup/serviceAccounts",
+                ChangeMethod.REPLACE,
+            ),
             ({"network": "net"}, "gceSetup/networkInterfaces", ChangeMethod.REPLACE),
-            ({"access": {"mode": "single-user", "owner": "me@example.com"}}, "instanceOwners", ChangeMethod.REPLACE),
+            (
+                {"access": {"mode": "single-user", "owner": "me@example.com"}},
+                "instanceOwners",
+                ChangeMethod.REPLACE,
+            ),
         ],
     )
-    def test_each_field_and_the_way_it_changes(self, target: dict[str, Any], path: str, way: ChangeMethod) -> None:
+    def test_each_field_and_the_way_it_changes(
+        self, target: dict[str, Any], path: str, way: ChangeMethod
+    ) -> None:
         old = body(place())
-        (found,) = find_changes(body(place(target)), with_keys_of_the_service(copy.deepcopy(old)), old)
+        (found,) = find_changes(
+            body(place(target)), with_keys_of_the_service(copy.deepcopy(old)), old
+        )
         assert (found.path, found.method) == (path, way)
 
     def test_what_goes_is_sent_as_an_empty_text(self) -> None:
         old = body(place({"labels": {"team": "a"}, "idle_shutdown": "60m"}))
         found = find_changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
         sent, mask = build_patch(found)
-        assert sent == {"labels": {"team": ""}, "gceSetup": {"metadata": {"idle-timeout-seconds": ""}}}
+        assert sent == {
+            "labels": {"team": ""},
+            "gceSetup": {"metadata": {"idle-timeout-seconds": ""}},
+        }
         assert mask == "labels,gce_setup.metadata"
 
     def test_a_public_address_goes_in_place(self) -> None:
         old = body(place({"public_ip": True}))
         (found,) = find_changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
-        assert (found.method, build_patch((found,))) == (ChangeMethod.RUNNING, ({"gceSetup": {"disablePublicIp": True}}, "gce_setup.disable_public_ip"))
+        assert (found.method, build_patch((found,))) == (
+            ChangeMethod.RUNNING,
+            ({"gceSetup": {"disablePublicIp": True}}, "gce_setup.disable_public_ip"),
+        )
 
     def test_a_disk_that_was_grown_by_hand_stays(self) -> None:
         old = body(place())
@@ -218,7 +397,10 @@ class TestMachine:
     def test_the_cheapest_that_carries_the_card(self) -> None:
         chosen = choose_machine(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
         assert chosen.machine_type == "g2-standard-4"
-        assert re.fullmatch(r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic", chosen.price)
+        assert re.fullmatch(
+            r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic",
+            chosen.price,
+        )
 
     def test_memory_counts(self) -> None:
         there = place(requires={"ram": "40GiB"})
@@ -227,17 +409,26 @@ class TestMachine:
         assert machine.ram_gb >= 40
 
     def test_more_than_there_is_is_refused(self) -> None:
-        assert any("no machine type with L4 has 9000 GiB" in why for why in refused(place(requires={"ram": "9000GiB"})))
+        assert any(
+            "no machine type with L4 has 9000 GiB" in why
+            for why in refused(place(requires={"ram": "9000GiB"}))
+        )
 
     def test_no_price_is_said(self) -> None:
         there = place({"zones": ["mars-north1-a"]})
-        assert choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price == "price not known"  # type: ignore[arg-type]
+        assert (
+            choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price
+            == "price not known"
+        )  # type: ignore[arg-type]
 
 
 class TestImage:
     OFFERED: ClassVar[dict[str, Any]] = {
         "availableImages": [
-            {"imageFamily": "workbench-instances-2603", "imageName": f"workbench-instances-2603-2026{day}-rc0"}
+            {
+                "imageFamily": "workbench-instances-2603",
+                "imageName": f"workbench-instances-2603-2026{day}-rc0",
+            }
             for day in ("0901-2157", "1004-2157", "0930-1200")
         ]
     }
@@ -248,11 +439,20 @@ class TestImage:
     def test_a_family_is_its_newest_image_and_stays_once_recorded(self) -> None:
         found = choose_image("workbench-instances-2603", FACTS, self.OFFERED, None)
         assert found.name == "workbench-instances-2603-20261004-2157-rc0"
-        recorded = {"project": "cloud-notebooks-managed", "name": "workbench-instances-2603-20260901-2157-rc0", "family": "workbench-instances-2603"}
-        assert choose_image("workbench-instances-2603", FACTS, self.OFFERED, recorded).name == recorded["name"]
+        recorded = {
+            "project": "cloud-notebooks-managed",
+            "name": "workbench-instances-2603-20260901-2157-rc0",
+            "family": "workbench-instances-2603",
+        }
+        assert (
+            choose_image("workbench-instances-2603", FACTS, self.OFFERED, recorded).name
+            == recorded["name"]
+        )
 
     @pytest.mark.parametrize("config", [None, {}, {"availableImages": []}])
-    def test_a_family_that_cannot_be_resolved_is_refused(self, config: dict[str, Any] | None) -> None:
+    def test_a_family_that_cannot_be_resolved_is_refused(
+        self, config: dict[str, Any] | None
+    ) -> None:
         assert choose_image("workbench-instances-2603", FACTS, config, None).problem
 
 
@@ -277,8 +477,12 @@ class TestPlan:
     def test_a_label_changes_while_it_runs_and_a_machine_while_it_is_stopped(self) -> None:
         world = World()
         state = made(place(), world)
-        assert [type(e) for e in planned(place({"labels": {"team": "a"}}), world, state).effects] == [UpdateInstance]
-        assert [type(e) for e in planned(place({"machine_type": "g2-standard-8"}), world, state).effects] == [
+        assert [
+            type(e) for e in planned(place({"labels": {"team": "a"}}), world, state).effects
+        ] == [UpdateInstance]
+        assert [
+            type(e) for e in planned(place({"machine_type": "g2-standard-8"}), world, state).effects
+        ] == [
             UploadObjects,
             StopInstance,
             UpdateInstance,
@@ -288,7 +492,10 @@ class TestPlan:
     def test_what_cannot_change_is_made_anew_and_the_loss_is_said(self) -> None:
         world = World()
         action = planned(place({"data_disk": {"type": "ssd"}}), world, made(place(), world))
-        assert (action.operation, [type(e) for e in action.effects]) == (Operation.REPLACE, [DeleteInstance, UploadObjects, CreateInstance])
+        assert (action.operation, [type(e) for e in action.effects]) == (
+            Operation.REPLACE,
+            [DeleteInstance, UploadObjects, CreateInstance],
+        )
         assert any(note.startswith("lost: /home/jupyter") for note in action.notes)
 
     def test_one_that_is_stopped_is_started_and_one_that_is_gone_is_made(self) -> None:
@@ -296,7 +503,11 @@ class TestPlan:
         state = made(place(), world)
         (name,) = world.google.found
         world.google.found[name]["state"] = "STOPPED"
-        assert [type(e) for e in planned(place(), world, state).effects] == [UploadObjects, UpdateInstance, StartInstance]
+        assert [type(e) for e in planned(place(), world, state).effects] == [
+            UploadObjects,
+            UpdateInstance,
+            StartInstance,
+        ]
         del world.google.found[name]
         assert planned(place(), world, state).reason == "it is gone: someone deleted it"
 
@@ -307,11 +518,22 @@ class TestPlan:
         (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
         world.google.perform(create._replace(zones=("us-central1-b",)))
         assert created.record is not None
-        intent = Intent(there.address, "instance", "+", (), "now", tuple(map(names.instance_resource_name, names.zones)), {"nonce": created.record["nonce"]})
+        intent = Intent(
+            there.address,
+            "instance",
+            "+",
+            (),
+            "now",
+            tuple(map(names.instance_resource_name, names.zones)),
+            {"nonce": created.record["nonce"]},
+        )
         again = planned(there, world, None, intent)
         assert (again.operation, again.effects) == (Operation.CHANGE, ())
         assert again.record is not None
-        assert (again.record["zone"], again.record["nonce"]) == ("us-central1-b", created.record["nonce"])
+        assert (again.record["zone"], again.record["nonce"]) == (
+            "us-central1-b",
+            created.record["nonce"],
+        )
 
     def test_one_of_the_same_name_that_is_not_ours_is_never_touched(self) -> None:
         world = World()
@@ -322,7 +544,10 @@ class TestPlan:
     def test_quota_and_capacity_are_told_apart(self) -> None:
         short = FakeCloud(rows=({"metric": "NVIDIA_L4_GPUS", "limit": 1.0, "usage": 1.0},))
         assert any("1 of 1 used" in why for why in refused(place(), World(short)))
-        assert any("none of the zones has L4" in why for why in refused(place(), World(FakeCloud(cards=({"name": "nvidia-tesla-t4"},)))))
+        assert any(
+            "none of the zones has L4" in why
+            for why in refused(place(), World(FakeCloud(cards=({"name": "nvidia-tesla-t4"},))))
+        )
 
     @pytest.mark.parametrize(
         ("target", "fields", "words"),
@@ -336,7 +561,9 @@ class TestPlan:
             ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "out of the instance's reach"),
         ],
     )
-    def test_what_is_refused(self, target: dict[str, Any], fields: dict[str, Any], words: str) -> None:
+    def test_what_is_refused(
+        self, target: dict[str, Any], fields: dict[str, Any], words: str
+    ) -> None:
         assert any(words in why for why in refused(place(target, **fields)))
 
 
@@ -346,17 +573,38 @@ class TestDestroy:
         state = made(place(), world)
         (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state))
         names = build_resource_names(place(), "l")
-        assert action.effects == (DeleteInstance(names.instance_resource_name("us-central1-a"), "l"), DeleteObjects(names.folder))
+        assert action.effects == (
+            DeleteInstance(names.instance_resource_name("us-central1-a"), "l"),
+            DeleteObjects(names.folder),
+        )
 
-    @pytest.mark.parametrize("forged", [{"instance": "production-db"}, {"bucket": "gs://other/"}, {"bucket": "gs://my-bucket/"}])
+    @pytest.mark.parametrize(
+        "forged",
+        [{"instance": "production-db"}, {"bucket": "gs://other/"}, {"bucket": "gs://my-bucket/"}],
+    )
     def test_a_forged_state_deletes_nothing(self, forged: dict[str, str]) -> None:
         world = World()
         state = made(place(), world)
         record = {**(state.resource(place().address, "instance") or {}), **forged}
         with pytest.raises(Refused, match="not ours"):
-            DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state.with_record(place().address, "instance", record)))
+            DRIVERS["workbench"].destroy(
+                place().address,
+                FOLDER,
+                Ledger(state.with_record(place().address, "instance", record)),
+            )
 
     def test_what_an_interrupted_run_may_have_left_is_named(self) -> None:
-        intent = Intent(place().address, "instance", "+", (), "now", ("projects/p/locations/z/instances/provision-x",))
-        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(create_empty_state("l"), (intent,)))
-        assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x", ""),)
+        intent = Intent(
+            place().address,
+            "instance",
+            "+",
+            (),
+            "now",
+            ("projects/p/locations/z/instances/provision-x",),
+        )
+        (action,) = DRIVERS["workbench"].destroy(
+            place().address, FOLDER, Ledger(create_empty_state("l"), (intent,))
+        )
+        assert action.effects == (
+            DeleteInstance("projects/p/locations/z/instances/provision-x", ""),
+        )

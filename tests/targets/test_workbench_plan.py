@@ -8,11 +8,20 @@ from typing import Any
 
 import pytest
 
-from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, ResizeDisk, StartInstance, StopInstance, UpdateInstance, UploadObjects
+from provision.effects import (
+    CreateInstance,
+    DeleteInstance,
+    DeleteObjects,
+    ResizeDisk,
+    StartInstance,
+    StopInstance,
+    UpdateInstance,
+    UploadObjects,
+)
 from provision.plan import Action, Operation
 from provision.state import Intent, Ledger, State, create_empty_state
 from provision.targets import DRIVERS, TargetContext
-from provision.targets.workbench.naming import build_resource_names
+from provision.targets.workbench.resource_names import build_resource_names
 from tests.targets.google import IMAGE, FakeCloud
 from tests.targets.test_workbench import FOLDER, World, made, place, planned
 
@@ -67,33 +76,58 @@ class TestWhose:
         made(place(), world)
         there = replace(place(), adopt=True)
         action = planned(there, world, create_empty_state("other"))
-        assert (action.operation, kinds(action)) == (Operation.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
+        assert (action.operation, kinds(action)) == (
+            Operation.CHANGE,
+            [UploadObjects, StopInstance, UpdateInstance, StartInstance],
+        )
         assert "taken over from another state" in action.reason
         assert "running kernels end" in action.reason
-        assert f"reports and logs of the state before stay in {build_resource_names(place(), 'l').folder}" in action.notes
+        assert (
+            f"reports and logs of the state before stay in {build_resource_names(place(), 'l').folder}"
+            in action.notes
+        )
         for effect in action.effects:
             world.google.perform(effect)
         assert only(world)["labels"]["provision-lineage"] == "other"
         assert action.record is not None
-        assert planned(place(), world, create_empty_state("other").with_record(action.address, "instance", action.record)).operation is Operation.KEEP
+        assert (
+            planned(
+                place(),
+                world,
+                create_empty_state("other").with_record(action.address, "instance", action.record),
+            ).operation
+            is Operation.KEEP
+        )
 
     def test_adopting_takes_nothing_of_another_spec_and_not_one_of_several(self) -> None:
         world = World()
         made(place(), world)
         only(world)["labels"]["provision-spec"] = "others"
-        assert "provision did not make it" in refused(replace(place(), adopt=True), world, create_empty_state("other"))
+        assert "provision did not make it" in refused(
+            replace(place(), adopt=True), world, create_empty_state("other")
+        )
         only(world)["labels"]["provision-spec"] = "spec"
         name = build_resource_names(place(), "l").instance_resource_name("us-west1-b")
         world.google.found[name] = {**copy.deepcopy(only(world)), "name": name}
-        assert refused(replace(place(), adopt=True), world, create_empty_state("other")).count("delete all but one of them yourself") == 2
+        assert (
+            refused(replace(place(), adopt=True), world, create_empty_state("other")).count(
+                "delete all but one of them yourself"
+            )
+            == 2
+        )
 
     def test_a_namesake_in_a_zone_that_the_spec_no_longer_names_is_found_and_named(self) -> None:
         world = World()
         made(place(), world)
         elsewhere = place({"zones": ["us-west1-b"]})
         assert "locations/us-central1-a/" in refused(elsewhere, world, create_empty_state("other"))
-        action = planned(elsewhere, world, create_empty_state("l"))  # ours, though the record is lost
-        assert (action.operation, kinds(action)) == (Operation.REPLACE, [UploadObjects, CreateInstance, DeleteInstance])
+        action = planned(
+            elsewhere, world, create_empty_state("l")
+        )  # ours, though the record is lost
+        assert (action.operation, kinds(action)) == (
+            Operation.REPLACE,
+            [UploadObjects, CreateInstance, DeleteInstance],
+        )
         assert "zones: us-central1-a -> us-west1-b" in action.notes
 
     def test_another_one_beside_ours_is_named_as_a_cost(self) -> None:
@@ -103,15 +137,26 @@ class TestWhose:
         world.google.found[name] = {**copy.deepcopy(only(world)), "name": name}
         action = planned(place(), world, state)
         assert action.operation is Operation.KEEP
-        assert any("another instance bears this name, and costs" in note and "us-west1-b" in note for note in action.notes)
+        assert any(
+            "another instance bears this name, and costs" in note and "us-west1-b" in note
+            for note in action.notes
+        )
 
-    def test_one_of_another_state_in_the_way_of_a_replacement_is_refused_before_the_old_one_goes(self) -> None:
+    def test_one_of_another_state_in_the_way_of_a_replacement_is_refused_before_the_old_one_goes(
+        self,
+    ) -> None:
         world, zones = World(), {"zones": ["us-central1-a", "us-central1-b"]}
         state = made(place(zones), world)
         name = build_resource_names(place(), "l").instance_resource_name("us-central1-b")
-        world.google.found[name] = {**copy.deepcopy(only(world)), "name": name, "labels": {"provision": "1", "provision-lineage": "other"}}
+        world.google.found[name] = {
+            **copy.deepcopy(only(world)),
+            "name": name,
+            "labels": {"provision": "1", "provision-lineage": "other"},
+        }
         assert refused(place(zones), world, state) == ""
-        assert "us-central1-b" in refused(place({**zones, "service_account": "a@p.iam.gserviceaccount.com"}), world, state)
+        assert "us-central1-b" in refused(
+            place({**zones, "service_account": "a@p.iam.gserviceaccount.com"}), world, state
+        )
 
 
 class TestAdoption:
@@ -123,22 +168,36 @@ class TestAdoption:
         assert f"image: {IMAGE} -> {OLDER}" in action.notes
         assert planned(place(), world, create_empty_state("l")).operation is Operation.CHANGE
 
-    @pytest.mark.parametrize("target", [{"data_disk": {"type": "ssd"}}, {"service_account": "a@p.iam.gserviceaccount.com"}, {"network": "net"}])
+    @pytest.mark.parametrize(
+        "target",
+        [
+            {"data_disk": {"type": "ssd"}},
+            {"service_account": "a@p.iam.gserviceaccount.com"},
+            {"network": "net"},
+        ],
+    )
     def test_so_is_everything_else_that_never_changes(self, target: dict[str, Any]) -> None:
         world = World()
         made(place(), world)
         assert planned(place(target), world, create_empty_state("l")).operation is Operation.REPLACE
 
-    def test_where_it_does_not_say_how_it_was_made_the_image_that_the_service_tells_counts(self) -> None:
+    def test_where_it_does_not_say_how_it_was_made_the_image_that_the_service_tells_counts(
+        self,
+    ) -> None:
         world = World()
         made(place(), world)
         setup = only(world)["gceSetup"]
         setup["metadata"]["provision-made"] = "{"
-        unknown = planned(place({"image": OLDER}), world, create_empty_state("l"))  # it tells no name: nothing is known, and nothing is destroyed
+        unknown = planned(
+            place({"image": OLDER}), world, create_empty_state("l")
+        )  # it tells no name: nothing is known, and nothing is destroyed
         assert unknown.operation is Operation.CHANGE
         assert any(note.startswith("it does not say how it was made") for note in unknown.notes)
         setup["vmImage"] = {"project": "cloud-notebooks-managed", "name": IMAGE}
-        assert planned(place({"image": OLDER}), world, create_empty_state("l")).operation is Operation.REPLACE
+        assert (
+            planned(place({"image": OLDER}), world, create_empty_state("l")).operation
+            is Operation.REPLACE
+        )
 
     def test_a_family_keeps_the_image_that_the_instance_was_made_from(self) -> None:
         family = {"imageFamily": "workbench-instances-2603"}
@@ -154,11 +213,23 @@ class TestAdoption:
 WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "labels": ({}, {"labels": {"team": "a"}}, "labels.team: none -> a"),
     "a label goes": ({"labels": {"team": "a"}}, {}, "labels.team: a -> none"),
-    "idle_shutdown": ({"idle_shutdown": "90m"}, {"idle_shutdown": "2h"}, "idle_shutdown: 90m -> 2h"),
+    "idle_shutdown": (
+        {"idle_shutdown": "90m"},
+        {"idle_shutdown": "2h"},
+        "idle_shutdown: 90m -> 2h",
+    ),
     "max_lifetime": ({}, {"max_lifetime": "8h"}, "max_lifetime: none -> 8h"),
-    "metadata": ({}, {"metadata": {"notebook-disable-root": "true"}}, "metadata.notebook-disable-root: none -> true"),
+    "metadata": (
+        {},
+        {"metadata": {"notebook-disable-root": "true"}},
+        "metadata.notebook-disable-root: none -> true",
+    ),
     "tags": ({"tags": ["a"]}, {"tags": ["b"]}, "tags: a -> b"),
-    "machine_type": ({}, {"machine_type": "g2-standard-8"}, "machine_type: g2-standard-4 -> g2-standard-8"),
+    "machine_type": (
+        {},
+        {"machine_type": "g2-standard-8"},
+        "machine_type: g2-standard-4 -> g2-standard-8",
+    ),
     "shielded": ({}, {"shielded": {"secure_boot": True}}, "shielded.secure_boot: false -> true"),
     "gpu_driver": ({}, {"gpu_driver": False}, "gpu_driver: true -> false"),
     "reservation": ({}, {"reservation": "mine"}, "reservation: none -> mine"),
@@ -167,22 +238,42 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "boot_disk.type": ({}, {"boot_disk": {"type": "ssd"}}, "boot_disk.type: balanced -> ssd"),
     "image": ({}, {"image": OLDER}, f"image: {IMAGE} -> {OLDER}"),
     "network": ({}, {"network": "net"}, "network: none -> projects/my-project/global/networks/net"),
-    "service_account": ({}, {"service_account": "a@p.iam.gserviceaccount.com"}, "service_account: none -> a@p.iam.gserviceaccount.com"),
-    "owner": ({}, {"access": {"mode": "single-user", "owner": "me@example.com"}}, "access.owner: none -> me@example.com"),
+    "service_account": (
+        {},
+        {"service_account": "a@p.iam.gserviceaccount.com"},
+        "service_account: none -> a@p.iam.gserviceaccount.com",
+    ),
+    "owner": (
+        {},
+        {"access": {"mode": "single-user", "owner": "me@example.com"}},
+        "access.owner: none -> me@example.com",
+    ),
     "bucket": ({}, {"bucket": "gs://my-bucket/q"}, "bucket: gs://my-bucket/p -> gs://my-bucket/q"),
 }
 
 
 class TestWords:
     @pytest.mark.parametrize(("before", "after", "words"), WORDS.values(), ids=WORDS)
-    def test_fields_are_called_as_the_spec_calls_them_with_what_they_were(self, before: dict[str, Any], after: dict[str, Any], words: str) -> None:
+    def test_fields_are_called_as_the_spec_calls_them_with_what_they_were(
+        self, before: dict[str, Any], after: dict[str, Any], words: str
+    ) -> None:
         world = World()
         state = made(place(before), world)
         action = planned(place(after), world, state)
         assert any(note.startswith(words) for note in action.notes), action.notes
         assert words.partition(":")[0] in action.reason
         told = "\n".join((action.reason, *action.notes))
-        assert not [word for word in ("gceSetup", "machineType", "acceleratorConfigs", "diskSizeGb", "provision-run") if word in told]
+        assert not [
+            word
+            for word in (
+                "gceSetup",
+                "machineType",
+                "acceleratorConfigs",
+                "diskSizeGb",
+                "provision-run",
+            )
+            if word in told
+        ]
 
     def test_the_card_is_called_as_in_the_spec(self) -> None:
         world = World()
@@ -192,23 +283,42 @@ class TestWords:
     def test_values_are_shown_harmless_and_short(self) -> None:
         world = World()
         token = "hf_" + "A1b2C3d4" * 5
-        action = planned(place({"metadata": {"note": f"{token}\x1b[31m" + "x" * 500}}), world, made(place(), world))
+        action = planned(
+            place({"metadata": {"note": f"{token}\x1b[31m" + "x" * 500}}),
+            world,
+            made(place(), world),
+        )
         (line,) = [note for note in action.notes if note.startswith("metadata.note")]
         assert token not in line
         assert "\x1b" not in line
         assert len(line) < 200
 
-    def test_the_zone_is_the_one_it_is_in_and_for_another_instance_those_that_are_tried(self) -> None:
+    def test_the_zone_is_the_one_it_is_in_and_for_another_instance_those_that_are_tried(
+        self,
+    ) -> None:
         world, zones = World(), {"zones": ["us-central1-a", "us-central1-b"]}
         state = made(place(zones), world)
         assert "zone: us-central1-a" in planned(place(zones), world, state).notes
         notes = planned(place({**zones, "image": OLDER}), world, state).notes
-        assert "zone: it is in us-central1-a; the new one is tried in us-central1-a, us-central1-b, in this order" in notes
+        assert (
+            "zone: it is in us-central1-a; the new one is tried in us-central1-a, us-central1-b, in this order"
+            in notes
+        )
 
 
 class TestRestarts:
-    @pytest.mark.parametrize("target", [{"labels": {"team": "a"}}, {"idle_shutdown": "60m"}, {"tags": ["ssh"]}, {"metadata": {"note": "x"}}])
-    def test_what_needs_no_stop_is_changed_while_it_runs_under_the_same_run(self, target: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            {"labels": {"team": "a"}},
+            {"idle_shutdown": "60m"},
+            {"tags": ["ssh"]},
+            {"metadata": {"note": "x"}},
+        ],
+    )
+    def test_what_needs_no_stop_is_changed_while_it_runs_under_the_same_run(
+        self, target: dict[str, Any]
+    ) -> None:
         world = World()
         state = made(place(), world)
         action = planned(place(target), world, state)
@@ -217,8 +327,17 @@ class TestRestarts:
         assert action.record is not None
         assert action.record["nonce"] == (state.resource(action.address, "instance") or {})["nonce"]
 
-    @pytest.mark.parametrize("target", [{"machine_type": "g2-standard-8"}, {"metadata": {"notebook-disable-root": "true"}}, {"max_lifetime": "8h"}])
-    def test_what_needs_a_stop_has_one_under_a_new_run_and_says_so(self, target: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            {"machine_type": "g2-standard-8"},
+            {"metadata": {"notebook-disable-root": "true"}},
+            {"max_lifetime": "8h"},
+        ],
+    )
+    def test_what_needs_a_stop_has_one_under_a_new_run_and_says_so(
+        self, target: dict[str, Any]
+    ) -> None:
         world = World()
         state = made(place(), world)
         action = planned(place(target), world, state)
@@ -230,34 +349,54 @@ class TestRestarts:
     def test_a_machine_of_another_family_than_g2_is_another_instance(self) -> None:
         world = World()
         state = made(place(), world)
-        assert planned(place({"machine_type": "n1-standard-8"}, gpu="T4"), world, state).operation is Operation.REPLACE
+        assert (
+            planned(place({"machine_type": "n1-standard-8"}, gpu="T4"), world, state).operation
+            is Operation.REPLACE
+        )
 
     def test_a_new_bucket_is_filled_and_the_old_folder_goes(self) -> None:
         world = World()
         state = made(place(), world)
         action = planned(place({"bucket": "gs://my-bucket/q"}), world, state)
-        assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, StartInstance, DeleteObjects]
+        assert kinds(action) == [
+            UploadObjects,
+            StopInstance,
+            UpdateInstance,
+            StartInstance,
+            DeleteObjects,
+        ]
         assert action.effects[-1] == DeleteObjects(build_resource_names(place(), "l").folder)
 
     def test_the_reason_tells_packages_from_what_else_the_device_is_told(self) -> None:
         world = World()
         state = made(place(), world)
-        assert planned(place(version="2.12.0"), world, state).reason.startswith("the environment changed; it is stopped")
-        assert planned(place(env={"A": "1"}), world, state).reason.startswith("what is declared for the device changed; it is stopped")
-        assert planned(place({"max_lifetime": "8h"}), world, state).reason.startswith("max_lifetime changed; it is stopped")
+        assert planned(place(version="2.12.0"), world, state).reason.startswith(
+            "the environment changed; it is stopped"
+        )
+        assert planned(place(env={"A": "1"}), world, state).reason.startswith(
+            "what is declared for the device changed; it is stopped"
+        )
+        assert planned(place({"max_lifetime": "8h"}), world, state).reason.startswith(
+            "max_lifetime changed; it is stopped"
+        )
 
 
 class TestReplacement:
-    def test_within_the_same_zones_the_old_one_goes_first_and_the_plan_says_what_is_lost(self) -> None:
+    def test_within_the_same_zones_the_old_one_goes_first_and_the_plan_says_what_is_lost(
+        self,
+    ) -> None:
         world = World()
         action = planned(place({"image": OLDER}), world, made(place(), world))
         assert kinds(action) == [DeleteInstance, UploadObjects, CreateInstance]
-        assert next(effect for effect in action.effects if isinstance(effect, CreateInstance)).instead_of == build_resource_names(
-            place(), "l"
-        ).instance_resource_name("us-central1-a")
+        assert next(
+            effect for effect in action.effects if isinstance(effect, CreateInstance)
+        ).instead_of == build_resource_names(place(), "l").instance_resource_name("us-central1-a")
         told = "\n".join(action.notes)
         assert "lost: /home/jupyter" in told
-        assert "the old one is deleted first, since the name is the same: if no zone has the machine then, there is none" in told
+        assert (
+            "the old one is deleted first, since the name is the same: if no zone has the machine then, there is none"
+            in told
+        )
 
     def test_elsewhere_it_goes_last(self) -> None:
         world = World()
@@ -268,8 +407,12 @@ class TestReplacement:
         assert kinds(moved) == [UploadObjects, CreateInstance, DeleteInstance, DeleteObjects]
         assert "project: my-project -> other-project" in moved.notes
 
-    @pytest.mark.parametrize(("limit", "used", "refused_for"), [(1.0, 1.0, ""), (1.0, 2.0, "2 of 1 used")])
-    def test_quota_is_asked_before_the_old_one_is_deleted_and_its_own_cards_come_back(self, limit: float, used: float, refused_for: str) -> None:
+    @pytest.mark.parametrize(
+        ("limit", "used", "refused_for"), [(1.0, 1.0, ""), (1.0, 2.0, "2 of 1 used")]
+    )
+    def test_quota_is_asked_before_the_old_one_is_deleted_and_its_own_cards_come_back(
+        self, limit: float, used: float, refused_for: str
+    ) -> None:
         world = World()
         state = made(place(), world)
         world.google.rows = ({"metric": "NVIDIA_L4_GPUS", "limit": limit, "usage": used},)
@@ -287,8 +430,18 @@ class TestReplacement:
         world = World()
         state = made(place(), world)
         world.google.found.clear()
-        intent = Intent("spec/wb", "instance", str(Operation.REPLACE), (), "now", ("projects/p/locations/z/instances/provision-x",))
-        assert planned(place(), world, state, intent).reason == "an earlier run deleted it to make another, and was cut short"
+        intent = Intent(
+            "spec/wb",
+            "instance",
+            str(Operation.REPLACE),
+            (),
+            "now",
+            ("projects/p/locations/z/instances/provision-x",),
+        )
+        assert (
+            planned(place(), world, state, intent).reason
+            == "an earlier run deleted it to make another, and was cut short"
+        )
 
 
 class TestDisks:
@@ -297,8 +450,21 @@ class TestDisks:
         state = made(place(), world)
         bigger = place({"data_disk": {"size": "200GiB"}})
         action = planned(bigger, world, state)
-        assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, ResizeDisk, StartInstance]
-        assert ResizeDisk(build_resource_names(place(), "l").instance_resource_name("us-central1-a"), "dataDisk", "200") in action.effects
+        assert kinds(action) == [
+            UploadObjects,
+            StopInstance,
+            UpdateInstance,
+            ResizeDisk,
+            StartInstance,
+        ]
+        assert (
+            ResizeDisk(
+                build_resource_names(place(), "l").instance_resource_name("us-central1-a"),
+                "dataDisk",
+                "200",
+            )
+            in action.effects
+        )
         state = made(bigger, world, state)
         assert only(world)["gceSetup"]["dataDisks"][0]["diskSizeGb"] == "200"
         assert planned(bigger, world, state).operation is Operation.KEEP
@@ -317,11 +483,26 @@ class TestDestroy:
         world = World()
         state = made(place(), world)
         (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state))
-        assert [effect.lineage for effect in action.effects if isinstance(effect, DeleteInstance)] == ["l"]
+        assert [
+            effect.lineage for effect in action.effects if isinstance(effect, DeleteInstance)
+        ] == ["l"]
 
     def test_the_objects_of_a_run_that_was_cut_short_go_too(self) -> None:
         names = build_resource_names(place(), "l")
         details = {"instance": names.instance, "lineage": "l", "bucket": names.folder}
-        intent = Intent(place().address, "instance", "+", (), "now", (names.instance_resource_name("us-central1-a"),), details)
-        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(create_empty_state("l"), (intent,)))
-        assert action.effects == (DeleteInstance(names.instance_resource_name("us-central1-a"), "l"), DeleteObjects(names.folder))
+        intent = Intent(
+            place().address,
+            "instance",
+            "+",
+            (),
+            "now",
+            (names.instance_resource_name("us-central1-a"),),
+            details,
+        )
+        (action,) = DRIVERS["workbench"].destroy(
+            place().address, FOLDER, Ledger(create_empty_state("l"), (intent,))
+        )
+        assert action.effects == (
+            DeleteInstance(names.instance_resource_name("us-central1-a"), "l"),
+            DeleteObjects(names.folder),
+        )

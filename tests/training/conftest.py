@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.probe.conftest import build_probe
-from tests.probe.conftest import document as expected
+from tests.agent.probe.conftest import build_probe
+from tests.agent.probe.conftest import document as expected
 
 
 @pytest.fixture(scope="session")

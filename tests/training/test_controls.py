@@ -176,17 +176,44 @@ FAILS = {
     "optimizer.pt truncated": "optimizer.pt: ",
     "trainer_state.json truncated": "JSONDecodeError",
 }
-HOLDS = ("a whole run learns", "precision of a whole run", "placement of a whole run", "a whole checkpoint", "resumed from a whole checkpoint", "the same seed")
+HOLDS = (
+    "a whole run learns",
+    "precision of a whole run",
+    "placement of a whole run",
+    "a whole checkpoint",
+    "resumed from a whole checkpoint",
+    "the same seed",
+)
 LOCKED = ("torch", "transformers", "accelerate", "safetensors")
 
 
 @pytest.fixture(scope="module")
-def told(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def told(
+    hf_python: str,
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, list[str]]:
     there = "import importlib.util as u; print(*(name for name in ('peft', 'datasets') if u.find_spec(name)))"
     found = subprocess.run([hf_python, "-c", there], capture_output=True, text=True)
     promised = json.dumps(document(packages=[{"name": name, "version": "1"} for name in LOCKED]))
-    command = [hf_python, "-c", CONTROLS, str(probe), str(tmp_path_factory.mktemp("controls")), promised, *found.stdout.split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500, env={**os.environ, "ACCELERATE_USE_CPU": "true"})
+    command = [
+        hf_python,
+        "-c",
+        CONTROLS,
+        str(probe),
+        str(tmp_path_factory.mktemp("controls")),
+        promised,
+        *found.stdout.split(),
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        env={**os.environ, "ACCELERATE_USE_CPU": "true"},
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     answers: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
     return answers
@@ -226,7 +253,9 @@ def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None
         ("an adapter that is saved otherwise", "fail", "answers otherwise after it was saved"),
     ],
 )
-def test_what_is_wrong_with_an_adapter_is_told(told: dict[str, list[str]], control: str, status: str, words: str) -> None:
+def test_what_is_wrong_with_an_adapter_is_told(
+    told: dict[str, list[str]], control: str, status: str, words: str
+) -> None:
     if "an adapter that learns" not in told:
         pytest.skip("peft is not in this environment; tests/training/test_stacks.py has it")
     assert told[control][0] == status, told[control]
@@ -259,20 +288,62 @@ print("\\n" + json.dumps([found.status.value, found.message]))
 @pytest.mark.parametrize(
     ("strategy", "launcher", "gpu", "words"),
     [
-        ("fsdp", "accelerate", {"type": "L4", "count": 2}, "wrapped in DistributedDataParallel, Joinable, not in FSDPModule"),
-        ("ddp", "python", {"type": None, "count": 0}, "wrapped in nothing, not in DistributedDataParallel; processes that ran: 1"),
+        (
+            "fsdp",
+            "accelerate",
+            {"type": "L4", "count": 2},
+            "wrapped in DistributedDataParallel, Joinable, not in FSDPModule",
+        ),
+        (
+            "ddp",
+            "python",
+            {"type": None, "count": 0},
+            "wrapped in nothing, not in DistributedDataParallel; processes that ran: 1",
+        ),
     ],
 )
 def test_what_is_not_the_declared_strategy_fails(
-    hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path, strategy: str, launcher: str, gpu: dict[str, Any], words: str
+    hf_python: str,
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+    strategy: str,
+    launcher: str,
+    gpu: dict[str, Any],
+    words: str,
 ) -> None:
     """On a CPU accelerate makes plain ddp of fsdp, and python starts one process."""
     promised = document(packages=[{"name": name, "version": "1"} for name in LOCKED], gpu=gpu)
-    rest = {**dict.fromkeys(("model", "batch_size", "sequence_length")), "method": "full", "torch_compile": False}
-    promised["training"] = {**promised["training"], **rest, "strategy": strategy, "launcher": launcher}
-    environ = {**os.environ, "ACCELERATE_USE_CPU": "true", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    command = [hf_python, "-c", STARTED, str(probe), str(tmp_path), json.dumps(promised), json.dumps([strategy, launcher])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environ)
+    rest = {
+        **dict.fromkeys(("model", "batch_size", "sequence_length")),
+        "method": "full",
+        "torch_compile": False,
+    }
+    promised["training"] = {
+        **promised["training"],
+        **rest,
+        "strategy": strategy,
+        "launcher": launcher,
+    }
+    environ = {
+        **os.environ,
+        "ACCELERATE_USE_CPU": "true",
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    command = [
+        hf_python,
+        "-c",
+        STARTED,
+        str(probe),
+        str(tmp_path),
+        json.dumps(promised),
+        json.dumps([strategy, launcher]),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=600, env=environ
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     status, message = json.loads(done.stdout.splitlines()[-1])
     assert status == "fail"

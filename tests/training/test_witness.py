@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.proofs.witness import built_optimizer
+from provision.agent.probe.proofs.instrumentation import built_optimizer
 
 BUILT = {
     "adamw_torch": "torch.optim.adamw.AdamW",
@@ -60,7 +60,10 @@ def test_another_class_is_told_by_its_own_name(name: str, kind: str) -> None:
 def test_how_it_is_made_counts_too() -> None:
     fused = made("torch.optim.adamw.AdamW", defaults={"fused": True})
     assert built_optimizer("adamw_torch_fused", fused) == "adamw_torch_fused"
-    assert built_optimizer("adamw_torch_fused", made("torch.optim.adamw.AdamW")) == "torch.optim.adamw.AdamW, not fused"
+    assert (
+        built_optimizer("adamw_torch_fused", made("torch.optim.adamw.AdamW"))
+        == "torch.optim.adamw.AdamW, not fused"
+    )
     bits = made("bitsandbytes.optim.adamw.AdamW", args=made("x.Args", optim_bits=32))
     assert built_optimizer("adamw_bnb_8bit", bits) == "bitsandbytes.optim.adamw.AdamW of 32 bits"
     assert built_optimizer("paged_adamw_32bit", bits) == "paged_adamw_32bit"
@@ -68,7 +71,11 @@ def test_how_it_is_made_counts_too() -> None:
 
 def test_what_accelerate_and_layerwise_ones_hold_is_looked_at() -> None:
     galore = made("galore_torch.adamw.GaLoreAdamW")
-    behind = made("transformers.trainer_pt_utils.LayerWiseDummyOptimizer", optimizer_dict={"a": galore})
+    behind = made(
+        "transformers.trainer_pt_utils.LayerWiseDummyOptimizer", optimizer_dict={"a": galore}
+    )
     assert built_optimizer("galore_adamw_layerwise", behind) == "galore_adamw_layerwise"
-    wrapped = made("accelerate.optimizer.AcceleratedOptimizer", optimizer=made("torch.optim.sgd.SGD"))
+    wrapped = made(
+        "accelerate.optimizer.AcceleratedOptimizer", optimizer=made("torch.optim.sgd.SGD")
+    )
     assert built_optimizer("adamw_torch", wrapped) == "torch.optim.sgd.SGD"

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.diagnostics import Fix, Insert, Location, Position, Replace, Route, RouteLocation, RoutePart, Span
+from provision.diagnostics import (
+    Fix,
+    Insert,
+    Location,
+    Position,
+    Replace,
+    Route,
+    RouteLocation,
+    RoutePart,
+    Span,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -48,7 +58,11 @@ class Draft:
         return {name: text for name, text in texts.items() if text != self.files[name]}
 
     def _insert(self, edit: Insert, texts: dict[str, str]) -> None:
-        span = self.span(RouteLocation(edit.route)) if edit.route else Span(next(iter(self.files)), Position(1, 1, 0), Position(1, 1, 0))
+        span = (
+            self.span(RouteLocation(edit.route))
+            if edit.route
+            else Span(next(iter(self.files)), Position(1, 1, 0), Position(1, 1, 0))
+        )
         old = texts[span.file]
         line = f"\n{' ' * (span.start.column - 1)}{edit.key}: {edit.text}"
         texts[span.file] = old[: span.end.offset] + line + old[span.end.offset :]
@@ -59,7 +73,9 @@ def draft(files: Mapping[str, str], **places: tuple[str, str]) -> Draft:
     found: dict[tuple[Route, RoutePart], Span] = {}
     for name, (file, needle) in places.items():
         at = RoutePart.KEY if name.endswith("__KEY") else RoutePart.VALUE
-        route = tuple(int(part) if part.isdigit() else part for part in name.removesuffix("__KEY").split("__"))
+        route = tuple(
+            int(part) if part.isdigit() else part for part in name.removesuffix("__KEY").split("__")
+        )
         found[route, at] = stretch(files, file, needle)
     return Draft(files, found)
 
@@ -78,8 +94,25 @@ def position(text: str, offset: int) -> Position:
 
 def check(id: str, group: str, title: str, status: str = "pass", **more: Any) -> dict[str, Any]:  # noqa: A002
     """One check of a report."""
-    plain = {"required": True, "expected": None, "observed": None, "threshold": None, "message": "as declared", "cause": None, "fix": None, "causes": []}
-    return {"id": id, "group": group, "title": title, "status": status, **plain, "seconds": 0.0, **more}
+    plain = {
+        "required": True,
+        "expected": None,
+        "observed": None,
+        "threshold": None,
+        "message": "as declared",
+        "cause": None,
+        "fix": None,
+        "causes": [],
+    }
+    return {
+        "id": id,
+        "group": group,
+        "title": title,
+        "status": status,
+        **plain,
+        "seconds": 0.0,
+        **more,
+    }
 
 
 def threshold(value: float, unit: str, source: str = "made up for this sample") -> dict[str, Any]:
@@ -88,26 +121,63 @@ def threshold(value: float, unit: str, source: str = "made up for this sample") 
 
 def stage(name: str, wall: float, **more: Any) -> dict[str, Any]:
     plain = {"exit": 0, "signal": None, "timed_out": False, "tail": ""}
-    return {"name": name, "wall_s": wall, "cpu_s": round(wall * 0.9, 2), "maxrss_mb": 120.0, **plain, **more}
+    return {
+        "name": name,
+        "wall_s": wall,
+        "cpu_s": round(wall * 0.9, 2),
+        "maxrss_mb": 120.0,
+        **plain,
+        **more,
+    }
 
 
 def sample(result: str, checks: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A whole report around `checks`."""
-    counts = {status: sum(one["status"] == status for one in checks) for status in ("pass", "fail", "warn", "skip", "unknown")}
+    counts = {
+        status: sum(one["status"] == status for one in checks)
+        for status in ("pass", "fail", "warn", "skip", "unknown")
+    }
     first = next((one["id"] for one in checks if one["status"] == "fail"), None)
-    stages = [("host", 0.1), ("packages", 0.4), ("imports", 9.2), ("torch", 4.1), ("loaders", 6.3), ("training", 11.8), ("resume", 5.2)]
+    stages = [
+        ("host", 0.1),
+        ("packages", 0.4),
+        ("imports", 9.2),
+        ("torch", 4.1),
+        ("loaders", 6.3),
+        ("training", 11.8),
+        ("resume", 5.2),
+    ]
     return {
         "schema": "provision.report/1",
-        "tool": {"name": "provision", "version": "0.1.0", "probe_sha256": _digest("probe").removeprefix("sha256:")},
-        "subject": {"target": "here", "kind": "local", "created_utc": "2026-01-02T03:04:05Z", "nonce": "5a3f", "proof": "hf-trainer", "simulated": []},
+        "tool": {
+            "name": "provision",
+            "version": "0.1.0",
+            "probe_sha256": _digest("probe").removeprefix("sha256:"),
+        },
+        "subject": {
+            "target": "here",
+            "kind": "local",
+            "created_utc": "2026-01-02T03:04:05Z",
+            "nonce": "5a3f",
+            "proof": "hf-trainer",
+            "simulated": [],
+        },
         "spec": {"name": "sample-trainer", "digest": _digest("spec")},
         "lock": {"digest": _digest("lock"), "environment_digest": _digest("environment")},
         "tier": "quick",
-        "readings": [{"key": "python.minor", "value": "3.12", "class": "identity"}, {"key": "host.ram_bytes", "value": 25276514304, "class": "context"}],
+        "readings": [
+            {"key": "python.minor", "value": "3.12", "class": "identity"},
+            {"key": "host.ram_bytes", "value": 25276514304, "class": "context"},
+        ],
         "checks": checks,
         "stages": [stage(name, wall) for name, wall in stages],
         "packages": {"locked": 48, "matching": 48, "differences": []},
-        "verdict": {"result": result, "counts": counts, "first_cause": first, "sentence": f"sample: {result}"},
+        "verdict": {
+            "result": result,
+            "counts": counts,
+            "first_cause": first,
+            "sentence": f"sample: {result}",
+        },
         "digests": {"identity": _digest("identity"), "report": _digest(json.dumps(checks))},
         **more,
     }
@@ -142,9 +212,29 @@ def failed() -> dict[str, Any]:
         cause="this torch is built without CUDA (P02)",
         fix="mend P02 first, then run provision verify sample-trainer.yaml again",
     )
-    unseen = check("T03", "torch", "GPU architecture", "unknown", message="not observed: it needs T02, which failed", fix="mend T02 first")
-    checks = [*_host(), wrong, *_packages()[1:], *_torch()[:1], device, unseen, *_torch()[1:], *_training()]
-    packages = {"locked": 48, "matching": 47, "differences": [{"name": "torch", "expected": "2.13.0+cu130", "observed": "2.13.0+cpu"}]}
+    unseen = check(
+        "T03",
+        "torch",
+        "GPU architecture",
+        "unknown",
+        message="not observed: it needs T02, which failed",
+        fix="mend T02 first",
+    )
+    checks = [
+        *_host(),
+        wrong,
+        *_packages()[1:],
+        *_torch()[:1],
+        device,
+        unseen,
+        *_torch()[1:],
+        *_training(),
+    ]
+    packages = {
+        "locked": 48,
+        "matching": 47,
+        "differences": [{"name": "torch", "expected": "2.13.0+cu130", "observed": "2.13.0+cpu"}],
+    }
     return sample("failed", checks, packages=packages)
 
 
@@ -152,7 +242,18 @@ def crowded(failures: int = 40) -> dict[str, Any]:
     """A report with many failures in many groups, each with long texts."""
     long = "a long reason that goes on " * 12
     checks = [
-        check(f"X{n:02}", f"group-{n % 12}", "wide check", "fail", expected=long, observed=long, message=long, cause=long, fix=long) for n in range(failures)
+        check(
+            f"X{n:02}",
+            f"group-{n % 12}",
+            "wide check",
+            "fail",
+            expected=long,
+            observed=long,
+            message=long,
+            cause=long,
+            fix=long,
+        )
+        for n in range(failures)
     ]
     return sample("failed", checks)
 
@@ -161,13 +262,31 @@ def hostile() -> dict[str, Any]:
     """A report whose every string attacks a terminal or a page."""
     bad = "\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202e\u200b</script><img src=x onerror=alert(1)><script>alert(1)</script>javascript:alert(1) {{7*7}} &lt;"
     checks = [
-        check(bad, bad, bad, "fail", expected={bad: [bad]}, observed=[bad], message=bad, cause=bad, fix=bad, threshold=threshold(1, bad, bad)),
+        check(
+            bad,
+            bad,
+            bad,
+            "fail",
+            expected={bad: [bad]},
+            observed=[bad],
+            message=bad,
+            cause=bad,
+            fix=bad,
+            threshold=threshold(1, bad, bad),
+        ),
         check(bad + "2", bad, bad, bad, message=bad),
         check(bad + "3", bad, bad, "pass", observed=3.5, threshold=threshold(2, bad, bad)),
         check(bad + "4", bad, bad, "warn", message=bad, fix=bad),
     ]
     evil = {"name": bad, "digest": bad}
-    subject = {"target": bad, "kind": bad, "created_utc": bad, "nonce": bad, "proof": bad, "simulated": [bad]}
+    subject = {
+        "target": bad,
+        "kind": bad,
+        "created_utc": bad,
+        "nonce": bad,
+        "proof": bad,
+        "simulated": [bad],
+    }
     difference = {"name": bad, "expected": bad, "observed": bad}
     return {
         **sample("failed", checks),
@@ -185,9 +304,22 @@ def hostile() -> dict[str, Any]:
 
 def _host() -> list[dict[str, Any]]:
     return [
-        check("H01", "host", "operating system", expected="linux-x86_64", observed="debian 12, linux-x86_64"),
+        check(
+            "H01",
+            "host",
+            "operating system",
+            expected="linux-x86_64",
+            observed="debian 12, linux-x86_64",
+        ),
         check("H02", "host", "C library", expected=">= 2.28", observed="2.36"),
-        check("H05", "host", "memory", expected=17179869184, observed=25276514304, threshold=threshold(17179869184, "bytes")),
+        check(
+            "H05",
+            "host",
+            "memory",
+            expected=17179869184,
+            observed=25276514304,
+            threshold=threshold(17179869184, "bytes"),
+        ),
         check(
             "H07",
             "host",
@@ -200,8 +332,16 @@ def _host() -> list[dict[str, Any]]:
             fix="start the container with --shm-size=1g",
         ),
         check("W01", "paths", "declared paths", expected="data, output", observed="data, output"),
-        check("E02", "environment", "declared variables", expected="TOKENIZERS_PARALLELISM=false", observed="TOKENIZERS_PARALLELISM=false"),
-        check("Y01", "secrets", "declared secrets", "skip", required=False, message="none is declared"),
+        check(
+            "E02",
+            "environment",
+            "declared variables",
+            expected="TOKENIZERS_PARALLELISM=false",
+            observed="TOKENIZERS_PARALLELISM=false",
+        ),
+        check(
+            "Y01", "secrets", "declared secrets", "skip", required=False, message="none is declared"
+        ),
     ]
 
 
@@ -218,7 +358,14 @@ def _packages() -> list[dict[str, Any]]:
 def _torch() -> list[dict[str, Any]]:
     return [
         check("T01", "torch", "torch build", expected="2.13.0+cpu", observed="2.13.0+cpu"),
-        check("N01", "numerics", "matrix products are right", observed=3.1e-07, threshold=threshold(2e-06, "relative Frobenius error"), seconds=0.4),
+        check(
+            "N01",
+            "numerics",
+            "matrix products are right",
+            observed=3.1e-07,
+            threshold=threshold(2e-06, "relative Frobenius error"),
+            seconds=0.4,
+        ),
         check("N06", "numerics", "same product twice", message="bit for bit the same"),
         check("L01", "loaders", "DataLoader, fork", seconds=2.4),
         check("L02", "loaders", "DataLoader, spawn", seconds=3.9),
@@ -228,8 +375,22 @@ def _torch() -> list[dict[str, Any]]:
 def _training() -> list[dict[str, Any]]:
     return [
         check("R01", "training", "imports and arguments", seconds=4.2),
-        check("R02", "training", "learns", observed=0.13, threshold=threshold(0.5, "mean of the last 5 losses / mean of the first 5"), seconds=5.1),
-        check("R05", "training", "resumes exactly in a fresh process", expected="weights ab12", observed="weights ab12", seconds=5.2),
+        check(
+            "R02",
+            "training",
+            "learns",
+            observed=0.13,
+            threshold=threshold(0.5, "mean of the last 5 losses / mean of the first 5"),
+            seconds=5.1,
+        ),
+        check(
+            "R05",
+            "training",
+            "resumes exactly in a fresh process",
+            expected="weights ab12",
+            observed="weights ab12",
+            seconds=5.2,
+        ),
     ]
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from provision.verification import Report, read_report
-from provision.verification.compare import compare_reports
-from provision.views import html, side_by_side
+from provision.verification.diff.compare import compare_reports
+from provision.views.diff import report_html
+from provision.views.report import html
 from tests.support import require
 from tests.views.builders import failed, hostile
 from tests.views.test_html import chromium
@@ -28,12 +29,28 @@ ASK = "axe.run().then(r => { document.getElementById('o').textContent = JSON.str
 def violations(tmp_path: Path, page: str, scheme: str) -> list[Any]:
     """What axe-core finds. Its script runs because the page's own policy is taken out for it."""
     require("npm", AXE.exists(), "axe-core, which .ci/run installs, is not here")
-    open_, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.replace("<details", "<details open"))
+    open_, count = re.subn(
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>',
+        "",
+        page.replace("<details", "<details open"),
+    )
     assert count == 1
     path = tmp_path / "page.html"
-    path.write_text(open_.replace("</body>", f'<output id="o">none</output><script src="{AXE.as_uri()}"></script><script>{ASK}</script></body>'))
+    path.write_text(
+        open_.replace(
+            "</body>",
+            f'<output id="o">none</output><script src="{AXE.as_uri()}"></script><script>{ASK}</script></body>',
+        )
+    )
     settings = f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"
-    dom = chromium(tmp_path, "--allow-file-access-from-files", "--virtual-time-budget=30000", settings, "--dump-dom", path.as_uri())
+    dom = chromium(
+        tmp_path,
+        "--allow-file-access-from-files",
+        "--virtual-time-budget=30000",
+        settings,
+        "--dump-dom",
+        path.as_uri(),
+    )
     said = re.search(r'<output id="o">(.*?)</output>', dom, re.DOTALL)
     assert said is not None
     assert said[1] != "none", "axe-core did not end"
@@ -45,23 +62,35 @@ def recorded(name: str) -> Report:
 
 
 def pages() -> dict[str, str]:
-    found = {make.__name__: html.render_report(make(), "sample on here") for make in (failed, hostile)}
+    found = {
+        make.__name__: html.render_report(make(), "sample on here") for make in (failed, hostile)
+    }
     for name in ("numpy-abi", "other-instruction-set"):
-        found[f"diff-{name}"] = side_by_side.render_page(compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name)))
+        found[f"diff-{name}"] = report_html.render_page(
+            compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name))
+        )
     return found
 
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", ["failed", "hostile", "diff-numpy-abi", "diff-other-instruction-set"])
+@pytest.mark.parametrize(
+    "name", ["failed", "hostile", "diff-numpy-abi", "diff-other-instruction-set"]
+)
 def test_axe_finds_nothing(tmp_path: Path, name: str, scheme: str) -> None:
     assert violations(tmp_path, pages()[name], scheme) == []
 
 
 def test_axe_finds_what_is_there(tmp_path: Path) -> None:
     """The control of the test above: the same page with text that is too faint, and no language."""
-    spoilt = html.render_report(failed(), "x").replace('<html lang="en">', "<html>").replace("--soft:#55606a", "--soft:#b0b0b0")
-    assert {"html-has-lang", "color-contrast"} <= {id_ for id_, _, _ in violations(tmp_path, spoilt, "light")}
+    spoilt = (
+        html.render_report(failed(), "x")
+        .replace('<html lang="en">', "<html>")
+        .replace("--soft:#55606a", "--soft:#b0b0b0")
+    )
+    assert {"html-has-lang", "color-contrast"} <= {
+        id_ for id_, _, _ in violations(tmp_path, spoilt, "light")
+    }
     dark = html.render_report(failed(), "x").replace("--soft:#a3aeb7", "--soft:#3a4248")
     assert "color-contrast" in {id_ for id_, _, _ in violations(tmp_path, dark, "dark")}
     assert violations(tmp_path, dark, "light") == []

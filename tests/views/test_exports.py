@@ -5,24 +5,55 @@ from __future__ import annotations
 import tomllib
 
 from provision.lock import LockedEnvironment, LockedFile, LockedPackage
-from provision.lock.portion import TargetView, ViewedPackage
+from provision.lock.target_view import TargetView, ViewedPackage
 from provision.lock.wheels import wheel_runs_on
 from provision.views.exports import cyclonedx, pylock, pyproject, requirements
 from provision.views.exports.toml import to_toml_string
 from tests.lock.test_lock import spec
 
-ALPHA = LockedPackage("alpha", "1.0", "pypi", ("linux-x86_64",), ("beta", "torch"), (LockedFile("alpha-1.0.tar.gz", "00" * 32),))
-BETA = LockedPackage("beta", "2.0+cu128", "ours", ("linux-x86_64",), (), (LockedFile("beta-2.0+cu128-py3-none-any.whl", "11" * 32),), unconfirmed=True)
+ALPHA = LockedPackage(
+    "alpha",
+    "1.0",
+    "pypi",
+    ("linux-x86_64",),
+    ("beta", "torch"),
+    (LockedFile("alpha-1.0.tar.gz", "00" * 32),),
+)
+BETA = LockedPackage(
+    "beta",
+    "2.0+cu128",
+    "ours",
+    ("linux-x86_64",),
+    (),
+    (LockedFile("beta-2.0+cu128-py3-none-any.whl", "11" * 32),),
+    unconfirmed=True,
+)
 HERE = LockedEnvironment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
-PORTION = TargetView("sha256:1", "3.12", (HERE,), (ViewedPackage(ALPHA, ""), ViewedPackage(BETA, "")), {"pypi": "", "ours": "https://a.example/simple/?x=1"})
+PORTION = TargetView(
+    "sha256:1",
+    "3.12",
+    (HERE,),
+    (ViewedPackage(ALPHA, ""), ViewedPackage(BETA, "")),
+    {"pypi": "", "ours": "https://a.example/simple/?x=1"},
+)
 
 
 def test_a_source_distribution_is_one_in_a_pylock_and_pip_is_told_to_build_it() -> None:
-    urls = {(package.name, file.name): f"https://a.example/{file.name}" for package in (ALPHA, BETA) for file in package.files}
+    urls = {
+        (package.name, file.name): f"https://a.example/{file.name}"
+        for package in (ALPHA, BETA)
+        for file in package.files
+    }
     alpha, _ = tomllib.loads(pylock.render_pylock(PORTION, urls))["packages"]
-    assert alpha["sdist"] == {"name": "alpha-1.0.tar.gz", "url": "https://a.example/alpha-1.0.tar.gz", "hashes": {"sha256": "00" * 32}}
+    assert alpha["sdist"] == {
+        "name": "alpha-1.0.tar.gz",
+        "url": "https://a.example/alpha-1.0.tar.gz",
+        "hashes": {"sha256": "00" * 32},
+    }
     assert "wheels" not in alpha
-    assert "--only-binary :all: --no-binary alpha -r FILE" in requirements.render_requirements(PORTION)
+    assert "--only-binary :all: --no-binary alpha -r FILE" in requirements.render_requirements(
+        PORTION
+    )
 
 
 def test_what_is_needed_but_not_held_is_no_reference_and_an_address_is_quoted() -> None:
@@ -35,10 +66,19 @@ def test_what_is_needed_but_not_held_is_no_reference_and_an_address_is_quoted() 
 def test_what_another_package_brings_on_one_platform_is_asked_for_there_only() -> None:
     mac = LockedEnvironment("macos-arm64", "macos-arm64", None, None, None, "sha256:2")
     both = TargetView(
-        "sha256:1", "3.12", (HERE, mac), (ViewedPackage(BETA, "sys_platform == 'linux' and platform_machine == 'x86_64'"),), {"ours": "https://a.example"}
+        "sha256:1",
+        "3.12",
+        (HERE, mac),
+        (ViewedPackage(BETA, "sys_platform == 'linux' and platform_machine == 'x86_64'"),),
+        {"ours": "https://a.example"},
     )
-    document = tomllib.loads(pyproject.render_pyproject(both, spec("alpha", exclude_newer="2026-11-01")))
-    assert document["project"]["dependencies"] == ["alpha", "beta ; sys_platform == 'linux' and platform_machine == 'x86_64'"]
+    document = tomllib.loads(
+        pyproject.render_pyproject(both, spec("alpha", exclude_newer="2026-11-01"))
+    )
+    assert document["project"]["dependencies"] == [
+        "alpha",
+        "beta ; sys_platform == 'linux' and platform_machine == 'x86_64'",
+    ]
     assert document["tool"]["uv"]["exclude-newer"] == "2026-11-01"
 
 
@@ -59,4 +99,7 @@ def test_files_are_for_the_platforms_in_their_names() -> None:
         "broken.whl": set(),
     }
     platforms = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
-    assert {name: {platform for platform in platforms if wheel_runs_on(name, "3.12", platform)} for name in names} == names
+    assert {
+        name: {platform for platform in platforms if wheel_runs_on(name, "3.12", platform)}
+        for name in names
+    } == names

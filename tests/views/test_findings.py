@@ -6,12 +6,31 @@ import re
 
 import pytest
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Position, RelatedLocation, Replace, RouteLocation, RoutePart, Severity, Span
-from provision.views.ink import display_width
-from provision.views.text import count_fixable, render_concise, render_findings, render_footer
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    Position,
+    RelatedLocation,
+    Replace,
+    RouteLocation,
+    RoutePart,
+    Severity,
+    Span,
+)
+from provision.views.diagnostics.text import (
+    count_fixable,
+    render_concise,
+    render_findings,
+    render_footer,
+)
+from provision.views.terminal_text import display_width
 from tests.views.builders import Draft, agree, draft, stretch
 
-RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+RAW_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 TOKEN = "hf_" + "Zq3" * 10
 SPEC = f"""apiVersion: provision/v1
@@ -64,10 +83,20 @@ def everything() -> list[Diagnostic]:
             why="Trainer imports accelerate when it is built; without it the job stops with ImportError at its first line.",
             help="ask for the extra that brings it",
             related=(RelatedLocation(at(("training", "framework")), "this asks for Trainer"),),
-            fix=Fix('write "transformers[torch]>=5.13"', (Replace(at(("packages", 0)), "transformers[torch]>=5.13"),)),
+            fix=Fix(
+                'write "transformers[torch]>=5.13"',
+                (Replace(at(("packages", 0)), "transformers[torch]>=5.13"),),
+            ),
             source="made up for this test",
         ),
-        Diagnostic("YML003", "type-lost", Severity.ERROR, "3.10 is read as 3.1", at(("python",)), fix=Fix("quote it", (Replace(at(("python",)), '"3.10"'),))),
+        Diagnostic(
+            "YML003",
+            "type-lost",
+            Severity.ERROR,
+            "3.10 is read as 3.1",
+            at(("python",)),
+            fix=Fix("quote it", (Replace(at(("python",)), '"3.10"'),)),
+        ),
         Diagnostic(
             "GPU004",
             "driver-too-old",
@@ -83,16 +112,40 @@ def everything() -> list[Diagnostic]:
             Severity.ERROR,
             "a secret stands in the spec",
             at(("env", "TOKEN")),
-            fix=Fix("refer to it", (Replace(at(("env", "TOKEN")), "{env: TOKEN}"),), Applicability.UNSAFE),
+            fix=Fix(
+                "refer to it",
+                (Replace(at(("env", "TOKEN")), "{env: TOKEN}"),),
+                Applicability.UNSAFE,
+            ),
         ),
-        Diagnostic("NET001", "user-in-address", Severity.WARNING, "a password in https://user:pw@host", at(("env", "URL"))),
+        Diagnostic(
+            "NET001",
+            "user-in-address",
+            Severity.WARNING,
+            "a password in https://user:pw@host",
+            at(("env", "URL")),
+        ),
         Diagnostic("NTB001", "long-line", Severity.INFO, "far to the right", at(("long",))),
-        Diagnostic("MEM001", "no-row", Severity.UNKNOWN, "no row", at(("training",)), fix=Fix("add it", (Insert(("training",), "precision", "bf16"),))),
+        Diagnostic(
+            "MEM001",
+            "no-row",
+            Severity.UNKNOWN,
+            "no row",
+            at(("training",)),
+            fix=Fix("add it", (Insert(("training",), "precision", "bf16"),)),
+        ),
         Diagnostic("MEM002", "wide", Severity.INFO, "after wide characters", at(("notes",))),
     ]
 
 
-@pytest.mark.parametrize(("name", "color", "width"), [("findings.txt", False, 80), ("findings-color.txt", True, 80), ("findings-narrow.txt", False, 44)])
+@pytest.mark.parametrize(
+    ("name", "color", "width"),
+    [
+        ("findings.txt", False, 80),
+        ("findings-color.txt", True, 80),
+        ("findings-narrow.txt", False, 44),
+    ],
+)
 def test_golden(name: str, color: bool, width: int) -> None:
     agree(name, render_findings(everything(), spec(), color, width))
 
@@ -116,7 +169,16 @@ def test_no_secret_is_shown(color: bool) -> None:
 
 
 def test_a_secret_on_the_line_of_another_finding_is_masked() -> None:
-    beside = Diagnostic("SPC002", "odd", Severity.ERROR, f"what is {TOKEN}?", RouteLocation(("env", "HF"), RoutePart.KEY), why=TOKEN, help=TOKEN, source=TOKEN)
+    beside = Diagnostic(
+        "SPC002",
+        "odd",
+        Severity.ERROR,
+        f"what is {TOKEN}?",
+        RouteLocation(("env", "HF"), RoutePart.KEY),
+        why=TOKEN,
+        help=TOKEN,
+        source=TOKEN,
+    )
     text = render_findings([beside], spec(), False, 80)
     assert TOKEN not in text
     assert "HF: ***" in text
@@ -124,14 +186,26 @@ def test_a_secret_on_the_line_of_another_finding_is_masked() -> None:
 
 def test_a_line_under_a_secret_finding_is_masked_in_other_findings_too() -> None:
     secret = everything()[3]
-    beside = Diagnostic("SPC002", "odd", Severity.ERROR, "odd", RouteLocation(("env", "TOKEN")), fix=Fix("x", (Replace(RouteLocation(("env", "TOKEN")), "7"),)))
+    beside = Diagnostic(
+        "SPC002",
+        "odd",
+        Severity.ERROR,
+        "odd",
+        RouteLocation(("env", "TOKEN")),
+        fix=Fix("x", (Replace(RouteLocation(("env", "TOKEN")), "7"),)),
+    )
     assert "hunter2" in render_findings([beside], spec(), False, 80)
     assert "hunter2" not in render_findings([beside, secret], spec(), False, 80)
 
 
 def test_the_body_of_a_private_key_is_masked() -> None:
-    files = {"a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE KEY-----\nnext: 1\n"}
-    found = [Diagnostic("SPC002", "odd", Severity.ERROR, "odd", stretch(files, "a.yaml", needle)) for needle in ("MIIEbody", "next")]
+    files = {
+        "a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE KEY-----\nnext: 1\n"
+    }
+    found = [
+        Diagnostic("SPC002", "odd", Severity.ERROR, "odd", stretch(files, "a.yaml", needle))
+        for needle in ("MIIEbody", "next")
+    ]
     text = render_findings(found, Draft(files, {}), False, 80)
     assert "MIIEbody" not in text
     assert "next: 1" in text
@@ -157,7 +231,10 @@ def test_foreign_text_cannot_steer_the_terminal(color: bool) -> None:
         Fix(HOSTILE, (Replace(place, HOSTILE),)),
         HOSTILE,
     )
-    for text in (render_findings([bad], Draft(files, {}), color, 80), render_concise([bad], Draft(files, {}))):
+    for text in (
+        render_findings([bad], Draft(files, {}), color, 80),
+        render_concise([bad], Draft(files, {})),
+    ):
         assert RAW_CONTROL.search(OURS.sub("", text)) is None
         assert "\\x1b[2J" in text
         assert color or "\x1b" not in text
@@ -183,13 +260,23 @@ def test_marks_stand_under_the_characters(line: str, needle: str, drawn: str, ma
 
 def test_a_place_beyond_the_text_still_makes_a_frame() -> None:
     beyond = Span("a.yaml", Position(99, 7, 999), Position(99, 8, 1000))
-    text = render_findings([Diagnostic("YML001", "x", Severity.ERROR, "m", beyond)], Draft({"a.yaml": "a: 1"}, {}), False, 80)
+    text = render_findings(
+        [Diagnostic("YML001", "x", Severity.ERROR, "m", beyond)],
+        Draft({"a.yaml": "a: 1"}, {}),
+        False,
+        80,
+    )
     assert "--> a.yaml:99:7" in text
 
 
 def test_an_empty_span_gets_one_caret() -> None:
     here = Position(1, 3, 2)
-    text = render_findings([Diagnostic("YML001", "x", Severity.ERROR, "m", Span("a.yaml", here, here))], Draft({"a.yaml": "a:"}, {}), False, 80)
+    text = render_findings(
+        [Diagnostic("YML001", "x", Severity.ERROR, "m", Span("a.yaml", here, here))],
+        Draft({"a.yaml": "a:"}, {}),
+        False,
+        80,
+    )
     assert "  |   ^\n" in text
 
 
@@ -208,7 +295,12 @@ def test_a_second_mark_far_away_on_the_same_line_is_told_by_column() -> None:
 
 def test_a_huge_line_is_cropped_around_the_mark() -> None:
     files = {"a.yaml": "a: " + "x" * 500_000 + "NEEDLE" + "y" * 500_000}
-    text = render_findings([Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", "NEEDLE"))], Draft(files, {}), False, 80)
+    text = render_findings(
+        [Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", "NEEDLE"))],
+        Draft(files, {}),
+        False,
+        80,
+    )
     excerpt, marks = text.splitlines()[3:5]
     assert excerpt[marks.index("^") : marks.rindex("^") + 1] == "NEEDLE"
     assert len(excerpt) <= 80
@@ -222,12 +314,20 @@ def test_order_is_file_place_severity() -> None:
         Diagnostic("SPC001", "x", Severity.ERROR, "fourth", stretch(files, "b.yaml", "2")),
         Diagnostic("SPC001", "x", Severity.INFO, "first", stretch(files, "a.yaml", "1")),
     ]
-    assert re.findall("first|second|third|fourth", render_concise(one, Draft(files, {}))) == ["first", "second", "third", "fourth"]
+    assert re.findall("first|second|third|fourth", render_concise(one, Draft(files, {}))) == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+    ]
 
 
 def test_footer_counts() -> None:
     found = everything()
-    assert render_footer(found, count_fixable(found, spec())) == "Found 3 errors, 2 warnings, 1 unknown, 2 notes. [*] 3 fixable with --fix."
+    assert (
+        render_footer(found, count_fixable(found, spec()))
+        == "Found 3 errors, 2 warnings, 1 unknown, 2 notes. [*] 3 fixable with --fix."
+    )
     assert render_footer(found[2:3], 0) == "Found 1 warning."
     assert render_footer([], 0) == "No findings."
     assert render_findings([], spec(), False, 80) == "No findings.\n"
@@ -235,7 +335,9 @@ def test_footer_counts() -> None:
 
 
 def test_a_fix_that_the_source_cannot_take_is_not_counted_nor_marked() -> None:
-    refused = Diagnostic("SPC001", "x", Severity.ERROR, "m", RouteLocation(("python",)), fix=Fix("change it", ()))
+    refused = Diagnostic(
+        "SPC001", "x", Severity.ERROR, "m", RouteLocation(("python",)), fix=Fix("change it", ())
+    )
     assert count_fixable([refused], spec()) == 0
     text = render_findings([refused], spec(), False, 80)
     assert "[*]" not in text
@@ -249,7 +351,9 @@ def test_a_byte_order_mark_is_not_a_change() -> None:
 
     files = {"a.yaml": "name: x\npython: 3.10\n"}
     place = stretch(files, "a.yaml", "3.10")
-    found = Diagnostic("YML003", "x", Severity.ERROR, "m", place, fix=Fix("quote", (Replace(place, '"3.10"'),)))
+    found = Diagnostic(
+        "YML003", "x", Severity.ERROR, "m", place, fix=Fix("quote", (Replace(place, '"3.10"'),))
+    )
     text = render_findings([found], Marked(files, {}), False, 80)
     assert "1 -" not in text
     assert '2 + python: "3.10"' in text

@@ -10,10 +10,10 @@ from hypothesis import strategies as some
 
 from provision.diagnostics import Diagnostic, Position, Severity, Span
 from provision.errors import SourceError
-from provision.safe import escape_control, escape_workflow_commands
-from provision.views.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotate
+from provision.sanitize import escape_control, escape_workflow_commands
+from provision.views.diagnostics.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotate
+from provision.views.diagnostics.repository_paths import Repository
 from provision.views.markdown import escape_markdown
-from provision.views.repository import Repository
 from tests.views.builders import Draft, draft
 from tests.workflow import Command, commands
 
@@ -35,21 +35,34 @@ def at(file: str, line: int = 1, column: int = 1, end: tuple[int, int] | None = 
     return Span(file, Position(line, column, 0), Position(*last, 3))
 
 
-def one(severity: Severity = Severity.ERROR, message: str = "m", where: Span | None = None, **more: str) -> Diagnostic:
+def one(
+    severity: Severity = Severity.ERROR, message: str = "m", where: Span | None = None, **more: str
+) -> Diagnostic:
     return Diagnostic("PKG001", "a-name", severity, message, where or at("a.yaml"), **more)  # type: ignore[arg-type]
 
 
-def told(*found: Diagnostic, summarized: bool = False, unread: tuple[tuple[str, SourceError], ...] = ()) -> tuple[list[Command], str]:
+def told(
+    *found: Diagnostic, summarized: bool = False, unread: tuple[tuple[str, SourceError], ...] = ()
+) -> tuple[list[Command], str]:
     source: Draft = draft({"a.yaml": "abc\n"})
     written = annotate([(found, source)], unread, HERE, summarized=summarized)
     return commands(written.commands), written.summary
 
 
 def test_a_finding_is_a_command() -> None:
-    (command,), summary = told(one(message="what, and: 100%", why="because", help="do this", where=at("a.yaml", 3, 5)))
+    (command,), summary = told(
+        one(message="what, and: 100%", why="because", help="do this", where=at("a.yaml", 3, 5))
+    )
     assert command == Command(
         "error",
-        {"file": "sub/a.yaml", "line": "3", "endLine": "3", "col": "5", "endColumn": "7", "title": "PKG001 a-name"},
+        {
+            "file": "sub/a.yaml",
+            "line": "3",
+            "endLine": "3",
+            "col": "5",
+            "endColumn": "7",
+            "title": "PKG001 a-name",
+        },
         "what, and: 100%\nwhy: because\nhelp: do this",
     )
     assert summary == ""
@@ -58,7 +71,12 @@ def test_a_finding_is_a_command() -> None:
 @pytest.mark.parametrize(("end", "last"), [((2, 4), "2"), ((3, 1), "2"), ((2, 1), "1")])
 def test_columns_are_left_out_over_several_lines(end: tuple[int, int], last: str) -> None:
     (command,), _ = told(one(where=at("a.yaml", 1, 5, end)))
-    assert command.properties == {"file": "sub/a.yaml", "line": "1", "endLine": last, "title": "PKG001 a-name"}
+    assert command.properties == {
+        "file": "sub/a.yaml",
+        "line": "1",
+        "endLine": last,
+        "title": "PKG001 a-name",
+    }
 
 
 def test_an_empty_place_has_one_column() -> None:
@@ -67,7 +85,10 @@ def test_an_empty_place_has_one_column() -> None:
 
 
 def test_severities_have_their_kinds_and_come_in_order() -> None:
-    found = [one(severity, severity.value) for severity in (Severity.INFO, Severity.WARNING, Severity.UNKNOWN, Severity.ERROR)]
+    found = [
+        one(severity, severity.value)
+        for severity in (Severity.INFO, Severity.WARNING, Severity.UNKNOWN, Severity.ERROR)
+    ]
     assert [(command.name, command.data) for command in told(*found)[0]] == [
         ("error", "error"),
         ("warning", "warning"),
@@ -88,7 +109,12 @@ def test_hostile_names_and_values_are_read_back_as_they_are(hostile: str) -> Non
 @settings(max_examples=200, deadline=None)
 @given(some.text(), some.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_text_is_one_command(message: str, name: str) -> None:
-    found, summary = told(one(message=message, where=at("x" + name)), one(message=message), *(one() for _ in range(MAX_ANNOTATIONS)), summarized=True)
+    found, summary = told(
+        one(message=message, where=at("x" + name)),
+        one(message=message),
+        *(one() for _ in range(MAX_ANNOTATIONS)),
+        summarized=True,
+    )
     assert len(found) == MAX_ANNOTATIONS
     assert {command.name for command in found} == {"error"}
     assert commands(summary) == []
@@ -97,7 +123,10 @@ def test_any_text_is_one_command(message: str, name: str) -> None:
 
 def test_secrets_are_replaced() -> None:
     token = "hf_" + "Zq3" * 10
-    found = [one(message=token, why=token, help=token, where=at(token)) for _ in range(MAX_ANNOTATIONS + 1)]
+    found = [
+        one(message=token, why=token, help=token, where=at(token))
+        for _ in range(MAX_ANNOTATIONS + 1)
+    ]
     written = annotate([(found, draft({}))], ((token, SourceError(token)),), HERE, summarized=True)
     assert token not in written.commands + written.summary
 
@@ -107,8 +136,13 @@ def test_what_github_would_not_show_goes_to_the_summary() -> None:
         one(message=f"e{number}") for number in range(MAX_ANNOTATIONS + 3)
     ]
     shown, summary = told(*found, summarized=True)
-    assert [sum(command.name == kind for command in shown) for kind in ("error", "warning")] == [MAX_ANNOTATIONS, MAX_ANNOTATIONS]
-    assert summary.startswith(f"### provision lint: {2 * MAX_ANNOTATIONS + 5} findings, 5 of them beyond what GitHub annotates\n\n- **error** PKG001 ")
+    assert [sum(command.name == kind for command in shown) for kind in ("error", "warning")] == [
+        MAX_ANNOTATIONS,
+        MAX_ANNOTATIONS,
+    ]
+    assert summary.startswith(
+        f"### provision lint: {2 * MAX_ANNOTATIONS + 5} findings, 5 of them beyond what GitHub annotates\n\n- **error** PKG001 "
+    )
     assert summary.count("\n- **warning** ") == 2
     everything, nothing = told(*found)
     assert (len(everything), nothing) == (2 * MAX_ANNOTATIONS + 5, "")

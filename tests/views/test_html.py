@@ -19,14 +19,21 @@ import pytest
 
 from provision.assets import find_asset
 from provision.verification import read_report
-from provision.verification.compare import compare_reports
-from provision.views import side_by_side
-from provision.views.html import render_report
+from provision.verification.diff.compare import compare_reports
+from provision.views.diff import report_html
+from provision.views.report.html import render_report
 from tests.support import require
 from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
 
 KEPT = Path(__file__).parents[1] / "reports"
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
 QUIET = (
     "--headless=new",
     "--no-sandbox",
@@ -39,7 +46,10 @@ QUIET = (
     "--virtual-time-budget=2000",
 )
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-REMOTE = re.compile(r"""(?:src|href|action|data|poster|srcset|formaction)\s*=|url\(|@import|https?://""", re.IGNORECASE)
+REMOTE = re.compile(
+    r"""(?:src|href|action|data|poster|srcset|formaction)\s*=|url\(|@import|https?://""",
+    re.IGNORECASE,
+)
 
 
 class Page(HTMLParser):
@@ -85,13 +95,30 @@ def test_every_element_is_closed(document: dict[str, Any]) -> None:
 
 def test_nothing_is_fetched_and_nothing_runs(document: dict[str, Any]) -> None:
     page = Page(render_report(document, "t"))
-    forbidden = {"script", "img", "iframe", "object", "embed", "form", "a", "base", "audio", "video"}
+    forbidden = {
+        "script",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "a",
+        "base",
+        "audio",
+        "video",
+    }
     assert not forbidden & {name for name, _ in page.elements}
     assert [link["href"] for link in page.named("link")] == ["data:,"]
     for name, attributes in page.elements:
-        assert not [key for key in attributes if key.startswith("on") or key in ("src", "style", "srcset")], name
+        assert not [
+            key for key in attributes if key.startswith("on") or key in ("src", "style", "srcset")
+        ], name
     assert REMOTE.search("".join(data for tag, data in page.texts if tag == "style")) is None
-    policy = [meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    policy = [
+        meta["content"]
+        for meta in page.named("meta")
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
@@ -106,10 +133,16 @@ def test_it_is_accessible(document: dict[str, Any]) -> None:
     assert all(after - before <= 1 for before, after in pairwise(levels))
     drawings = page.named("svg")
     assert drawings
-    assert all(drawing.get("aria-hidden") == "true" or drawing.get("aria-label") for drawing in drawings)
+    assert all(
+        drawing.get("aria-hidden") == "true" or drawing.get("aria-label") for drawing in drawings
+    )
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {attributes["aria-labelledby"] for _, attributes in page.elements if "aria-labelledby" in attributes} <= set(ids)
+    assert {
+        attributes["aria-labelledby"]
+        for _, attributes in page.elements
+        if "aria-labelledby" in attributes
+    } <= set(ids)
 
 
 def test_failures_come_first_with_declared_found_why_fix() -> None:
@@ -143,25 +176,56 @@ def test_every_check_is_there() -> None:
 
 
 def test_status_is_told_in_words_too() -> None:
-    every = [check(f"X{n}", "g", "t", status) for n, status in enumerate(("pass", "fail", "warn", "skip", "unknown"))]
+    every = [
+        check(f"X{n}", "g", "t", status)
+        for n, status in enumerate(("pass", "fail", "warn", "skip", "unknown"))
+    ]
     text = Page(render_report(sample("failed", every), "t")).text()
-    assert all(f"{word} X{n}" in text for n, word in enumerate(("passed", "failed", "warning", "skipped", "unknown")))
+    assert all(
+        f"{word} X{n}" in text
+        for n, word in enumerate(("passed", "failed", "warning", "skipped", "unknown"))
+    )
 
 
 @pytest.mark.parametrize(
-    ("measured", "width", "beyond"), [(0, 0.5, False), (0.5, 30.0, False), (1.0, 60.0, False), (1.5, 90.0, False), (1e9, 100.0, True), (-3, 0.5, False)]
+    ("measured", "width", "beyond"),
+    [
+        (0, 0.5, False),
+        (0.5, 30.0, False),
+        (1.0, 60.0, False),
+        (1.5, 90.0, False),
+        (1e9, 100.0, True),
+        (-3, 0.5, False),
+    ],
 )
 def test_bars_stand_in_proportion_to_the_bound(measured: float, width: float, beyond: bool) -> None:
-    page = Page(render_report(sample("verified", [check("N01", "g", "t", observed=measured, threshold=threshold(1.0, "u"))]), "t"))
-    values = [shape["width"] for shape in page.named("rect") if (shape.get("class") or "").startswith("value pass")]
+    page = Page(
+        render_report(
+            sample(
+                "verified",
+                [check("N01", "g", "t", observed=measured, threshold=threshold(1.0, "u"))],
+            ),
+            "t",
+        )
+    )
+    values = [
+        shape["width"]
+        for shape in page.named("rect")
+        if (shape.get("class") or "").startswith("value pass")
+    ]
     assert values == [str(width)]
     assert ("beyond the end" in page.text()) is beyond
 
 
 def test_a_zero_bound_and_a_bound_without_a_number_draw_no_nonsense() -> None:
-    checks = [check("N1", "g", "t", observed=3, threshold=threshold(0, "u")), check("N2", "g", "t", observed="text", threshold=threshold(1, "u"))]
+    checks = [
+        check("N1", "g", "t", observed=3, threshold=threshold(0, "u")),
+        check("N2", "g", "t", observed="text", threshold=threshold(1, "u")),
+    ]
     values = [
-        shape["width"] for shape in Page(render_report(sample("failed", checks), "t")).named("rect") if (shape.get("class") or "").startswith("value pass")
+        shape["width"]
+        for shape in Page(render_report(sample("failed", checks), "t")).named("rect")
+        if (shape.get("class") or "").startswith("value pass")
     ]
     assert values == ["100.0"]
 
@@ -172,19 +236,31 @@ def test_a_report_with_nothing_in_it_still_makes_a_page() -> None:
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
-    document = sample("failed", [check("P06", "g", "t", "fail", observed=token, message=token)], stages=[stage("x", 1.0, tail=token)])
+    document = sample(
+        "failed",
+        [check("P06", "g", "t", "fail", observed=token, message=token)],
+        stages=[stage("x", 1.0, tail=token)],
+    )
     assert "Zq3" not in render_report(document, "t")
 
 
 def test_no_raw_control_character(document: dict[str, Any]) -> None:
-    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", render_report(document, "\x1b\u202e")) is None
+    assert (
+        re.search(
+            "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]",
+            render_report(document, "\x1b\u202e"),
+        )
+        is None
+    )
 
 
 def test_template_text_is_not_evaluated() -> None:
     assert "{{7*7}}" in Page(render_report(hostile(), "{{7*7}}")).text()
 
 
-PAIRS = [(text, ground) for text in ("ink", "soft", "good", "bad", "warn") for ground in ("page", "card")]
+PAIRS = [
+    (text, ground) for text in ("ink", "soft", "good", "bad", "warn") for ground in ("page", "card")
+]
 PAIRS += [("good", "good-bg"), ("bad", "bad-bg"), ("warn", "warn-bg"), ("none", "none-bg")]
 
 
@@ -197,7 +273,9 @@ def test_contrast(text: str, ground: str, scheme: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
-@pytest.mark.parametrize(("shape", "ground"), [("fill", "track"), ("bad", "track"), ("warn", "track"), ("ink", "track")])
+@pytest.mark.parametrize(
+    ("shape", "ground"), [("fill", "track"), ("bad", "track"), ("warn", "track"), ("ink", "track")]
+)
 def test_contrast_of_bars(shape: str, ground: str, scheme: int) -> None:
     """Graphics needed to understand the page need 3:1 (WCAG 2.2, success criterion 1.4.11)."""
     colours = _schemes()[scheme]
@@ -205,7 +283,9 @@ def test_contrast_of_bars(shape: str, ground: str, scheme: int) -> None:
 
 
 def _schemes() -> list[dict[str, str]]:
-    blocks = re.findall(r":root\{([^}]*)\}", find_asset("templates/page.css").read_text(encoding="utf-8"))
+    blocks = re.findall(
+        r":root\{([^}]*)\}", find_asset("templates/page.css").read_text(encoding="utf-8")
+    )
     found = [dict(re.findall(r"--([a-z-]+):(#[0-9a-f]+)", block)) for block in blocks]
     return [found[0], {**found[0], **found[1]}, {**found[0], **found[2]}]
 
@@ -218,16 +298,31 @@ def _contrast(one: str, other: str) -> float:
 def _luminance(colour: str) -> float:
     digits = colour[1:] if len(colour) == 7 else "".join(c * 2 for c in colour[1:])
     parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def chromium(tmp_path: Path, *arguments: str) -> str:
     """Run Chromium on a page and return what it prints; its whole process group ends with it."""
     require("browser", CHROMIUM is not None, "Chromium is not installed")
-    command = [str(CHROMIUM), *QUIET, OFFLINE, f"--user-data-dir={tmp_path / 'profile'}", *arguments]
+    command = [
+        str(CHROMIUM),
+        *QUIET,
+        OFFLINE,
+        f"--user-data-dir={tmp_path / 'profile'}",
+        *arguments,
+    ]
     home = {**os.environ, "HOME": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=home, start_new_session=True) as browser:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=home,
+        start_new_session=True,
+    ) as browser:
         try:
             return browser.communicate(timeout=600)[0]
         finally:
@@ -241,7 +336,11 @@ def test_in_a_browser_a_failed_report_has_its_headings(tmp_path: Path) -> None:
     page = Page(chromium(tmp_path, "--dump-dom", (tmp_path / "page.html").as_uri()))
     headings = [data.strip() for tag, data in page.texts if tag in ("h1", "h2")]
     assert headings[:3] == ["sample on here", "What is not as declared", "What was proven"]
-    assert {name for name, _ in page.elements} & {"table", "details", "svg"} == {"table", "details", "svg"}
+    assert {name for name, _ in page.elements} & {"table", "details", "svg"} == {
+        "table",
+        "details",
+        "svg",
+    }
 
 
 class Recorder(ThreadingHTTPServer):
@@ -292,12 +391,16 @@ def visit(tmp_path: Path, text: str) -> tuple[Page, list[str]]:
 @pytest.mark.browser
 def test_in_a_browser_a_hostile_report_is_inert(tmp_path: Path) -> None:
     made = hostile()
-    made["checks"].append(check(LEAKS, LEAKS, LEAKS, "fail", message=LEAKS, fix=LEAKS, expected=LEAKS, observed=LEAKS))
+    made["checks"].append(
+        check(LEAKS, LEAKS, LEAKS, "fail", message=LEAKS, fix=LEAKS, expected=LEAKS, observed=LEAKS)
+    )
     page, asked = visit(tmp_path, render_report(made, f"</title>{LEAKS}"))
     assert asked == ["/page.html"]
     assert not {"script", "img", "iframe", "a"} & {name for name, _ in page.elements}
     assert [link["href"] for link in page.named("link")] == ["data:,"]
-    assert not [key for _, attributes in page.elements for key in attributes if key.startswith("on")]
+    assert not [
+        key for _, attributes in page.elements for key in attributes if key.startswith("on")
+    ]
     assert "alert(1)" in page.text()
 
 
@@ -313,11 +416,14 @@ def test_in_a_browser_the_recorder_sees_what_an_unescaped_page_fetches(tmp_path:
 @pytest.mark.parametrize("width", [360, 1100])
 def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:
     """A frame of that width reports the scroll width of the page in it; the frame's own script runs because the policy is the inner page's."""
-    pair = [read_report((KEPT / f"{name}.json").read_bytes(), name) for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")]
+    pair = [
+        read_report((KEPT / f"{name}.json").read_bytes(), name)
+        for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")
+    ]
     pages = {
         "failed": render_report(failed(), "sample"),
         "hostile": render_report(hostile(), "sample"),
-        "diff": side_by_side.render_page(compare_reports(*pair, ("here", "there"))),
+        "diff": report_html.render_page(compare_reports(*pair, ("here", "there"))),
     }
     for name, made in pages.items():
         (tmp_path / "page.html").write_text(made, encoding="utf-8")
@@ -327,7 +433,12 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
             "document.getElementById('o').textContent = d.scrollWidth + ' of ' + d.clientWidth }</script>",
             encoding="utf-8",
         )
-        dom = chromium(tmp_path, "--allow-file-access-from-files", "--dump-dom", (tmp_path / "frame.html").as_uri())
+        dom = chromium(
+            tmp_path,
+            "--allow-file-access-from-files",
+            "--dump-dom",
+            (tmp_path / "frame.html").as_uri(),
+        )
         found = re.search(r'<output id="o">(\d+) of (\d+)</output>', dom)
         assert found, f"{name}: the frame did not load"
         assert int(found[1]) <= int(found[2]) <= width
@@ -344,17 +455,38 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
         ("unknown", 0.5, []),
     ],
 )
-def test_the_band_is_where_the_value_has_to_lie(status: str, measured: float, band: list[tuple[str, str]]) -> None:
-    page = Page(render_report(sample("failed", [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))]), "t"))
-    assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "band"] == band
+def test_the_band_is_where_the_value_has_to_lie(
+    status: str, measured: float, band: list[tuple[str, str]]
+) -> None:
+    page = Page(
+        render_report(
+            sample(
+                "failed",
+                [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))],
+            ),
+            "t",
+        )
+    )
+    assert [
+        (shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "band"
+    ] == band
 
 
 def test_stages_stand_one_after_another() -> None:
-    page = Page(render_report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t"))
-    assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "value"] == [("0.0", "25.0"), ("25.0", "75.0")]
+    page = Page(
+        render_report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t")
+    )
+    assert [
+        (shape["x"], shape["width"])
+        for shape in page.named("rect")
+        if shape.get("class") == "value"
+    ] == [("0.0", "25.0"), ("25.0", "75.0")]
 
 
 def test_the_packages_that_the_spec_names_are_listed() -> None:
-    readings = [{"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"}, {"key": "package.gone", "value": None, "class": "identity"}]
+    readings = [
+        {"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"},
+        {"key": "package.gone", "value": None, "class": "identity"},
+    ]
     text = Page(render_report({**sample("verified", []), "readings": readings}, "t")).text()
     assert "What the spec names 2 Package Version torch 2.13.0+cpu gone absent" in text

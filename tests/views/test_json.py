@@ -6,15 +6,26 @@ import json
 import subprocess
 import sys
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RelatedLocation, Replace, RouteLocation, Severity
-from provision.views.json import findings_to_json, merge_documents
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    RelatedLocation,
+    Replace,
+    RouteLocation,
+    Severity,
+)
+from provision.views.diagnostics.json import findings_to_json, merge_documents
 from tests.views.builders import Draft, draft, stretch
 
 FILES = {"a.yaml": 'name: "漢😀"\r\npython: 3.10\n', "b.yaml": "driver: 535\n"}
 
 
 def spec() -> Draft:
-    return draft(FILES, python=("a.yaml", "3.10"), driver=("b.yaml", "535"), name=("a.yaml", '"漢😀"'))
+    return draft(
+        FILES, python=("a.yaml", "3.10"), driver=("b.yaml", "535"), name=("a.yaml", '"漢😀"')
+    )
 
 
 def found() -> list[Diagnostic]:
@@ -28,10 +39,20 @@ def found() -> list[Diagnostic]:
             "why",
             "help",
             (RelatedLocation(RouteLocation(("driver",)), "and this"),),
-            Fix("quote it", (Replace(RouteLocation(("python",)), '"3.10"'), Insert((), "cuda", '"12.8"'))),
+            Fix(
+                "quote it",
+                (Replace(RouteLocation(("python",)), '"3.10"'), Insert((), "cuda", '"12.8"')),
+            ),
             "source",
         ),
-        Diagnostic("YML001", "odd", Severity.WARNING, "odd", stretch(FILES, "a.yaml", "name"), fix=Fix("by hand", (), Applicability.MANUAL)),
+        Diagnostic(
+            "YML001",
+            "odd",
+            Severity.WARNING,
+            "odd",
+            stretch(FILES, "a.yaml", "name"),
+            fix=Fix("by hand", (), Applicability.MANUAL),
+        ),
     ]
 
 
@@ -41,7 +62,11 @@ def test_shape() -> None:
     assert document["tool"]["name"] == "provision"
     assert document["summary"] == {"error": 1, "warning": 1, "unknown": 0, "info": 0, "fixable": 1}
     first, second = document["diagnostics"]
-    assert (first["id"], first["path"], first["range"]["start"]) == ("YML001", None, {"line": 1, "column": 1, "offset": 0})
+    assert (first["id"], first["path"], first["range"]["start"]) == (
+        "YML001",
+        None,
+        {"line": 1, "column": 1, "offset": 0},
+    )
     assert second == {
         "id": "YML003",
         "name": "type-lost",
@@ -53,12 +78,18 @@ def test_shape() -> None:
         "file": "a.yaml",
         "document": 0,
         "path": ["python"],
-        "range": {"start": {"line": 2, "column": 9, "offset": 20}, "end": {"line": 2, "column": 13, "offset": 24}},
+        "range": {
+            "start": {"line": 2, "column": 9, "offset": 20},
+            "end": {"line": 2, "column": 13, "offset": 24},
+        },
         "related": [
             {
                 "message": "and this",
                 "file": "b.yaml",
-                "range": {"start": {"line": 1, "column": 9, "offset": 8}, "end": {"line": 1, "column": 12, "offset": 11}},
+                "range": {
+                    "start": {"line": 1, "column": 9, "offset": 8},
+                    "end": {"line": 1, "column": 12, "offset": 11},
+                },
             }
         ],
         "fix": {
@@ -69,7 +100,10 @@ def test_shape() -> None:
                 {
                     "kind": "replace",
                     "file": "a.yaml",
-                    "range": {"start": {"line": 2, "column": 9, "offset": 20}, "end": {"line": 2, "column": 13, "offset": 24}},
+                    "range": {
+                        "start": {"line": 2, "column": 9, "offset": 20},
+                        "end": {"line": 2, "column": 13, "offset": 24},
+                    },
                     "text": '"3.10"',
                 },
                 {"kind": "insert", "path": [], "key": "cuda", "text": '"12.8"'},
@@ -88,17 +122,30 @@ def test_columns_count_code_points() -> None:
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
     place = stretch(FILES, "a.yaml", "name")
-    leaky = Diagnostic("SEC001", "x", Severity.ERROR, token, place, token, token, (RelatedLocation(place, token),), Fix(token, (Replace(place, token),)), token)
+    leaky = Diagnostic(
+        "SEC001",
+        "x",
+        Severity.ERROR,
+        token,
+        place,
+        token,
+        token,
+        (RelatedLocation(place, token),),
+        Fix(token, (Replace(place, token),)),
+        token,
+    )
     assert token not in json.dumps(findings_to_json([leaky], spec()))
 
 
 def test_joined_adds_up() -> None:
-    both = merge_documents([findings_to_json(found(), spec()), findings_to_json(found()[:1], spec())])
+    both = merge_documents(
+        [findings_to_json(found(), spec()), findings_to_json(found()[:1], spec())]
+    )
     assert both["summary"]["error"] == 2
     assert both["summary"]["fixable"] == 2
     assert len(both["diagnostics"]) == 3
 
 
 def test_drawing_libraries_stay_unloaded() -> None:
-    program = "import sys, provision.views.json; sys.exit(any(name in sys.modules for name in ('rich', 'jinja2')))"
+    program = "import sys, provision.views.diagnostics.json; sys.exit(any(name in sys.modules for name in ('rich', 'jinja2')))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -10,15 +10,26 @@ import pytest
 from markdown_it import MarkdownIt
 
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
-from provision.facts.moving import Implication, ImplicationKind
+from provision.facts.torch_upgrade import Implication, ImplicationKind
 from provision.lock import LockedEnvironment
-from provision.lock.comparing import Consequence, FilesChange, LockDiff, LockedVersion, LockReview, PackageChange, TargetChange, ValueChange
-from provision.views.ink import display_width
-from provision.views.lock_changes import render_text, to_json
-from provision.views.lock_comment import MAX_TABLE_CHARACTERS, render_comment
+from provision.lock.diff import (
+    Consequence,
+    FilesChange,
+    LockDiff,
+    LockedVersion,
+    LockReview,
+    PackageChange,
+    TargetChange,
+    ValueChange,
+)
+from provision.views.diff.lock_markdown import MAX_TABLE_CHARACTERS, render_comment
+from provision.views.diff.lock_text import render_text, to_json
+from provision.views.terminal_text import display_width
 from tests.views.builders import Draft, agree, draft
 
-RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+RAW_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 EVIL = "evil|`<img src=x>\n\n# @team [a](http://b) \x1b[31m\u202e</details>"
 TOKEN = "hf_" + "Zq3" * 10
@@ -26,11 +37,23 @@ PLAIN = LockDiff(None, (), 4, (), (), (), (), identical=True)
 
 
 def source() -> Draft:
-    return draft({"spec.yaml": "gpu: V100\npackages: [torch, numpy]\n"}, packages__0=("spec.yaml", "torch"), gpu=("spec.yaml", "V100"))
+    return draft(
+        {"spec.yaml": "gpu: V100\npackages: [torch, numpy]\n"},
+        packages__0=("spec.yaml", "torch"),
+        gpu=("spec.yaml", "V100"),
+    )
 
 
 def finding(severity: Severity, message: str) -> Diagnostic:
-    return Diagnostic("GPU005", "card-not-in-build", severity, message, RouteLocation(("gpu",)), "why", "take another card")
+    return Diagnostic(
+        "GPU005",
+        "card-not-in-build",
+        severity,
+        message,
+        RouteLocation(("gpu",)),
+        "why",
+        "take another card",
+    )
 
 
 def environment(key: str, flavour: str | None) -> LockedEnvironment:
@@ -44,9 +67,23 @@ def whole() -> LockReview:
         packages=(
             PackageChange("accelerate", None, LockedVersion("1.2.0", "pypi")),
             PackageChange("gone", LockedVersion("1.0", "pypi"), None),
-            PackageChange("inner", LockedVersion("1.0", "pypi"), LockedVersion("1.0", "private", unconfirmed=True)),
-            PackageChange("torch", LockedVersion("2.10.0+cpu", "pytorch-cpu"), LockedVersion("2.11.0+cpu", "pytorch-cpu"), ("laptop", "here on linux-x86_64")),
-            PackageChange("torch", LockedVersion("2.10.0+cu128", "pytorch-cu128"), LockedVersion("2.11.0+cu128", "pytorch-cu128"), ("server",)),
+            PackageChange(
+                "inner",
+                LockedVersion("1.0", "pypi"),
+                LockedVersion("1.0", "private", unconfirmed=True),
+            ),
+            PackageChange(
+                "torch",
+                LockedVersion("2.10.0+cpu", "pytorch-cpu"),
+                LockedVersion("2.11.0+cpu", "pytorch-cpu"),
+                ("laptop", "here on linux-x86_64"),
+            ),
+            PackageChange(
+                "torch",
+                LockedVersion("2.10.0+cu128", "pytorch-cu128"),
+                LockedVersion("2.11.0+cu128", "pytorch-cu128"),
+                ("server",),
+            ),
         ),
         unchanged=30,
         files=(
@@ -59,15 +96,43 @@ def whole() -> LockReview:
             TargetChange("server", "linux-x86_64", cpu, replace(cu128, glibc=None)),
         ),
         indexes=(ValueChange("private", "https://a.example/simple", "https://b.example/simple"),),
-        inputs=(ValueChange("packages", None, "accelerate>=1"), ValueChange("targets.colab", "colab 2026.07 system gpu=T4", "colab 2026.10 system gpu=T4")),
+        inputs=(
+            ValueChange("packages", None, "accelerate>=1"),
+            ValueChange(
+                "targets.colab", "colab 2026.07 system gpu=T4", "colab 2026.10 system gpu=T4"
+            ),
+        ),
         identical=False,
     )
     follows = (
-        Consequence(Implication(ImplicationKind.LOST, Severity.ERROR, "torch 2.10.0 -> 2.11.0 (cu128): V100 loses sm_70"), ("server",)),
-        Consequence(Implication(ImplicationKind.PYTHON, Severity.INFO, "Python 3.11 -> 3.12: security fixes until 2028-10"), ()),
+        Consequence(
+            Implication(
+                ImplicationKind.LOST,
+                Severity.ERROR,
+                "torch 2.10.0 -> 2.11.0 (cu128): V100 loses sm_70",
+            ),
+            ("server",),
+        ),
+        Consequence(
+            Implication(
+                ImplicationKind.PYTHON,
+                Severity.INFO,
+                "Python 3.11 -> 3.12: security fixes until 2028-10",
+            ),
+            (),
+        ),
     )
-    others = (Implication(ImplicationKind.LOST, Severity.INFO, "torch 2.10.0 -> 2.11.0 (cu128) has no code any more for TITAN-V"),)
-    new, settled = finding(Severity.ERROR, "torch 2.11.0 has no code for V100"), finding(Severity.WARNING, "torch 2.10.0 is old")
+    others = (
+        Implication(
+            ImplicationKind.LOST,
+            Severity.INFO,
+            "torch 2.10.0 -> 2.11.0 (cu128) has no code any more for TITAN-V",
+        ),
+    )
+    new, settled = (
+        finding(Severity.ERROR, "torch 2.11.0 has no code for V100"),
+        finding(Severity.WARNING, "torch 2.10.0 is old"),
+    )
     return LockReview("old.lock", "spec.lock", comparison, follows, others, (new,), (settled,))
 
 
@@ -75,16 +140,30 @@ def hostile() -> LockReview:
     held, place = LockedVersion(EVIL, EVIL), replace(environment(EVIL, EVIL), glibc=EVIL)
     comparison = LockDiff(
         ValueChange("python", EVIL, EVIL),
-        (PackageChange(EVIL, held, LockedVersion(TOKEN, "x", unconfirmed=True), (EVIL,)), PackageChange(EVIL, None, held)),
+        (
+            PackageChange(EVIL, held, LockedVersion(TOKEN, "x", unconfirmed=True), (EVIL,)),
+            PackageChange(EVIL, None, held),
+        ),
         0,
         (FilesChange(EVIL, EVIL, (EVIL,), (EVIL,), (EVIL,), 0),),
-        (TargetChange(EVIL, EVIL, None, place), TargetChange(EVIL, EVIL, place, environment("x", None))),
+        (
+            TargetChange(EVIL, EVIL, None, place),
+            TargetChange(EVIL, EVIL, place, environment("x", None)),
+        ),
         (ValueChange(EVIL, None, f"https://user:hunter2@host/{EVIL}"),),
         (ValueChange(EVIL, EVIL, EVIL),),
         identical=False,
     )
     meaning = Implication(ImplicationKind.LOST, Severity.ERROR, EVIL)
-    return LockReview(EVIL, EVIL, comparison, (Consequence(meaning, (EVIL,)),), (meaning,), (finding(Severity.ERROR, EVIL),), (finding(Severity.INFO, EVIL),))
+    return LockReview(
+        EVIL,
+        EVIL,
+        comparison,
+        (Consequence(meaning, (EVIL,)),),
+        (meaning,),
+        (finding(Severity.ERROR, EVIL),),
+        (finding(Severity.INFO, EVIL),),
+    )
 
 
 def test_for_a_terminal() -> None:
@@ -102,7 +181,9 @@ def test_nothing_that_differs_is_said_too() -> None:
     assert render_comment(same, source()) == "### Lock: a\\.lock → b\\.lock\n\nNo changes.\n"
     assert to_json(same, source())["changed"] is False
     words = replace(same, comparison=replace(PLAIN, identical=False))
-    assert "only what the lock says about it differs" in render_text(words, source(), color=False, width=80)
+    assert "only what the lock says about it differs" in render_text(
+        words, source(), color=False, width=80
+    )
     rules = replace(same, new_findings=(finding(Severity.ERROR, "x"),))
     assert "GPU005" in render_text(rules, source(), color=False, width=80)
 
@@ -128,7 +209,9 @@ def test_a_comment_is_well_formed_whatever_the_names_are() -> None:
         assert kinds.count("td_open") == rows * 5
         assert kinds.count("heading_open") == 1
         inside = {child.type for token in tokens for child in token.children or ()}
-        assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}, "no link, image, code or HTML"
+        assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}, (
+            "no link, image, code or HTML"
+        )
         assert [token.content.strip() for token in tokens if token.type == "html_block"] == [
             "<details><summary>Cards that the spec does not name</summary>",
             "</details>",
@@ -140,7 +223,10 @@ def test_a_comment_is_well_formed_whatever_the_names_are() -> None:
 
 
 def test_a_comment_with_very_many_packages_says_how_many_it_leaves_out() -> None:
-    many = tuple(PackageChange(f"package-{number}", LockedVersion("1.0", "pypi"), None) for number in range(5000))
+    many = tuple(
+        PackageChange(f"package-{number}", LockedVersion("1.0", "pypi"), None)
+        for number in range(5000)
+    )
     written = render_comment(replace(whole(), comparison=replace(PLAIN, packages=many)), source())
     assert len(written) < 65_536
     assert MAX_TABLE_CHARACTERS > len(written) - 3_000 > MAX_TABLE_CHARACTERS - 3_000
@@ -153,9 +239,17 @@ def test_as_data() -> None:
     told = json.loads(json.dumps(to_json(whole(), source())))
     assert told["version"] == 1
     assert told["changed"] is True
-    assert told["packages"][0] == {"name": "accelerate", "old": None, "new": {"version": "1.2.0", "index": "pypi", "unconfirmed": False}, "where": None}
+    assert told["packages"][0] == {
+        "name": "accelerate",
+        "old": None,
+        "new": {"version": "1.2.0", "index": "pypi", "unconfirmed": False},
+        "where": None,
+    }
     assert told["packages"][4]["where"] == ["server"]
-    assert [(one["name"], one["suspicious"]) for one in told["files"]] == [("numpy", True), ("regex", False)]
+    assert [(one["name"], one["suspicious"]) for one in told["files"]] == [
+        ("numpy", True),
+        ("regex", False),
+    ]
     assert told["follows"][0]["kind"] == "code lost"
     assert told["follows"][0]["targets"] == ["server"]
     assert [one["id"] for one in told["findings"]["new"]] == ["GPU005"]

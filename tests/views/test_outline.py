@@ -6,14 +6,23 @@ from typing import Any
 
 import pytest
 
-from provision.views.outline import CheckLine, Measurement, build_report_view
-from provision.views.words import format_amount, format_json_value, format_number, format_seconds, shorten_digest
+from provision.views.formatting import (
+    format_amount,
+    format_json_value,
+    format_number,
+    format_seconds,
+    shorten_digest,
+)
+from provision.views.report.model import CheckLine, Measurement, build_report_view
 from tests.views.builders import check, sample, threshold, verified
 
 
 def only(**more: Any) -> CheckLine:
     document = sample("failed", [check("X1", "g", "t", **{"status": "fail", **more})])
-    document["readings"] = [{"key": key, "value": 1} for key in ("host.ram_bytes", "host.nofile", "disk.tmp.free_bytes", "disk.env.free_bytes")]
+    document["readings"] = [
+        {"key": key, "value": 1}
+        for key in ("host.ram_bytes", "host.nofile", "disk.tmp.free_bytes", "disk.env.free_bytes")
+    ]
     return build_report_view(document).lines[0]
 
 
@@ -32,29 +41,58 @@ def test_numbers_are_bytes_when_every_reading_behind_them_is(causes: list[str], 
 
 
 def test_bytes_inside_a_mapping() -> None:
-    assert only(causes=["disk.*"], observed={"tmp": 2**30, "env": None}).observed == "tmp: 1 GiB, env: none"
+    assert (
+        only(causes=["disk.*"], observed={"tmp": 2**30, "env": None}).observed
+        == "tmp: 1 GiB, env: none"
+    )
 
 
 def test_a_number_is_held_against_the_threshold() -> None:
-    assert only(observed=3, threshold=threshold(4, "u", "s")).measures == (Measurement("", 3.0, 4.0, "u", "s"),)
+    assert only(observed=3, threshold=threshold(4, "u", "s")).measures == (
+        Measurement("", 3.0, 4.0, "u", "s"),
+    )
 
 
 def test_a_share_is_held_against_what_is_declared() -> None:
-    assert only(expected=100, observed=50, threshold=threshold(0.9, "of the declared bytes", "s")).measures == (Measurement("", 50.0, 90.0, "bytes", "s"),)
+    assert only(
+        expected=100, observed=50, threshold=threshold(0.9, "of the declared bytes", "s")
+    ).measures == (Measurement("", 50.0, 90.0, "bytes", "s"),)
 
 
-def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their_own_bound() -> None:
-    line = only(expected={"a": 4, "b": 9, "c": "x"}, observed={"a": 3, "b": 8, "c": 1, "d": 1}, threshold=threshold(4, "u", "s"))
-    assert line.measures == (Measurement("a", 3.0, 4.0, "u", "s"), Measurement("b", 8.0, 9.0, "u", ""))
+def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their_own_bound() -> (
+    None
+):
+    line = only(
+        expected={"a": 4, "b": 9, "c": "x"},
+        observed={"a": 3, "b": 8, "c": 1, "d": 1},
+        threshold=threshold(4, "u", "s"),
+    )
+    assert line.measures == (
+        Measurement("a", 3.0, 4.0, "u", "s"),
+        Measurement("b", 8.0, 9.0, "u", ""),
+    )
 
 
-@pytest.mark.parametrize("more", [{"status": "skip", "observed": 3}, {"observed": "3"}, {"observed": True}, {"observed": float("nan")}, {"observed": None}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"status": "skip", "observed": 3},
+        {"observed": "3"},
+        {"observed": True},
+        {"observed": float("nan")},
+        {"observed": None},
+    ],
+)
 def test_nothing_is_measured_where_nothing_can_be(more: dict[str, Any]) -> None:
     assert only(threshold=threshold(4, "u"), **more).measures == ()
 
 
 def test_proof_needs_a_verified_report_in_which_training_ran() -> None:
-    assert build_report_view(verified()).proven == ("imports and arguments", "learns", "resumes exactly in a fresh process")
+    assert build_report_view(verified()).proven == (
+        "imports and arguments",
+        "learns",
+        "resumes exactly in a fresh process",
+    )
     assert build_report_view({**verified(), "verdict": {"result": "unverified"}}).proven == ()
 
 
@@ -84,7 +122,9 @@ def test_words(value: object, told: str) -> None:
 
 
 def test_amounts() -> None:
-    assert [format_amount(value, "bytes") for value in (0, 1023, 1024, 2**30, 1.5 * 2**40, 2**60)] == [
+    assert [
+        format_amount(value, "bytes") for value in (0, 1023, 1024, 2**30, 1.5 * 2**40, 2**60)
+    ] == [
         "0 bytes",
         "1023 bytes",
         "1 KiB",
@@ -95,4 +135,7 @@ def test_amounts() -> None:
     assert format_amount(2e-6, "relative error") == "2e-06 relative error"
     assert (format_number(12345.6), format_number(0.123456)) == ("12,346", "0.1235")
     assert [format_seconds(value) for value in (0.014, 1.74, 20.35)] == ["0.01", "1.7", "20"]
-    assert (shorten_digest("sha256:" + "a" * 64), shorten_digest("plain")) == ("sha256:aaaaaaaaaaaa", "plain")
+    assert (shorten_digest("sha256:" + "a" * 64), shorten_digest("plain")) == (
+        "sha256:aaaaaaaaaaaa",
+        "plain",
+    )

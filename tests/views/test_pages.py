@@ -8,8 +8,8 @@ import pytest
 
 from provision.commands.explain import all_pages
 from provision.diagnostics import Severity
-from provision.views.ink import display_width
-from provision.views.pages import RulePage, render_text, to_json
+from provision.views.rule_page import RulePage, render_text, to_json
+from provision.views.terminal_text import display_width
 
 MADE = RulePage(
     "ABC001",
@@ -39,7 +39,12 @@ def test_only_headings_are_coloured() -> None:
 def test_data_holds_the_whole_page() -> None:
     told = to_json(MADE)
     assert told["examples"] == {"bad": ["bad: 1\n"], "good": ["good: 1\n"]}
-    assert (told["version"], told["id"], told["severity"], told["sources"]) == (1, "ABC001", "warning", ["somewhere"])
+    assert (told["version"], told["id"], told["severity"], told["sources"]) == (
+        1,
+        "ABC001",
+        "warning",
+        ["somewhere"],
+    )
     assert told["markdown"] == MADE.markdown
     assert json.loads(json.dumps(told)) == told
 

@@ -11,15 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.verification import read_report
-from provision.views import html, junit
-from provision.views.ink import display_width
-from provision.views.outcome import render_report
-from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
+from provision.views.report import html, junit
+from provision.views.report.text import render_report
+from provision.views.terminal_text import display_width
+from tests.views.builders import (
+    agree,
+    check,
+    crowded,
+    failed,
+    hostile,
+    sample,
+    stage,
+    threshold,
+    verified,
+)
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 PATH = ".provision/reports/here/report.json"
 OURS = re.compile(r"\x1b\[[0-9;]*m")
-RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+RAW_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +45,16 @@ RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-
         ("report-hostile.txt", hostile(), False, 80, False),
     ],
 )
-def test_golden(name: str, document: dict[str, Any], color: bool, width: int, verbose: bool) -> None:
+def test_golden(
+    name: str, document: dict[str, Any], color: bool, width: int, verbose: bool
+) -> None:
     agree(name, render_report(document, color, width, verbose, PATH))
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
-@pytest.mark.parametrize("document", [verified(), failed(), crowded(), crowded(1), crowded(2), crowded(400), hostile()])
+@pytest.mark.parametrize(
+    "document", [verified(), failed(), crowded(), crowded(1), crowded(2), crowded(400), hostile()]
+)
 def test_one_screen(document: dict[str, Any], width: int) -> None:
     rows = render_report(document, False, width, False, PATH).splitlines()
     wide = max(40, width)
@@ -60,7 +76,12 @@ def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
     text = render_report(alone, False, 200, False)
     assert text.count("ImportError: not numpy") == 1
     assert f"FAIL P06:torch import torch\n  why       {raised}\n" in text
-    for shown in (text, render_report(alone, False, 200, True), html.render_report(alone, "x").partition("<pre")[0], junit.render_junit([alone])):
+    for shown in (
+        text,
+        render_report(alone, False, 200, True),
+        html.render_report(alone, "x").partition("<pre")[0],
+        junit.render_junit([alone]),
+    ):
         assert raised in shown.replace("&lt;", "<").replace("&gt;", ">")
         assert "no exception" not in shown
 
@@ -85,7 +106,14 @@ def test_verbose_shows_every_check_and_every_fix() -> None:
 
 @pytest.mark.parametrize(
     ("result", "word"),
-    [("verified", "VERIFIED"), ("failed", "NOT AS DECLARED"), ("unverified", "UNVERIFIED"), ("error", "ERROR"), ("simulated", "SIMULATED"), ("??", "ERROR")],
+    [
+        ("verified", "VERIFIED"),
+        ("failed", "NOT AS DECLARED"),
+        ("unverified", "UNVERIFIED"),
+        ("error", "ERROR"),
+        ("simulated", "SIMULATED"),
+        ("??", "ERROR"),
+    ],
 )
 def test_headline(result: str, word: str) -> None:
     assert render_report(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
@@ -93,8 +121,14 @@ def test_headline(result: str, word: str) -> None:
 
 def test_failure_reads_declared_found_why_fix() -> None:
     text = render_report(failed(), False, 100, False, PATH)
-    assert text.startswith("NOT AS DECLARED  2 of 22 checks failed, 1 unknown, 1 warning, 1 skipped (37 s)\n")
-    rows = [row.split()[0] for row in text[text.index("FAIL P02") : text.index("FAIL T02")].splitlines() if row]
+    assert text.startswith(
+        "NOT AS DECLARED  2 of 22 checks failed, 1 unknown, 1 warning, 1 skipped (37 s)\n"
+    )
+    rows = [
+        row.split()[0]
+        for row in text[text.index("FAIL P02") : text.index("FAIL T02")].splitlines()
+        if row
+    ]
     assert rows == ["FAIL", "declared", "found", "why", "fix"]
     assert text.splitlines()[-1] == f"report {PATH}  identity sha256:e0d009f66ba6"
 
@@ -112,7 +146,9 @@ def test_only_a_verified_report_with_training_claims_a_proof() -> None:
     assert claim not in render_report(failed(), False, 80, False, PATH)
     without = verified()
     without["checks"] = [one for one in without["checks"] if one["group"] != "training"]
-    assert "proof: no training ran in this verification" in render_report(without, False, 80, False, PATH)
+    assert "proof: no training ran in this verification" in render_report(
+        without, False, 80, False, PATH
+    )
 
 
 def test_simulated_parts_are_named() -> None:
@@ -123,13 +159,22 @@ def test_simulated_parts_are_named() -> None:
 
 def test_a_required_unknown_is_told_as_a_problem_and_an_optional_one_as_a_remark() -> None:
     one = check("T03", "torch", "arch", "unknown", message="not observed", required=True)
-    text = render_report(sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH)
+    text = render_report(
+        sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH
+    )
     assert "UNKNOWN T03 arch\n  why       not observed\n" in text
     assert "UNKNOWN H09 arch: not observed\n" in text
 
 
 def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
-    document = sample("failed", [], stages=[stage("loaders", 2.0, exit=None, signal="SIGBUS", tail="worker 1\nbus error"), stage("host", 0.1)])
+    document = sample(
+        "failed",
+        [],
+        stages=[
+            stage("loaders", 2.0, exit=None, signal="SIGBUS", tail="worker 1\nbus error"),
+            stage("host", 0.1),
+        ],
+    )
     text = render_report(document, False, 80, True, PATH)
     assert "died with SIGBUS" in text
     assert "    bus error\n" in text
@@ -137,7 +182,21 @@ def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
-    document = sample("failed", [check("P06", "g", "t", "fail", observed=f"https://u:{token}@h", message=token, cause=token, fix=token)])
+    document = sample(
+        "failed",
+        [
+            check(
+                "P06",
+                "g",
+                "t",
+                "fail",
+                observed=f"https://u:{token}@h",
+                message=token,
+                cause=token,
+                fix=token,
+            )
+        ],
+    )
     for verbose in (False, True):
         assert "Zq3" not in render_report(document, False, 80, verbose, PATH)
 
@@ -156,40 +215,90 @@ LEAF = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 JSON = LEAF | st.lists(LEAF, max_size=2) | st.dictionaries(TEXT, LEAF, max_size=2)
 CHECKS = st.lists(
     st.fixed_dictionaries(
-        {}, optional=dict.fromkeys(("id", "group", "title", "status", "required", "expected", "observed", "threshold", "message", "cause"), JSON)
+        {},
+        optional=dict.fromkeys(
+            (
+                "id",
+                "group",
+                "title",
+                "status",
+                "required",
+                "expected",
+                "observed",
+                "threshold",
+                "message",
+                "cause",
+            ),
+            JSON,
+        ),
     ),
     max_size=4,
 )
 
 
 @given(
-    st.fixed_dictionaries({}, optional=dict.fromkeys(("subject", "spec", "verdict", "digests", "packages", "stages", "tier"), JSON)),
+    st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            ("subject", "spec", "verdict", "digests", "packages", "stages", "tier"), JSON
+        ),
+    ),
     CHECKS,
     st.integers(1, 120),
 )
-def test_any_document_is_told_on_one_screen(document: dict[str, Any], checks: list[Any], width: int) -> None:
+def test_any_document_is_told_on_one_screen(
+    document: dict[str, Any], checks: list[Any], width: int
+) -> None:
     text = render_report({**document, "checks": checks}, False, width, False, "report.json")
     assert len(text.splitlines()) <= 25
     assert RAW_CONTROL.search(text) is None
 
 
 def test_bytes_are_told_in_powers_of_1024() -> None:
-    document = sample("failed", [check("H05", "host", "memory", "fail", expected=2**34, observed=3 * 2**29, threshold=threshold(2**34, "bytes"))])
+    document = sample(
+        "failed",
+        [
+            check(
+                "H05",
+                "host",
+                "memory",
+                "fail",
+                expected=2**34,
+                observed=3 * 2**29,
+                threshold=threshold(2**34, "bytes"),
+            )
+        ],
+    )
     text = render_report(document, False, 80, False, PATH)
     assert "declared  16 GiB\n" in text
     assert "found     1.5 GiB\n" in text
 
 
 def _many(letter: str, status: str, count: int) -> list[dict[str, Any]]:
-    texts = {"expected": "this", "observed": "that", "message": "it is that", "cause": "because", "fix": "mend it"}
+    texts = {
+        "expected": "this",
+        "observed": "that",
+        "message": "it is that",
+        "cause": "because",
+        "fix": "mend it",
+    }
     return [check(f"{letter}{n}", f"group{n % 5}", "title", status, **texts) for n in range(count)]
 
 
-WORDS = st.text(max_size=400) | st.integers(0, 30).map(lambda count: "a reason that goes on " * count) | st.just("")
+WORDS = (
+    st.text(max_size=400)
+    | st.integers(0, 30).map(lambda count: "a reason that goes on " * count)
+    | st.just("")
+)
 FAILURES = st.lists(
     st.builds(
         lambda n, group, status, required, texts: check(
-            f"X{n}", f"group {group}", texts[0], status, required=required, **dict(zip(("expected", "observed", "message", "cause", "fix"), texts, strict=True))
+            f"X{n}",
+            f"group {group}",
+            texts[0],
+            status,
+            required=required,
+            **dict(zip(("expected", "observed", "message", "cause", "fix"), texts, strict=True)),
         ),
         st.integers(0, 99),
         st.integers(0, 20),
@@ -202,8 +311,16 @@ FAILURES = st.lists(
 
 
 @settings(deadline=None)
-@given(FAILURES, st.integers(20, 200), st.sampled_from(["failed", "unverified", "error", "simulated"]), st.lists(st.text(max_size=99), max_size=5), WORDS)
-def test_a_report_of_many_failures_is_told_on_one_screen(checks: list[Any], width: int, result: str, simulated: list[str], sentence: str) -> None:
+@given(
+    FAILURES,
+    st.integers(20, 200),
+    st.sampled_from(["failed", "unverified", "error", "simulated"]),
+    st.lists(st.text(max_size=99), max_size=5),
+    WORDS,
+)
+def test_a_report_of_many_failures_is_told_on_one_screen(
+    checks: list[Any], width: int, result: str, simulated: list[str], sentence: str
+) -> None:
     document = sample(result, checks)
     document["verdict"]["sentence"] = sentence
     document["subject"]["simulated"] = simulated

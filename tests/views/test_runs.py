@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from provision.views import run_page, runs
+from provision.views import run_record_html, run_record_text
 
 GIB = 2**30
 RECORD: dict[str, Any] = {
@@ -47,49 +47,89 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_line_at_the_end_has_every_peak() -> None:
-    assert runs.render_ending(RECORD) == ["peak RAM 3 GiB of 4 GiB; shared memory 1 MiB of 1 GiB; GPU 0 20 GiB of 24 GiB, busy 87%, throttled 1.0 s; 4.0 s"]
+    assert run_record_text.render_ending(RECORD) == [
+        "peak RAM 3 GiB of 4 GiB; shared memory 1 MiB of 1 GiB; GPU 0 20 GiB of 24 GiB, busy 87%, throttled 1.0 s; 4.0 s"
+    ]
 
 
 @pytest.mark.parametrize(
     ("ended", "says"),
     [
-        ({"code": 137, "signal": "SIGKILL", "memory_kills": 1}, "the kernel ended it for memory: 3 GiB of 4 GiB; take less"),
-        ({"code": 1, "signal": None, "memory_kills": 2}, "the kernel ended 2 processes for memory while it ran: 3 GiB of 4 GiB"),
-        ({"code": 137, "signal": "SIGKILL", "memory_kills": 0}, "it was ended by SIGKILL: by a person, a time limit"),
+        (
+            {"code": 137, "signal": "SIGKILL", "memory_kills": 1},
+            "the kernel ended it for memory: 3 GiB of 4 GiB; take less",
+        ),
+        (
+            {"code": 1, "signal": None, "memory_kills": 2},
+            "the kernel ended 2 processes for memory while it ran: 3 GiB of 4 GiB",
+        ),
+        (
+            {"code": 137, "signal": "SIGKILL", "memory_kills": 0},
+            "it was ended by SIGKILL: by a person, a time limit",
+        ),
         ({"code": 137, "signal": "SIGKILL", "memory_kills": None}, "it was ended by SIGKILL"),
         ({"code": None, "signal": None, "memory_kills": None}, "how it ended was not seen"),
     ],
 )
 def test_an_end_that_is_not_the_programs_own_is_explained(ended: dict[str, Any], says: str) -> None:
-    first, second = runs.render_ending(record(ended=ended))
+    first, second = run_record_text.render_ending(record(ended=ended))
     assert first.startswith(says)
     assert second.startswith("peak RAM")
 
 
 def test_a_program_that_ended_before_the_first_look_is_told_so() -> None:
-    unseen = {"ram_bytes": None, "process_bytes": None, "processes": 0, "shm_bytes": None, "container_bytes": None}
-    short = record(peaks=unseen, cards=[], monitor__looks=0, ended={"code": 137, "signal": "SIGKILL", "memory_kills": 0, "seconds": 0.02})
-    first, second = runs.render_ending(short)
-    assert first.endswith("for memory where the kernel does not tell"), "no empty brackets where no figure is known"
+    unseen = {
+        "ram_bytes": None,
+        "process_bytes": None,
+        "processes": 0,
+        "shm_bytes": None,
+        "container_bytes": None,
+    }
+    short = record(
+        peaks=unseen,
+        cards=[],
+        monitor__looks=0,
+        ended={"code": 137, "signal": "SIGKILL", "memory_kills": 0, "seconds": 0.02},
+    )
+    first, second = run_record_text.render_ending(short)
+    assert first.endswith("for memory where the kernel does not tell"), (
+        "no empty brackets where no figure is known"
+    )
     assert second == "peak RAM not seen (it ended too soon); 0.02 s"
-    assert runs.render_ending(record(peaks=unseen, cards=[])) == ["peak RAM unknown; 4.0 s"]
+    assert run_record_text.render_ending(record(peaks=unseen, cards=[])) == [
+        "peak RAM unknown; 4.0 s"
+    ]
 
 
 def test_the_text_has_figures_and_a_line_for_each_curve() -> None:
-    lines = runs.render_lines(RECORD, 100)
+    lines = run_record_text.render_lines(RECORD, 100)
     assert lines[0] == "python train.py on here of quickstart, 2026-11-21T21:56:01Z"
     told = "\n".join(lines)
     assert re.search(r"GPU 0 throttled +1.0 s \(hardware slowdown\)", told)
     assert re.search(r"torch reserved +19 GiB", told)
     assert re.search(r"RAM +▃▆█▁ to 3 GiB", told)
-    assert re.search(r"GPU 0 busy +▁█!\. to 100%", told), "where it was throttled a mark stands, where nothing is known a dot"
+    assert re.search(r"GPU 0 busy +▁█!\. to 100%", told), (
+        "where it was throttled a mark stands, where nothing is known a dot"
+    )
 
 
 def test_what_torch_took_in_several_processes_is_told_once_a_card() -> None:
     def note(*taken: int) -> dict[str, Any]:
-        return {"version": "2.13.0", "cards": [{"name": "L4", "allocated_bytes": one, "reserved_bytes": one, "summary": ""} for one in taken]}
+        return {
+            "version": "2.13.0",
+            "cards": [
+                {"name": "L4", "allocated_bytes": one, "reserved_bytes": one, "summary": ""}
+                for one in taken
+            ],
+        }
 
-    told = [(row.name, row.value) for row in runs.list_figures(record(torch=[note(2 * GIB, 0), note(0, 3 * GIB), note()])) if row.name.startswith("torch")]
+    told = [
+        (row.name, row.value)
+        for row in run_record_text.list_figures(
+            record(torch=[note(2 * GIB, 0), note(0, 3 * GIB), note()])
+        )
+        if row.name.startswith("torch")
+    ]
     assert told == [
         ("torch", "2.13.0 in 3 processes"),
         ("torch allocated, cuda:0", "2 GiB"), ("torch reserved, cuda:0", "2 GiB"),
@@ -98,7 +138,7 @@ def test_what_torch_took_in_several_processes_is_told_once_a_card() -> None:
 
 
 def test_the_page_is_whole_without_scripts_and_each_chart_has_its_words() -> None:
-    page = run_page.render_page(RECORD)
+    page = run_record_html.render_page(RECORD)
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
@@ -108,7 +148,9 @@ def test_the_page_is_whole_without_scripts_and_each_chart_has_its_words() -> Non
         assert drawn.get("role") == "img"
         named = {element.get("id"): element.text for element in drawn.iter() if element.get("id")}
         assert all(named[name] for name in str(drawn.get("aria-labelledby")).split())
-    assert page.count('class="slow"') == 2, "memory and utilisation of the card, where it was throttled"
+    assert page.count('class="slow"') == 2, (
+        "memory and utilisation of the card, where it was throttled"
+    )
     assert "Throttled in 1 of 4 samples" in page
     assert "| Allocated &lt;b&gt; |" in page
     assert page.count("<details>") == 4
@@ -125,13 +167,24 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m"
         {"torch": [{"version": HOSTILE, "cards": [{"summary": HOSTILE}, 3]}, "x", {"cards": 4}]},
         {"series": {"t": "x", "ram_bytes": [HOSTILE, True, None, -5, 1e300]}},
         {"series": {}, "cards": [], "torch": [], "peaks": {}, "limits": {}, "ended": {}},
-        {"peaks__ram_bytes": HOSTILE, "limits__ram_bytes": [], "ended__seconds": HOSTILE, "ended__code": HOSTILE},
+        {
+            "peaks__ram_bytes": HOSTILE,
+            "limits__ram_bytes": [],
+            "ended__seconds": HOSTILE,
+            "ended__code": HOSTILE,
+        },
         {"peaks__ram_bytes": -1, "limits__ram_bytes": 0},
         {"program__script": 7, "peaks__processes": 1e308},
     ],
 )
 def test_a_record_of_anyone_does_no_harm(changes: dict[str, Any]) -> None:
     found = record(**changes)
-    told = "\n".join([*runs.render_ending(found), *runs.render_lines(found, 40), run_page.render_page(found)])
-    assert "<script" not in run_page.render_page(found)
+    told = "\n".join(
+        [
+            *run_record_text.render_ending(found),
+            *run_record_text.render_lines(found, 40),
+            run_record_html.render_page(found),
+        ]
+    )
+    assert "<script" not in run_record_html.render_page(found)
     assert "\x1b" not in told

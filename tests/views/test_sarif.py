@@ -14,14 +14,14 @@ import pytest
 from jsonschema import Draft4Validator, Draft7Validator
 from jsonschema.protocols import Validator
 
+from provision.adapters import RealSystem
 from provision.commands.explain import all_pages
-from provision.commands.loading import CheckedDocument, check_file
+from provision.commands.shared.load import CheckedDocument, check_file
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.errors import SourceError
 from provision.facts import load_facts
-from provision.views.repository import Repository
-from provision.views.sarif import to_sarif_log
-from provision.world import RealSystem
+from provision.views.diagnostics.repository_paths import Repository
+from provision.views.diagnostics.sarif import to_sarif_log
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 BAD = "gpu: L4\npython: 3.12\npackages: [torch==2.13.0, transformers==5.13.1]\nenv: {HF_TOKEN: correct-horse-battery}\n"
@@ -31,7 +31,12 @@ Told = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def told(tmp_path: Path) -> Told:
-    def told(*texts: str, names: tuple[str, ...] = (), unread: tuple[tuple[str, SourceError], ...] = (), extra: tuple[Diagnostic, ...] = ()) -> dict[str, Any]:
+    def told(
+        *texts: str,
+        names: tuple[str, ...] = (),
+        unread: tuple[tuple[str, SourceError], ...] = (),
+        extra: tuple[Diagnostic, ...] = (),
+    ) -> dict[str, Any]:
         documents: list[CheckedDocument] = []
         for number, text in enumerate(texts):
             path = tmp_path / (names[number] if names else f"{number}.yaml")
@@ -44,7 +49,13 @@ def told(tmp_path: Path) -> Told:
     return told
 
 
-@pytest.fixture(params=[("sarif-2.1.0.oasis.json", Draft4Validator), ("sarif-2.1.0.schemastore.json", Draft7Validator)], ids=["oasis", "schemastore"])
+@pytest.fixture(
+    params=[
+        ("sarif-2.1.0.oasis.json", Draft4Validator),
+        ("sarif-2.1.0.schemastore.json", Draft7Validator),
+    ],
+    ids=["oasis", "schemastore"],
+)
 def schema(request: pytest.FixtureRequest) -> Validator:
     name, kind = request.param
     return kind(json.loads((SCHEMAS / name).read_text(encoding="utf-8")))
@@ -61,12 +72,17 @@ def of(document: dict[str, Any], rule: str) -> dict[str, Any]:
 
 
 def marks(document: dict[str, Any]) -> dict[str, str]:
-    return {one["ruleId"]: one["partialFingerprints"]["provisionPath/v1"] for one in results(document)}
+    return {
+        one["ruleId"]: one["partialFingerprints"]["provisionPath/v1"] for one in results(document)
+    }
 
 
 @pytest.mark.parametrize("name", ["sarif-2.1.0.oasis.json", "sarif-2.1.0.schemastore.json"])
 def test_the_schemas_are_the_published_ones(name: str) -> None:
-    assert hashlib.sha256((SCHEMAS / name).read_bytes()).hexdigest() in (SCHEMAS / "README.md").read_text()
+    assert (
+        hashlib.sha256((SCHEMAS / name).read_bytes()).hexdigest()
+        in (SCHEMAS / "README.md").read_text()
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,12 +90,20 @@ def test_the_schemas_are_the_published_ones(name: str) -> None:
     [
         (),
         ('gpu: none\npython: "3.11"\npackages: []\n',),
-        (BAD, RULES, "gpu: [\n", "", 'gpu: none\npython: "3.11"\npackages: []\n---\ngpu: L4\nbogus: 1\n'),
+        (
+            BAD,
+            RULES,
+            "gpu: [\n",
+            "",
+            'gpu: none\npython: "3.11"\npackages: []\n---\ngpu: L4\nbogus: 1\n',
+        ),
         ("\ufeffgpu: none\r\npython: 3.10\r\nname: 漢😀\r\n",),
     ],
 )
 def test_every_log_is_valid(told: Told, schema: Validator, texts: tuple[str, ...]) -> None:
-    document = told(*texts, unread=(("gone.yaml", SourceError("cannot read gone.yaml", why="it is not there")),))
+    document = told(
+        *texts, unread=(("gone.yaml", SourceError("cannot read gone.yaml", why="it is not there")),)
+    )
     schema.validate(json.loads(json.dumps(document)))
 
 
@@ -92,17 +116,28 @@ def test_the_schemas_can_say_no(told: Told, schema: Validator) -> None:
 def test_results_are_there_when_there_are_none(told: Told) -> None:
     (run,) = told('gpu: none\npython: "3.11"\npackages: []\n')["runs"]
     assert run["results"] == []
-    assert run["invocations"] == [{"executionSuccessful": True, "exitCode": 1, "toolExecutionNotifications": []}]
+    assert run["invocations"] == [
+        {"executionSuccessful": True, "exitCode": 1, "toolExecutionNotifications": []}
+    ]
     assert [one["location"]["uri"] for one in run["artifacts"]] == ["0.yaml"]
 
 
 def test_every_rule_is_described(told: Told) -> None:
     (run,) = told()["runs"]
     rules = run["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == [page.id for page in all_pages() if page.id != "BUG000"]
+    assert [rule["id"] for rule in rules] == [
+        page.id for page in all_pages() if page.id != "BUG000"
+    ]
     for rule in rules:
         assert re.fullmatch(r"([A-Z][a-z0-9]*)+", rule["name"])
-        assert all((rule["shortDescription"]["text"], rule["fullDescription"]["text"], rule["help"]["text"], rule["help"]["markdown"]))
+        assert all(
+            (
+                rule["shortDescription"]["text"],
+                rule["fullDescription"]["text"],
+                rule["help"]["text"],
+                rule["help"]["markdown"],
+            )
+        )
         assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
         assert len(rule["properties"]["tags"]) <= 10
         assert ("security-severity" in rule["properties"]) == rule["id"].startswith("SEC")
@@ -114,9 +149,18 @@ def test_a_result_points_at_exact_characters(told: Told) -> None:
     (place,) = found["locations"]
     assert place["physicalLocation"] == {
         "artifactLocation": {"uri": "0.yaml", "uriBaseId": "%SRCROOT%"},
-        "region": {"startLine": 5, "startColumn": 1, "endLine": 5, "endColumn": 6, "charOffset": text.index("bögus"), "charLength": 5},
+        "region": {
+            "startLine": 5,
+            "startColumn": 1,
+            "endLine": 5,
+            "endColumn": 6,
+            "charOffset": text.index("bögus"),
+            "charLength": 5,
+        },
     }
-    assert place["logicalLocations"] == [{"fullyQualifiedName": '["b\\u00f6gus"]', "kind": "property"}]
+    assert place["logicalLocations"] == [
+        {"fullyQualifiedName": '["b\\u00f6gus"]', "kind": "property"}
+    ]
     assert found["level"] == "error"
 
 
@@ -134,7 +178,11 @@ def test_a_fix_makes_the_text_that_lint_would_write(told: Told) -> None:
     (change,) = fix["artifactChanges"]
     for replacement in reversed(change["replacements"]):
         start = replacement["deletedRegion"]["charOffset"]
-        text = text[:start] + replacement["insertedContent"]["text"] + text[start + replacement["deletedRegion"]["charLength"] :]
+        text = (
+            text[:start]
+            + replacement["insertedContent"]["text"]
+            + text[start + replacement["deletedRegion"]["charLength"] :]
+        )
     assert fix["properties"] == {"applicability": "safe"}
     assert text != RULES
     assert "PKG001" not in marks(told(text))
@@ -151,7 +199,9 @@ EDITS = {
     "lines move": lambda text: "# a comment\n\n" + text.replace("gpu: L4\n", "") + "gpu: L4\n",
     "another item before": lambda text: text.replace("packages:\n", "packages:\n  - numpy\n"),
     "another version": lambda text: text.replace("5.13.1", "5.13.0"),
-    "another spelling": lambda text: text.replace("  - transformers==5.13.1\n", '  - {name: Transformers, version: "==5.13.1"}\n'),
+    "another spelling": lambda text: text.replace(
+        "  - transformers==5.13.1\n", '  - {name: Transformers, version: "==5.13.1"}\n'
+    ),
     "another line break": lambda text: text.replace("\n", "\r\n"),
 }
 
@@ -178,12 +228,18 @@ def test_the_same_place_twice_gets_numbers(told: Told) -> None:
         Diagnostic("PKG001", "x", Severity.ERROR, "one", RouteLocation(("python",))),
         Diagnostic("PKG001", "x", Severity.ERROR, "two", RouteLocation(("python",))),
     )
-    found = [one["partialFingerprints"]["provisionPath/v1"] for one in results(told('gpu: none\npython: "3.11"\npackages: []\n', extra=extra))]
+    found = [
+        one["partialFingerprints"]["provisionPath/v1"]
+        for one in results(told('gpu: none\npython: "3.11"\npackages: []\n', extra=extra))
+    ]
     assert [mark.rpartition(":")[2] for mark in found] == ["1", "2"]
     assert len({mark.rpartition(":")[0] for mark in found}) == 1
 
 
-@pytest.mark.parametrize("name", ["a b.yaml", "100%.yaml", "sub/ä漢.yaml", "a:b.yaml", "x?y#z.yaml", "a%0A::error::x.yaml"])
+@pytest.mark.parametrize(
+    "name",
+    ["a b.yaml", "100%.yaml", "sub/ä漢.yaml", "a:b.yaml", "x?y#z.yaml", "a%0A::error::x.yaml"],
+)
 def test_names_are_percent_encoded_and_relative(told: Told, name: str) -> None:
     (one, *_) = results(told(BAD, names=(name,)))
     location = one["locations"][0]["physicalLocation"]["artifactLocation"]
@@ -194,7 +250,11 @@ def test_names_are_percent_encoded_and_relative(told: Told, name: str) -> None:
 
 def test_what_went_wrong_with_us_is_no_result(told: Told) -> None:
     fault = Diagnostic("BUG000", "rule-failed", Severity.ERROR, "rule X failed", RouteLocation(()))
-    (run,) = told('gpu: none\npython: "3.11"\npackages: []\n', extra=(fault,), unread=(("gone.yaml", SourceError("cannot read gone.yaml", why="why")),))["runs"]
+    (run,) = told(
+        'gpu: none\npython: "3.11"\npackages: []\n',
+        extra=(fault,),
+        unread=(("gone.yaml", SourceError("cannot read gone.yaml", why="why")),),
+    )["runs"]
     assert run["results"] == []
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
@@ -212,7 +272,14 @@ def test_no_fix_repeats_a_secret(told: Told) -> None:
 
 
 def test_messages_hold_no_links_and_no_controls(told: Told) -> None:
-    hostile = Diagnostic("PKG001", "x", Severity.ERROR, "see [this](https://evil.example)\x1b[2J\u202e", RouteLocation(()), related=())
+    hostile = Diagnostic(
+        "PKG001",
+        "x",
+        Severity.ERROR,
+        "see [this](https://evil.example)\x1b[2J\u202e",
+        RouteLocation(()),
+        related=(),
+    )
     (one,) = results(told('gpu: none\npython: "3.11"\npackages: []\n', extra=(hostile,)))
     assert "](" not in one["message"]["text"]
     assert "\x1b" not in one["message"]["text"]
@@ -233,12 +300,25 @@ def test_a_file_outside_the_root_is_absolute(tmp_path: Path) -> None:
     inside = Repository(tmp_path / "a", tmp_path / "a")
     assert inside.sarif_location("../b c.yaml") == {"uri": f"file://{tmp_path}/b%20c.yaml"}
     assert inside.relative_path("../b.yaml") is None
-    assert inside.sarif_location("builtin:huggingface-trainer") == {"uri": "builtin:huggingface-trainer"}
+    assert inside.sarif_location("builtin:huggingface-trainer") == {
+        "uri": "builtin:huggingface-trainer"
+    }
 
 
 @pytest.mark.parametrize(
     ("workspace", "here", "path"),
-    [("/w", "/w/sub", "sub/a.yaml"), ("/w", "/elsewhere", "a.yaml"), ("", "/w", "a.yaml"), ("w", "/w/sub", "a.yaml"), ("/w/../v", "/v/x", "x/a.yaml")],
+    [
+        ("/w", "/w/sub", "sub/a.yaml"),
+        ("/w", "/elsewhere", "a.yaml"),
+        ("", "/w", "a.yaml"),
+        ("w", "/w/sub", "a.yaml"),
+        ("/w/../v", "/v/x", "x/a.yaml"),
+    ],
 )
 def test_the_checkout_is_the_root(workspace: str, here: str, path: str) -> None:
-    assert Repository.from_environment(Path(here), {"GITHUB_WORKSPACE": workspace}).relative_path("a.yaml") == path
+    assert (
+        Repository.from_environment(Path(here), {"GITHUB_WORKSPACE": workspace}).relative_path(
+            "a.yaml"
+        )
+        == path
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from provision import __version__
-from provision.cli.knowing import facts
+from provision.cli.facts import facts
 from provision.cli.options import (
     ADOPT,
     ALL_TARGETS,
@@ -26,9 +26,9 @@ from provision.cli.options import (
     examples,
     spec_or_default,
 )
-from provision.cli.probing import probe
-from provision.cli.reports import report
-from provision.cli.sandboxing import sandbox
+from provision.cli.probe import probe
+from provision.cli.report import report
+from provision.cli.sandbox import sandbox
 from provision.cli.seeing import COMMANDS
 
 _SECTIONS = {
@@ -227,18 +227,18 @@ def lock(spec: Path | None, check: bool, asking: bool, upgrades: tuple[str, ...]
     spec, upgrade = _parse_upgrade(spec, upgrades)
     path = spec_or_default(spec)
     if old is not None:
-        from provision.cli import comparing
+        from provision.cli import diff as comparing
 
         return comparing.show_lock_diff(path, old, form)
     if check:
-        from provision.cli import holding
+        from provision.cli import lock_check
 
-        return holding.lock_check(path, form)
+        return lock_check.lock_check(path, form)
     if asking:
-        from provision.cli import holding
+        from provision.cli import lock_check
 
-        return holding.lock_verify(path, form)
-    from provision.cli import locking
+        return lock_check.lock_verify(path, form)
+    from provision.cli import lock as locking
 
     return locking.lock(path, upgrade=upgrade, offline=offline, form=form)
 
@@ -271,7 +271,7 @@ def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @OUTPUT_FORMAT
 def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Write the notebook and the cell of Colab targets."""
-    from provision.cli import rendering
+    from provision.cli import render as rendering
 
     return rendering.render(spec_or_default(spec), targets, **options)
 
@@ -348,7 +348,7 @@ def adopt(spec: Path | None, **options: Any) -> int:
 
     It shows what the state names first. Nothing is removed; from then on destroy and apply treat what is here as made here.
     """
-    from provision.cli import adopting
+    from provision.cli import adopt as adopting
 
     return adopting.adopt(spec_or_default(spec), **options)
 
@@ -357,7 +357,7 @@ def adopt(spec: Path | None, **options: Any) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell."""
-    from provision.cli.door import completion_script
+    from provision.cli.main import completion_script
 
     click.echo(completion_script(shell))
     return 0

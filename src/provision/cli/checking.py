@@ -5,35 +5,35 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from provision.cli import terminal
-from provision.world import RealSystem
+from provision.adapters import RealSystem
+from provision.cli import console
 
 
 def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, skip_foreign: bool, form: str) -> int:
     """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change, and 2 when a file cannot be read."""
-    from provision.cli import findings
+    from provision.cli import lint_output
     from provision.commands.lint import lint as judge
 
     world = RealSystem()
-    result = judge(paths, world, terminal.print_note, fix=fix, dry=dry, skip_foreign=skip_foreign)
+    result = judge(paths, world, console.print_note, fix=fix, dry=dry, skip_foreign=skip_foreign)
     code = max(result.exit_code, int(dry and bool(result.changed)))
-    findings.print_lint_result(result, form, world.environment(), code)
-    findings.print_changes_and_errors(result, form, dry=dry)
+    lint_output.print_lint_result(result, form, world.environment(), code)
+    lint_output.print_changes_and_errors(result, form, dry=dry)
     return code
 
 
 def explain(word: str, form: str) -> int:
     """Show the page of a rule or finding; exit 1 when there is none of that name."""
     from provision.commands.explain import find_page
-    from provision.views import pages
+    from provision.views import rule_page
 
     found = find_page(word)
     if form == "json":
-        terminal.print_result(json.dumps(pages.to_json(found), indent=1))
+        console.print_result(json.dumps(rule_page.to_json(found), indent=1))
     elif form == "markdown":
-        terminal.print_result(found.markdown)
+        console.print_result(found.markdown)
     else:
-        terminal.print_result(pages.render_text(found, terminal.supports_color(), terminal.width()))
+        console.print_result(rule_page.render_text(found, console.supports_color(), console.width()))
     return 0
 
 
@@ -43,16 +43,16 @@ def suggest(subject: Path | dict[str, str], *, most: int, with_uv: bool, offline
     from provision.views import suggestions
 
     world = RealSystem(offline=offline)
-    with terminal.progress() as (tell, _):
+    with console.progress() as (tell, _):
         if isinstance(subject, Path):
             offer = suggest_for_spec(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
         else:
             offer = suggest_for_options(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
-    terminal.print_result(
-        json.dumps(suggestions.to_json(offer), indent=1) if form == "json" else suggestions.render_text(offer, terminal.supports_color(), terminal.width())
+    console.print_result(
+        json.dumps(suggestions.to_json(offer), indent=1) if form == "json" else suggestions.render_text(offer, console.supports_color(), console.width())
     )
     if offer.uv_error is not None:
-        terminal.print_error(offer.uv_error)
+        console.print_error(offer.uv_error)
         return offer.uv_error.exit_code
     return 0 if offer.has_usable_combination else 1
 
@@ -61,7 +61,7 @@ def schema(of: str) -> int:
     """Print the JSON Schema of specs or of reports."""
     from provision.commands.schema import report_schema_text, schema_text
 
-    terminal.print_result(report_schema_text() if of == "report" else schema_text())
+    console.print_result(report_schema_text() if of == "report" else schema_text())
     return 0
 
 
@@ -71,8 +71,8 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
 
     from provision.commands.why import why as ask
     from provision.errors import ExternalError
-    from provision.verification.error_text import MAX_INPUT_BYTES, extract_error_text
-    from provision.views import why as view
+    from provision.verification.error_lookup.error_text import MAX_INPUT_BYTES, extract_error_text
+    from provision.views import error_lookup as view
 
     world = RealSystem()
     try:
@@ -82,18 +82,18 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
         raise ExternalError(error.what, why=error.why, hint=hint) from error
     text, left_out = extract_error_text(content, "standard input" if trace == "-" else trace)
     if left_out:
-        terminal.print_note(f"this is long: {left_out} characters in its middle are not looked through")
-    answer = ask(text, spec, report, world, terminal.print_note, fix=fix)
+        console.print_note(f"this is long: {left_out} characters in its middle are not looked through")
+    answer = ask(text, spec, report, world, console.print_note, fix=fix)
     if form == "json":
-        terminal.print_result(json.dumps({**view.to_json(answer.explanations, answer.unexplained_error), "changed": dict(answer.changed)}, indent=1))
+        console.print_result(json.dumps({**view.to_json(answer.explanations, answer.unexplained_error), "changed": dict(answer.changed)}, indent=1))
     else:
         held = " and ".join(name for name in (answer.spec, answer.report) if name)
         mended = bool(answer.changed)
-        terminal.print_result(view.render_text(answer.explanations, terminal.supports_color(), terminal.width(), held, answer.unexplained_error, mended=mended))
+        console.print_result(view.render_text(answer.explanations, console.supports_color(), console.width(), held, answer.unexplained_error, mended=mended))
         for diff in answer.changed.values():
-            terminal.print_note(diff.rstrip())
+            console.print_note(diff.rstrip())
     if fix and answer.explanations and not answer.changed:
-        terminal.print_note(
+        console.print_note(
             f"nothing was changed: {spec} holds nothing for this error that an edit mends; `provision suggest {spec}` looks for versions near it"
         )
     return 0 if answer.is_explained else 1

@@ -35,7 +35,7 @@ def run_cli(arguments: list[str] | None = None) -> int:
     end_on_signals()
     atexit.register(_ignore_signals)  # the first one registered runs last
     try:
-        from provision.cli.door import main as answer
+        from provision.cli.main import main as answer
 
         return answer(arguments)
     except (KeyboardInterrupt, Terminated):  # a second signal, just before `end_on_signals` after the first one

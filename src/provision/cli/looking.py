@@ -9,29 +9,29 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.cli import homecoming, terminal
-from provision.cli.standing_in import sandbox_folder
-from provision.cli.worlds import load_session_spec, open_system
-from provision.commands.loading import load_spec
-from provision.commands.planning import select_targets
+from provision.adapters import RealSystem
+from provision.cli import console, report_import
+from provision.cli.sandbox_hints import sandbox_folder
+from provision.cli.session import load_session_spec, open_system
+from provision.commands.shared.load import load_spec
+from provision.commands.shared.target_plans import select_targets
 from provision.errors import Refused, UsageError
 from provision.verification import Report
 from provision.verification.report import find_tampering, read_report_file
-from provision.world import RealSystem
 
 if TYPE_CHECKING:
-    from provision.commands.apart import ErrorsByTarget
+    from provision.commands.shared.multi_target import ErrorsByTarget
     from provision.commands.verify import VerificationResult
 
 
 def status(path: Path, form: str, *, sandbox: bool = False) -> int:
     """Show how the spec's targets stand; exit 0 when all is current and verified."""
     from provision.commands.status import status as look
-    from provision.stores import LocalStore
+    from provision.state_store import LocalStore
 
     with open_system(path, sandbox=sandbox) as world:
         loaded = load_session_spec(path, world, sandbox=sandbox, apart=True)
-        homecoming.import_dropped_reports(loaded, world)
+        report_import.import_dropped_reports(loaded, world)
         found = look(loaded, LocalStore(loaded.folder, world).load_ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
@@ -41,20 +41,20 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
             "targets": targets,
             "state_foreign": found.foreign_reason,
         }
-        terminal.print_result(json.dumps({**document, "failed": terminal.errors_to_json(found.failed)}, indent=1))
-        terminal.print_errors(found.failed)
+        console.print_result(json.dumps({**document, "failed": console.errors_to_json(found.failed)}, indent=1))
+        console.print_errors(found.failed)
         return found.exit_code
     if found.lock_differences is None:
-        terminal.print_text(f"lock         none yet: provision lock {shlex.quote(str(path))}")
+        console.print_text(f"lock         none yet: provision lock {shlex.quote(str(path))}")
     else:
-        terminal.print_text("lock         holds" if not found.lock_differences else "lock         stale: " + "; ".join(found.lock_differences))
+        console.print_text("lock         holds" if not found.lock_differences else "lock         stale: " + "; ".join(found.lock_differences))
     if found.foreign_reason:
-        terminal.print_text(f"state        foreign: {found.foreign_reason}; provision adopt {shlex.quote(str(path))} makes it this folder's")
+        console.print_text(f"state        foreign: {found.foreign_reason}; provision adopt {shlex.quote(str(path))} makes it this folder's")
     for t in found.targets:
-        terminal.print_text(f"{t.target:<12} {t.kind}, {t.condition}{f', {_display_path(t.path)}' if t.path and t.condition != 'absent' else ''}")
+        console.print_text(f"{t.target:<12} {t.kind}, {t.condition}{f', {_display_path(t.path)}' if t.path and t.condition != 'absent' else ''}")
         how = f": run it, then provision report add FILE --spec {shlex.quote(str(path))}" if t.condition == "rendered" else ""
-        terminal.print_text(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
-    terminal.print_errors(found.failed)
+        console.print_text(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
+    console.print_errors(found.failed)
     return found.exit_code
 
 
@@ -67,9 +67,9 @@ def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tupl
     with open_system(path, sandbox=sandbox, faults=options["faults"]) as world:
         loaded = load_session_spec(path, world, sandbox=sandbox, faults=options["faults"])
         names = select_targets(loaded, targets, everything=everything)
-        home = {one.context.target: one for one in homecoming.import_dropped_reports(loaded, world, wait=wait).imported}
+        home = {one.context.target: one for one in report_import.import_dropped_reports(loaded, world, wait=wait).imported}
         left = tuple(name for name in names if name not in home)
-        with terminal.progress() as (tell, _):
+        with console.progress() as (tell, _):
             done = prove(loaded, left, world, tell, only=only, lock_wait_s=wait, failed=failed) if left else ()
     done = (*(VerificationResult(home[name].report, home[name].json_path, home[name].html_path, home[name].state) for name in names if name in home), *done)
     return _show_results(done, failed, options["form"], verbose=options["verbose"])
@@ -87,7 +87,7 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
         if not names:
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
-        with terminal.progress() as (tell, _):
+        with console.progress() as (tell, _):
             done = catch(loaded, names, world, tell, lock_wait_s=wait, failed=failed)
     return _show_results(done, failed, options["form"], verbose=options["verbose"])
 
@@ -95,7 +95,7 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
 def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
     """Show how a person gets onto the instances; exit 1 when one of them is not running."""
     from provision.commands.attach import list_instance_targets
-    from provision.commands.opening import describe_access
+    from provision.commands.instance_access import describe_access
 
     with open_system(path, sandbox=sandbox) as world:
         loaded = load_session_spec(path, world, sandbox=sandbox)
@@ -107,18 +107,18 @@ def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> 
     if sandbox:
         found = tuple(dataclasses.replace(door, url="", ssh="", tunnel="") for door in found)
     if form == "json":
-        terminal.print_result(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
+        console.print_result(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
     for door in found if form == "text" else ():
-        terminal.print_text(f"instance     {door.instance}, {door.state}{', SANDBOX: there is nothing to open' if sandbox else ''}")
+        console.print_text(f"instance     {door.instance}, {door.state}{', SANDBOX: there is nothing to open' if sandbox else ''}")
         if door.state != "ACTIVE":
-            terminal.print_text(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
+            console.print_text(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
             continue
         if sandbox:
-            terminal.print_text(f"disks        {sandbox_folder(path)}/machines/\nconsole      {sandbox_folder(path)}/serial/")
+            console.print_text(f"disks        {sandbox_folder(path)}/machines/\nconsole      {sandbox_folder(path)}/serial/")
             continue
-        terminal.print_text(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
-        terminal.print_text(f"shell        {door.ssh}")
-        terminal.print_text(f"tunnel       {door.tunnel}")
+        console.print_text(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
+        console.print_text(f"shell        {door.ssh}")
+        console.print_text(f"tunnel       {door.tunnel}")
     return 0 if all(door.state == "ACTIVE" for door in found) else 1
 
 
@@ -129,20 +129,20 @@ def orphans(paths: tuple[Path, ...], *, sandbox: bool, form: str) -> int:
     with open_system(paths[0], sandbox=sandbox) as world:
         listing = list_orphans([load_session_spec(path, world, sandbox=sandbox) for path in paths], world)
     found = listing.orphans
-    terminal.print_errors(listing.failed, kind="project")
+    console.print_errors(listing.failed, kind="project")
     away = f"rm -r {shlex.quote(sandbox_folder(paths[0]))}   (all of this sandbox)" if sandbox else ""
     if form == "json":
         rows = [{**dataclasses.asdict(one), "delete": away or one.delete} for one in found]
-        failed = terminal.errors_to_json(listing.failed, kind="project")
-        terminal.print_result(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed}, indent=1))
+        failed = console.errors_to_json(listing.failed, kind="project")
+        console.print_result(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed}, indent=1))
     elif not found:
         where = "in the projects that answered" if listing.failed else "every instance with our labels is in a state here"
-        terminal.print_text(f"{'SANDBOX: ' if sandbox else ''}no orphans{' ' if listing.failed else ': '}{where}")
+        console.print_text(f"{'SANDBOX: ' if sandbox else ''}no orphans{' ' if listing.failed else ': '}{where}")
     for one in found if form == "text" else ():
-        terminal.print_text(
+        console.print_text(
             f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}"
         )
-        terminal.print_text(f"  {away or one.delete}")
+        console.print_text(f"  {away or one.delete}")
     return listing.exit_code
 
 
@@ -151,19 +151,19 @@ def _display_path(place: str) -> str:
 
 
 def _show_results(done: tuple[VerificationResult, ...], failed: ErrorsByTarget, form: str, *, verbose: bool) -> int:
-    terminal.print_errors(failed)
+    console.print_errors(failed)
     if form == "json":
         results = [report_summary(v.report, v.json_path) for v in done]
-        terminal.print_result(json.dumps({"version": 1, "results": results, "failed": terminal.errors_to_json(failed)}, indent=1))
+        console.print_result(json.dumps({"version": 1, "results": results, "failed": console.errors_to_json(failed)}, indent=1))
     elif form == "junit":
-        from provision.views.junit import render_junit
+        from provision.views.report.junit import render_junit
 
-        terminal.print_result(render_junit(verified.report.displayed_document for verified in done))
+        console.print_result(render_junit(verified.report.displayed_document for verified in done))
     else:
         for verified in done:
             show_report(verified.report.displayed_document, verified.json_path, verbose=verbose)
             if verified.on_failure_note:
-                terminal.print_text(f"left         {verified.on_failure_note}")
+                console.print_text(f"left         {verified.on_failure_note}")
     codes = {*(verified.exit_code for verified in done), *(error.exit_code for error in failed.values())}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 
@@ -174,17 +174,17 @@ def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: 
     found = read_reports(path, targets, world)
     for one, report_path in found:
         if wrong := find_tampering(one):
-            terminal.print_note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
+            console.print_note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
     if page is not None:
         _write_page(page, found, world)
     elif form == "junit":
-        from provision.views.junit import render_junit
+        from provision.views.report.junit import render_junit
 
-        terminal.print_result(render_junit(one.displayed_document for one, _ in found))
+        console.print_result(render_junit(one.displayed_document for one, _ in found))
     elif form == "json":
         documents = [one.displayed_document for one, _ in found]
         whole = documents[0] if len(documents) == 1 else {"version": 1, "reports": documents}
-        terminal.print_result(json.dumps(whole, indent=1, sort_keys=True))
+        console.print_result(json.dumps(whole, indent=1, sort_keys=True))
     else:
         for one, report_path in found:
             show_report(one.displayed_document, report_path, verbose=verbose)
@@ -193,9 +193,9 @@ def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: 
 
 def show_report(document: dict[str, Any], path: Path, *, verbose: bool) -> None:
     """Show a report's terminal form."""
-    from provision.views import outcome
+    from provision.views.report import text
 
-    terminal.print_result(outcome.render_report(document, terminal.supports_color(), terminal.width(), verbose, os.path.relpath(path)))
+    console.print_result(text.render_report(document, console.supports_color(), console.width(), verbose, os.path.relpath(path)))
 
 
 def report_summary(found: Report, path: Path) -> dict[str, Any]:
@@ -212,15 +212,13 @@ def report_summary(found: Report, path: Path) -> dict[str, Any]:
 
 def _write_page(page: Path, found: list[tuple[Report, Path]], world: RealSystem) -> None:
     from provision.effects import WriteFile
-    from provision.views import html
+    from provision.views.report import html
 
     if len(found) > 1:
         raise UsageError("a page holds one report", why=", ".join(path.parent.name for _, path in found), hint="name one target with --target")
     ((report, _),) = found
-    world.perform(
-        WriteFile(page, html.render_report(report.displayed_document, str(report.document["spec"].get("name", "report"))), 0o600), terminal.print_note
-    )
-    terminal.print_note(f"wrote {page}")
+    world.perform(WriteFile(page, html.render_report(report.displayed_document, str(report.document["spec"].get("name", "report"))), 0o600), console.print_note)
+    console.print_note(f"wrote {page}")
 
 
 def read_reports(path: Path, targets: tuple[str, ...], world: RealSystem) -> list[tuple[Report, Path]]:

@@ -10,40 +10,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.cli import homecoming, terminal
-from provision.cli.locking import print_unconfirmed_hashes, print_warnings
+from provision.adapters import RealSystem
+from provision.agent.probe.proofs.launch import launch_command
+from provision.cli import console, report_import
+from provision.cli.lock import print_unconfirmed_hashes, print_warnings
 from provision.cli.looking import report_summary, show_report
-from provision.cli.standing_in import sandbox_folder
-from provision.cli.worlds import load_session_spec, open_system
-from provision.commands.apart import ErrorsByTarget
+from provision.cli.sandbox_hints import sandbox_folder
+from provision.cli.session import load_session_spec, open_system
 from provision.commands.apply import ApplyOptions, ApplyResult, PendingTarget, TargetResult
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
+from provision.commands.facts_comparison import compare_with_facts
 from provision.commands.init import init as begin
-from provision.commands.launching import build_launch
-from provision.commands.loading import LoadedSpec, load_spec
 from provision.commands.lock import LockResult
 from provision.commands.plan import plan as propose
-from provision.commands.planning import runs_in_browser, select_targets
-from provision.commands.reconsidering import compare_with_facts
 from provision.commands.run import run as start
+from provision.commands.shared.launch import build_launch
+from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.multi_target import ErrorsByTarget
+from provision.commands.shared.target_plans import runs_in_browser, select_targets
 from provision.errors import ProvisionError, Refused
 from provision.plan import Action, Plan
-from provision.probe.proofs.launching import launch_command
 from provision.targets.colab import build_colab_link
 from provision.views import plan as plan_view
-from provision.world import RealSystem
 
 _DEVICE_LIFETIME_NOTE = "its device lives as long as the command that runs the sandbox, and attach boots it again; to keep it running, in another terminal"
 
 
 def init(path: Path, *, force: bool, form: str) -> int:
     """Write the starter spec and its schema for editors, and say what comes next."""
-    begin(path, RealSystem(), terminal.print_note, force=force)
+    begin(path, RealSystem(), console.print_note, force=force)
     if form == "json":
-        terminal.print_result(json.dumps({"version": 1, "wrote": str(path)}))
+        console.print_result(json.dumps({"version": 1, "wrote": str(path)}))
         return 0
-    terminal.print_text(f"wrote {path}\nnext: provision lint {shlex.quote(str(path))}, then provision apply {shlex.quote(str(path))}")
+    console.print_text(f"wrote {path}\nnext: provision lint {shlex.quote(str(path))}, then provision apply {shlex.quote(str(path))}")
     return 0
 
 
@@ -65,7 +65,7 @@ def _plan(
     form: str,
     adopt: bool,
 ) -> int:
-    with terminal.progress() as (tell, _):
+    with console.progress() as (tell, _):
         planned = propose(loaded, select_targets(loaded, targets, everything=True), world, tell, frozen=frozen, adopt=adopt)
         if out is not None and planned.failed:
             raise next(iter(planned.failed.values()))
@@ -76,15 +76,15 @@ def _plan(
         if planned.locked.fresh:
             raise Refused("a plan can be saved only when the lock holds", why=planned.locked.reason, hint=f"run `provision lock {quoted}` first")
         _save_plan(out, planned.target_plans.plan, world)
-        terminal.print_note(f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`")
+        console.print_note(f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`")
     proposed = planned.target_plans.plan
     if form == "json":
-        terminal.print_result(json.dumps({**plan_view.to_json(proposed, line), "failed": terminal.errors_to_json(planned.failed)}, indent=1))
+        console.print_result(json.dumps({**plan_view.to_json(proposed, line), "failed": console.errors_to_json(planned.failed)}, indent=1))
     else:
-        terminal.print_result(
-            plan_view.render_text(proposed, line, terminal.supports_color(), {f"{loaded.stem}/{name}": error.what for name, error in planned.failed.items()})
+        console.print_result(
+            plan_view.render_text(proposed, line, console.supports_color(), {f"{loaded.stem}/{name}": error.what for name, error in planned.failed.items()})
         )
-    terminal.print_errors(planned.failed)
+    console.print_errors(planned.failed)
     if detailed_exitcode and planned.failed:
         return 1
     return 2 if detailed_exitcode and planned.has_changes else planned.exit_code
@@ -111,22 +111,22 @@ def _apply(path: Path, targets: tuple[str, ...], world: RealSystem, loaded: Load
         if locked.fresh:
             print_unconfirmed_hashes(locked)
         if as_text or not options["yes"]:
-            terminal.print_stderr(plan_view.render_text(proposed, line, terminal.supports_color(sys.stderr)))
-        terminal.confirm("Make it so?", yes=options["yes"], doing="apply")
+            console.print_stderr(plan_view.render_text(proposed, line, console.supports_color(sys.stderr)))
+        console.confirm("Make it so?", yes=options["yes"], doing="apply")
 
     if wishes.saved_plan is None:
-        homecoming.import_dropped_reports(loaded, world, wait=wishes.lock_wait_s)
-    with terminal.progress(ask=agree) as (tell, asked):
+        report_import.import_dropped_reports(loaded, world, wait=wishes.lock_wait_s)
+    with console.progress(ask=agree) as (tell, asked):
         applied = make(loaded, names, wishes, world, asked, tell)
-    terminal.print_errors(applied.failed)
+    console.print_errors(applied.failed)
     if as_text:
         _show_applied(path, applied, loaded, world, verbose=options["verbose"])
     else:
         documents = [{**report_summary(r.report, r.json_path), "target": r.context.target, **_result_document(r, loaded)} for r in applied.results]
         waiting = [{"target": one.context.target, **_pending_document(one, loaded, world)} for one in applied.pending]
-        failed = terminal.errors_to_json(applied.failed)
+        failed = console.errors_to_json(applied.failed)
         whole = {"version": 1, "sandbox": loaded.sandbox_sources is not None, "results": documents, "waiting": waiting, "failed": failed}
-        terminal.print_result(json.dumps(whole, indent=1))
+        console.print_result(json.dumps(whole, indent=1))
     return applied.exit_code
 
 
@@ -135,13 +135,13 @@ def run(path: Path, target: str | None, argv: tuple[str, ...], *, monitor: bool)
     world = RealSystem()
     loaded = load_spec(path, world)
     (name,) = select_targets(loaded, (target,) if target else (), everything=False)
-    ran = start(loaded, name, argv, world, terminal.print_note, monitor=monitor)
+    ran = start(loaded, name, argv, world, console.print_note, monitor=monitor)
     if ran.record is not None:
-        from provision.cli import recounting
+        from provision.cli import report_run
 
-        recounting.print_run_summary(ran.record, path, name, world)
+        report_run.print_run_summary(ran.record, path, name, world)
     if ran.code < 0:
-        from provision.world.watching import exit_with_signal
+        from provision.adapters.monitored_process import exit_with_signal
 
         exit_with_signal(-ran.code)
     return ran.code
@@ -152,26 +152,26 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, force: bo
 
     def agree(actions: tuple[Action, ...]) -> None:
         if form == "text" or not yes:
-            terminal.print_stderr(plan_view.render_actions(actions, terminal.supports_color(sys.stderr)))
-        terminal.confirm("Remove it?", yes=yes, doing="destroy")
+            console.print_stderr(plan_view.render_actions(actions, console.supports_color(sys.stderr)))
+        console.confirm("Remove it?", yes=yes, doing="destroy")
 
     failed: ErrorsByTarget = {}
     with open_system(path, sandbox=sandbox, faults=options["faults"]) as world:
         plain = {"everything": everything, "sandbox": sandbox, "force": force}
-        done = remove(path, targets, world, agree, terminal.print_note, lock_wait_s=options["wait"], failed=failed, **plain)
-    terminal.print_errors(failed)
+        done = remove(path, targets, world, agree, console.print_note, lock_wait_s=options["wait"], failed=failed, **plain)
+    console.print_errors(failed)
     if form == "json":
-        told = {"version": 1, "removed": [action.title for action in done], "failed": terminal.errors_to_json(failed)}
-        terminal.print_result(json.dumps(told, indent=1))
+        told = {"version": 1, "removed": [action.title for action in done], "failed": console.errors_to_json(failed)}
+        console.print_result(json.dumps(told, indent=1))
     else:
-        terminal.print_result(f"removed: {len(done)}" if done or failed else "nothing to remove: nothing of this spec was made here")
+        console.print_result(f"removed: {len(done)}" if done or failed else "nothing to remove: nothing of this spec was made here")
         if not (sandbox or done or failed) and _has_sandbox_resources(path, world):
-            terminal.print_note("what was made in the sandbox is removed with --sandbox")
+            console.print_note("what was made in the sandbox is removed with --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
 
 
 def _has_sandbox_resources(path: Path, world: RealSystem) -> bool:
-    from provision.stores import LocalStore
+    from provision.state_store import LocalStore
 
     try:
         made = LocalStore(Path(sandbox_folder(path), "state"), world).load_ledger().state.resources
@@ -187,15 +187,15 @@ def _lock_line(loaded: LoadedSpec, locked: LockResult) -> str:
 def _save_plan(out: Path, proposed: Plan, world: RealSystem) -> None:
     from provision.effects import WriteFile
 
-    world.perform(WriteFile(out, json.dumps(proposed.fingerprint(), indent=1) + "\n", 0o600), terminal.print_note)
+    world.perform(WriteFile(out, json.dumps(proposed.fingerprint(), indent=1) + "\n", 0o600), console.print_note)
 
 
 def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]:
     told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
     if result.notebook is not None:
         found = compare_with_facts(loaded, result.context, result.report.document)
-        names = {"notebook": homecoming.notebook_name(result.notebook), **({"session": result.session} if result.session else {})}
-        return {**told, **names, **homecoming.facts_comparison_document(found, loaded)}
+        names = {"notebook": report_import.notebook_name(result.notebook), **({"session": result.session} if result.session else {})}
+        return {**told, **names, **report_import.facts_comparison_document(found, loaded)}
     if result.instance is None:
         return {**told, "compared": result.compared or None}
     return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.on_failure_note or None}
@@ -205,7 +205,7 @@ def _pending_document(one: PendingTarget, loaded: LoadedSpec, world: RealSystem)
     if one.instance is not None:
         return {"instance": one.instance["instance"], "zone": one.instance["zone"]}
     record = one.notebook or {}
-    name = homecoming.notebook_name(record)
+    name = report_import.notebook_name(record)
     return {"notebook": name, "nonce": record.get("nonce"), "because": one.reason, "link": build_colab_link(loaded.folder.parent / name, world)}
 
 
@@ -215,15 +215,15 @@ def _show_applied(path: Path, applied: ApplyResult, loaded: LoadedSpec, world: R
         _show_result(path, result, loaded, verbose=verbose, option=f" --target {result.context.target}" if several else "")
     for waiting in applied.pending:
         if waiting.instance is None:
-            link = build_colab_link(loaded.folder.parent / homecoming.notebook_name(waiting.notebook or {}), world)
-            homecoming.show_pending_notebook(loaded, waiting.context.target, waiting.notebook or {}, waiting.reason, link)
+            link = build_colab_link(loaded.folder.parent / report_import.notebook_name(waiting.notebook or {}), world)
+            report_import.show_pending_notebook(loaded, waiting.context.target, waiting.notebook or {}, waiting.reason, link)
             continue
         words = " --sandbox" if waiting.context.sandbox_sources is not None else ""
         option = f" --target {waiting.context.target}" if several else ""
-        terminal.print_text(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
-        terminal.print_text(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+        console.print_text(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
+        console.print_text(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
         if words:
-            terminal.print_text(f"SANDBOX      {_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {shlex.quote(sandbox_folder(path))}")
+            console.print_text(f"SANDBOX      {_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {shlex.quote(sandbox_folder(path))}")
 
 
 def _show_result(path: Path, result: TargetResult, loaded: LoadedSpec, *, verbose: bool, option: str) -> None:
@@ -231,34 +231,34 @@ def _show_result(path: Path, result: TargetResult, loaded: LoadedSpec, *, verbos
     if not result.fresh:
         when = result.report.document["subject"].get("created_utc", "")
         again = "run the notebook again for a new one" if runs_in_browser(result.context) else "--verify asks the device again"
-        terminal.print_text(f"No changes: this is the stored verdict of {when}; {again}.")
+        console.print_text(f"No changes: this is the stored verdict of {when}; {again}.")
     if result.notebook is not None:
-        homecoming.show_facts_comparison(compare_with_facts(loaded, result.context, result.report.document), loaded)
-        terminal.print_text(f"\nnotebook     {os.path.relpath(loaded.folder.parent / homecoming.notebook_name(result.notebook))}")
+        report_import.show_facts_comparison(compare_with_facts(loaded, result.context, result.report.document), loaded)
+        console.print_text(f"\nnotebook     {os.path.relpath(loaded.folder.parent / report_import.notebook_name(result.notebook))}")
         if result.session:
-            terminal.print_text(f"running      {result.session} at Colab, and it costs; give it back: provision destroy {shlex.quote(str(path))}{option}")
+            console.print_text(f"running      {result.session} at Colab, and it costs; give it back: provision destroy {shlex.quote(str(path))}{option}")
     elif result.instance is not None:
         _show_instance(path, result, option)
     else:
         _show_environment(path, result, option)
-    terminal.print_text(f"page         {os.path.relpath(result.html_path)}")
+    console.print_text(f"page         {os.path.relpath(result.html_path)}")
 
 
 def _show_environment(path: Path, result: TargetResult, option: str) -> None:
     stable = os.path.relpath(result.interpreter.stable_prefix)
     launch = build_launch(result.context.spec, result.context.target, result.context.lock)
-    terminal.print_text(f"\nenvironment  {stable}")
+    console.print_text(f"\nenvironment  {stable}")
     if provenance := result.report.provenance:
         when = "" if result.installed else " (when the environment was made)"
-        terminal.print_text(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
+        console.print_text(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
     if result.compared:
-        terminal.print_text(f"compared     {result.compared}")
-    terminal.print_text(f"activate     {_activation(result, stable)}")
-    terminal.print_text(f"run          provision run {shlex.quote(str(path))}{option} -- {shlex.join(launch_command(launch))}")
+        console.print_text(f"compared     {result.compared}")
+    console.print_text(f"activate     {_activation(result, stable)}")
+    console.print_text(f"run          provision run {shlex.quote(str(path))}{option} -- {shlex.join(launch_command(launch))}")
     if launch.effective_launcher == "accelerate":
-        terminal.print_text(f"launch       provision export {shlex.quote(str(path))}{option} --format accelerate --out accelerate.yaml")
+        console.print_text(f"launch       provision export {shlex.quote(str(path))}{option} --format accelerate --out accelerate.yaml")
     if result.kernel:
-        terminal.print_text(f"kernel       {result.kernel} (in Jupyter: {result.context.spec.name} ({result.context.target}))")
+        console.print_text(f"kernel       {result.kernel} (in Jupyter: {result.context.spec.name} ({result.context.target}))")
 
 
 def _activation(result: TargetResult, stable: str) -> str:
@@ -274,16 +274,16 @@ def _show_instance(path: Path, result: TargetResult, option: str) -> None:
     record = result.instance or {}
     sandbox = result.context.sandbox_sources is not None
     words = option + (" --sandbox" if sandbox else "")
-    terminal.print_text(f"\ninstance     {record['instance']} in {record['zone']}{', SANDBOX: not a real one' if sandbox else ''}")
+    console.print_text(f"\ninstance     {record['instance']} in {record['zone']}{', SANDBOX: not a real one' if sandbox else ''}")
     if result.on_failure_note:
-        terminal.print_text(f"left         {result.on_failure_note}")
+        console.print_text(f"left         {result.on_failure_note}")
     if provenance := result.report.provenance:
-        terminal.print_text(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
-    terminal.print_text(f"environment  {result.interpreter.prefix} on the instance")
+        console.print_text(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
+    console.print_text(f"environment  {result.interpreter.prefix} on the instance")
     launch = build_launch(result.context.spec, result.context.target, result.context.lock)
     if launch.strategy != "none":
-        terminal.print_text(f"launch       {shlex.join(launch_command(launch))}")
+        console.print_text(f"launch       {shlex.join(launch_command(launch))}")
     if result.context.spec.package("ipykernel") is not None:
-        terminal.print_text(f"kernel       in Jupyter: {result.context.spec.name} ({result.context.target})")
-    terminal.print_text(f"open         provision open {shlex.quote(str(path))}{words}")
-    terminal.print_text(f"remove       provision destroy {shlex.quote(str(path))}{words}")
+        console.print_text(f"kernel       in Jupyter: {result.context.spec.name} ({result.context.target})")
+    console.print_text(f"open         provision open {shlex.quote(str(path))}{words}")
+    console.print_text(f"remove       provision destroy {shlex.quote(str(path))}{words}")

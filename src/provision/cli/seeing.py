@@ -103,7 +103,7 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs, or
     a report was changed after the probe wrote it.
     """
-    from provision.cli import comparing
+    from provision.cli import diff as comparing
 
     # Two files need no spec: the one that happens to be here may have nothing to do with them.
     default = Path(DEFAULT_SPEC) if Path(DEFAULT_SPEC).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
@@ -123,7 +123,7 @@ EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml"
 @OUTPUT_FORMAT
 def export(spec: Path | None, target: str | None, **options: Any) -> int:
     """Write the lock, or how its training is started, in a format of another tool."""
-    from provision.cli import exporting
+    from provision.cli import export as exporting
 
     return exporting.export(spec_or_default(spec), target, **options)
 
@@ -137,7 +137,7 @@ def parity(spec: Path | None, sandbox: bool, form: str) -> int:
 
     Exit 1 with a proven difference, 3 while something is not yet proven.
     """
-    from provision.cli import equality
+    from provision.cli import parity as equality
 
     return equality.parity(spec_or_default(spec), sandbox=sandbox, form=form)
 
@@ -148,7 +148,7 @@ def parity(spec: Path | None, sandbox: bool, form: str) -> int:
 @click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
 def env(python: Path | None, with_torch: bool, form: str) -> int:
     """Say what this machine is: no spec is needed, nothing is changed."""
-    from provision.cli import surroundings
+    from provision.cli import env as surroundings
 
     return surroundings.env(python, with_torch=with_torch, form=form)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import state_folder
+from provision.commands.shared.load import state_folder
 from provision.effects import Effect, ProgressCallback, Reader, RemoveFileIfUnmodified, RemoveSymlink, RemoveTree, System
 from provision.errors import StateError, UsageError
 from provision.state import Ledger
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets.recorded_paths import is_kernel_of
 
 REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.adopt import refuse_foreign_removals
-from provision.commands.apart import ErrorsByTarget, collect_errors
-from provision.commands.loading import LoadedSpec
+from provision.commands.colab_session import stop_interrupted_session, uses_colab_cli, verify_on_colab
+from provision.commands.instance_notices import leftover_notice, note_on_interrupt
+from provision.commands.instance_verification import (
+    await_report,
+    build_instance_intent,
+    discard_intent,
+    recover_instance_intent,
+    request_verification,
+    with_zone,
+)
 from provision.commands.lock import LockResult, ensure_lock, write_lock
-from provision.commands.on_colab import stop_interrupted_session, uses_colab_cli, verify_on_colab
-from provision.commands.planning import NOTEBOOK_PART, TargetPlans, check_saved_plan, plan_targets, refuse_unknown_kinds, runs_in_browser
-from provision.commands.remote import await_report, build_instance_intent, discard_intent, recover_instance_intent, request_verification, with_zone
-from provision.commands.running import leftover_notice, note_on_interrupt
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.target_plans import NOTEBOOK_PART, TargetPlans, check_saved_plan, plan_targets, refuse_unknown_kinds, runs_in_browser
 from provision.commands.verify import VerificationResult, run_probe_locally
 from provision.effects import (
     CreateCondaPrefix,
@@ -31,12 +38,12 @@ from provision.effects import (
 from provision.errors import ExternalError, ProvisionError
 from provision.plan import Action, Operation, Plan
 from provision.state import Intent, Ledger, State
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext
+from provision.targets.base import Interpreter
 from provision.targets.colab import SESSION_PART
-from provision.targets.conda_name import CONDA_LINK_PART as NAME
-from provision.targets.conda_name import build_activation_command
-from provision.targets.target import Interpreter
+from provision.targets.local.conda_link import CONDA_LINK_PART as NAME
+from provision.targets.local.conda_link import build_activation_command
 from provision.targets.workbench import build_resource_name, find_deleted_last, forget_former_instance, record_former_instance
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES

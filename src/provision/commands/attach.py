@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from provision.commands.apart import ErrorsByTarget, collect_errors
-from provision.commands.loading import LoadedSpec
+from provision.commands.instance_notices import leftover_notice, note_on_interrupt
+from provision.commands.instance_verification import await_report
 from provision.commands.lock import read_lock
-from provision.commands.planning import get_driver_and_context
-from provision.commands.remote import await_report
-from provision.commands.running import leftover_notice, note_on_interrupt
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.commands.verify import VerificationResult
 from provision.effects import ProgressCallback, System
 from provision.errors import LockError, Refused
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 
 
 def attach(

@@ -8,15 +8,15 @@ from itertools import groupby
 from pathlib import Path
 
 from provision.commands.adopt import REMOVAL_EFFECTS, refuse_foreign_removals
-from provision.commands.apart import ErrorsByTarget, collect_errors
-from provision.commands.loading import state_folder
-from provision.commands.planning import NOTEBOOK_PART
-from provision.commands.remote import refuse_pending_creation
+from provision.commands.instance_verification import refuse_pending_creation
+from provision.commands.shared.load import state_folder
+from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.target_plans import NOTEBOOK_PART
 from provision.effects import ProgressCallback, RemoveTree, System
 from provision.errors import Refused, UsageError
 from provision.plan import Action
 from provision.state import Ledger
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets import DRIVERS
 from provision.targets.colab import SESSION_PART
 from provision.targets.workbench import is_former_part

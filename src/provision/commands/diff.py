@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.commands.holding import read_lock_file
-from provision.commands.loading import LoadedSpec, load_spec
+from provision.commands.lock_check import read_lock_file
+from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.effects import ProgressCallback, Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report
-from provision.verification.compare import compare_reports
-from provision.verification.compared import ReportComparison
-from provision.verification.kinship import NO_LOCKED_PACKAGES, LockedPackages, read_locked_packages
+from provision.verification.diff.compare import compare_reports
+from provision.verification.diff.derived import NO_LOCKED_PACKAGES, LockedPackages, read_locked_packages
+from provision.verification.diff.model import ReportComparison
 from provision.verification.report import find_tampering, read_report_file
 
 

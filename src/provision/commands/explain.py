@@ -10,11 +10,11 @@ from provision.diagnostics import Severity
 from provision.errors import CheckFailed
 from provision.rules import RULES, Rule, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
-from provision.source.suggesting import nearest_words, normalize_word
-from provision.views.pages import RulePage
+from provision.source.suggestions import nearest_words, normalize_word
+from provision.views.rule_page import RulePage
 
 if TYPE_CHECKING:
-    from provision.probe.values import Check
+    from provision.agent.probe.model import Check
 
 _BUG = "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: what the rule looks for was not checked, all others were."
 
@@ -34,7 +34,7 @@ def find_page(word: str) -> RulePage:
 
 
 def _check(word: str) -> Check | None:
-    from provision.probe.checks import CHECKS  # here: most words are of a finding
+    from provision.agent.probe.checks import CHECKS  # here: most words are of a finding
 
     return next((check for check in CHECKS if check.id == word.upper().partition(":")[0]), None)
 

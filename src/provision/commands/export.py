@@ -9,18 +9,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
-from provision.commands.launching import build_launch
-from provision.commands.loading import LoadedSpec
+from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
-from provision.commands.planning import select_targets
+from provision.commands.shared.launch import build_launch
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.target_plans import select_targets
 from provision.effects import CondaChannel, ProgressCallback, Reader, System, WriteFile
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
-from provision.lock.addresses import resolve_file_urls
 from provision.lock.conda import requested_conda_names
-from provision.lock.portion import TargetView, target_environments, view_target
-from provision.probe.proofs.launching import Launch
-from provision.views.exports import MADE_BY, conda, cyclonedx, launching, pylock, pyproject, requirements
+from provision.lock.file_urls import resolve_file_urls
+from provision.lock.target_view import TargetView, target_environments, view_target
+from provision.views.exports import MADE_BY, conda, cyclonedx, launch_files, pylock, pyproject, requirements
 
 _LIMIT = 64 * 2**20
 _HEAD = 1024
@@ -121,8 +121,8 @@ def _launching(form: ExportFormat, launch: Launch) -> str:
         hint = "declare strategy: deepspeed-zero2 or deepspeed-zero3"
         raise UsageError("there is no DeepSpeed configuration to write", why=f"the spec declares strategy: {launch.strategy}", hint=hint)
     if form is ExportFormat.ACCELERATE:
-        return launching.render_accelerate_config(launch)
-    return launching.render_deepspeed_config(launch) if form is ExportFormat.DEEPSPEED else launching.render_launch_command(launch)
+        return launch_files.render_accelerate_config(launch)
+    return launch_files.render_deepspeed_config(launch) if form is ExportFormat.DEEPSPEED else launch_files.render_launch_command(launch)
 
 
 def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:

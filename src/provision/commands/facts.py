@@ -8,9 +8,9 @@ from pathlib import Path
 
 from provision.effects import System
 from provision.facts import COMPILED_TABLES, load_facts
-from provision.facts.browse import FactRow, FactTable, find_rows, load_tables
 from provision.facts.consequences import ExplainedRow, age_in_days, derive_consequences
-from provision.source.suggesting import nearest_words
+from provision.facts.table_lookup import FactRow, FactTable, find_rows, load_tables
+from provision.source.suggestions import nearest_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from provision.commands.loading import CheckedDocument, check_file
+from provision.commands.shared.load import CheckedDocument, check_file
 from provision.diagnostics import Applicability, Severity
 from provision.errors import ExternalError, ProvisionError, SourceError
 from provision.facts import Facts, load_facts
-from provision.safe import escape_line
+from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
 
 if TYPE_CHECKING:  # looking at specs needs no effects

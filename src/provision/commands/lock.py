@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from provision.commands.holding import MAX_LOCK_BYTES, read_lock_file
-from provision.commands.loading import LoadedSpec, SpecHasErrors, check_resolved
-from provision.commands.upgrading import canonical_upgrade_names, remove_packages
+from provision.commands.lock_check import MAX_LOCK_BYTES, read_lock_file
+from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
+from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.effects import ProgressCallback, Reader, System, WriteFile
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
 from provision.lock import Lock, compute_text_digest, dumps, with_digest
-from provision.lock.agreement import find_disagreements
-from provision.lock.asked import find_unlockable, list_changed_inputs
+from provision.lock.inputs import find_unlockable, list_changed_inputs
 from provision.lock.integrity import Flaw, find_contradictions
 from provision.lock.resolve import resolve_spec
 from provision.lock.salvage import RepairSummary, SalvagedVersions, salvage_versions, summarize_repair
+from provision.lock.spec_agreement import find_disagreements
 
 _SHOWN = 8
 
@@ -143,11 +143,15 @@ def _refuse_unavailable(loaded: LoadedSpec) -> None:
 
 
 def _with_hints(loaded: LoadedSpec, error: LockError, world: System, tell: ProgressCallback) -> LockError:
-    from provision.commands import ways_out  # here: a lock that resolves does without the search
+    from provision.commands.shared import resolution_hints  # here: a lock that resolves does without the search
 
-    asking = ways_out.find_conflicting_packages(loaded, error.why)
-    found = ways_out.find_relaxation(loaded, error.why, world, tell) if isinstance(error, Unsatisfiable) and not isinstance(error, CondaUnsatisfiable) else ""
-    lines = (*ways_out.locate_requirements(loaded, asking), *ways_out.locate_python_requirement(loaded, error.why))
+    asking = resolution_hints.find_conflicting_packages(loaded, error.why)
+    found = (
+        resolution_hints.find_relaxation(loaded, error.why, world, tell)
+        if isinstance(error, Unsatisfiable) and not isinstance(error, CondaUnsatisfiable)
+        else ""
+    )
+    lines = (*resolution_hints.locate_requirements(loaded, asking), *resolution_hints.locate_python_requirement(loaded, error.why))
     hint = "\n".join([error.hint, *lines, *([found] if found else [])])
     return type(error)(error.what, why=error.why, hint=hint)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.loading import load_spec
 from provision.commands.lock import check_lock, read_lock
+from provision.commands.shared.load import load_spec
 from provision.effects import PackageSources, ProgressCallback, Reader
 from provision.errors import LockError
-from provision.lock.published import IndexComparison, compare_with_indexes, conda_channels, listing_requests, named_indexes
+from provision.lock.index_comparison import IndexComparison, compare_with_indexes, conda_channels, listing_requests, named_indexes
 
 
 class LockVerification(NamedTuple):

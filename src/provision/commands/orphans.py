@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.commands.loading import LoadedSpec
+from provision.commands.shared.load import LoadedSpec
 from provision.effects import System
 from provision.errors import ProvisionError, UsageError
-from provision.places import WorkbenchTarget
+from provision.kinds.models import WorkbenchTarget
 from provision.state import Ledger
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets.workbench import LINEAGE_LABEL
 
 _MANAGED_LABEL = "provision"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from provision.commands.carried import probe_report_path
-from provision.commands.loading import LoadedSpec
-from provision.commands.planning import get_driver_and_context, plan_verification, runs_in_browser
+from provision.commands.colab_report_import import report_path
 from provision.commands.probe import build_probe_expectations, read_current_lock
-from provision.commands.receiving import report_path
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.probe_report_import import probe_report_path
+from provision.commands.shared.target_plans import get_driver_and_context, plan_verification, runs_in_browser
 from provision.effects import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock

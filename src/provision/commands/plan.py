@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from provision.commands.apart import ErrorsByTarget, worst_exit_code
-from provision.commands.loading import LoadedSpec
 from provision.commands.lock import LockResult, ensure_lock
-from provision.commands.planning import TargetPlans, plan_targets, refuse_unknown_kinds
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
+from provision.commands.shared.target_plans import TargetPlans, plan_targets, refuse_unknown_kinds
 from provision.effects import ProgressCallback, System
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import get_driver_and_context, select_targets
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.target_plans import get_driver_and_context, select_targets
 from provision.effects import MakeFolder, ProgressCallback, Reader, System, WriteFile
 from provision.errors import LockError, Refused, UsageError
 from provision.lock import Lock, digest_of
-from provision.lock.asked import list_changed_inputs
+from provision.lock.inputs import list_changed_inputs
 from provision.targets import TargetContext
 from provision.verification import expectations_of, probe_digest, probe_zipapp
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import LoadedSpec
 from provision.commands.lock import ensure_lock
-from provision.commands.planning import get_driver_and_context, raise_refusals, runs_in_browser
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals, runs_in_browser
 from provision.effects import MakeFolder, ProgressCallback, RemoveFileIfUnmodified, System, WriteFile
 from provision.errors import UsageError
+from provision.kinds.models import ColabTarget
 from provision.lock import Lock
-from provision.places import ColabTarget
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets import TargetContext
 from provision.targets.colab import ColabDriver, RenderedFiles, build_colab_link
 

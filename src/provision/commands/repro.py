@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import LoadedSpec
+from provision.commands.shared.load import LoadedSpec
 from provision.effects import Reader
 from provision.errors import ProvisionError, Refused
 from provision.verification import Report
 from provision.verification.report import MAX_REPORT_BYTES
 from provision.verification.repro import build_repro_program
-from provision.verification.repro.private import anonymize_expectations
+from provision.verification.repro.anonymization import anonymize_expectations
 
 
 def build_check_program(report: Report, path: Path, name: str, answered: tuple[LoadedSpec, str] | None, world: Reader) -> str:

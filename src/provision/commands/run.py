@@ -6,16 +6,16 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import NamedTuple
 
-from provision.commands.launching import build_launch, single_process_warning
-from provision.commands.loading import LoadedSpec
+from provision.commands.instance_verification import is_remote
 from provision.commands.lock import read_lock
-from provision.commands.planning import get_driver_and_context, is_notebook
-from provision.commands.remote import is_remote
+from provision.commands.shared.launch import build_launch, single_process_warning
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.target_plans import get_driver_and_context, is_notebook
 from provision.commands.verify import activation_variables
 from provision.effects import MonitorRequest, ProgressCallback, System
 from provision.errors import LockError, Refused
-from provision.lock.asked import list_changed_inputs
-from provision.stores import LocalStore
+from provision.lock.inputs import list_changed_inputs
+from provision.state_store import LocalStore
 
 
 class RunResult(NamedTuple):

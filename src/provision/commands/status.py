@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provision.commands.apart import ErrorsByTarget, worst_exit_code
-from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import NOTEBOOK_PART, get_driver_and_context, is_notebook, plan_verification
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
+from provision.commands.shared.target_plans import NOTEBOOK_PART, get_driver_and_context, is_notebook, plan_verification
 from provision.effects import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
-from provision.lock.asked import list_changed_inputs
+from provision.lock.inputs import list_changed_inputs
 from provision.plan import Operation
 from provision.state import Intent, Ledger
 from provision.targets import DRIVERS, Driver, TargetContext
 from provision.targets.colab import SESSION_PART
-from provision.targets.environment_drift import join_limited
+from provision.targets.local.environment_drift import join_limited
 
 _MAIN_PARTS = ("environment", "instance", NOTEBOOK_PART)
 """The parts of which a target has one: what was made of it."""

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from provision import source
-from provision.commands.loading import SpecHasErrors, check_file
-from provision.commands.ways_out import resolve_and_check
+from provision.commands.shared.load import SpecHasErrors, check_file
+from provision.commands.shared.resolution_hints import resolve_and_check
 from provision.diagnostics import Severity
 from provision.effects import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
 from provision.facts import Facts, load_facts
 from provision.facts.versions import parse_version
-from provision.lock.asked import find_unlockable
+from provision.lock.inputs import find_unlockable
 from provision.rules import LintContext
-from provision.rules.suggest import AssessedSuggestion, EmptySourceText, SearchResult, Suggestion, SuggestionResult, SuggestionStatus, find_suggestions
 from provision.spec import Spec
+from provision.suggest.search import AssessedSuggestion, EmptySourceText, SearchResult, Suggestion, SuggestionResult, SuggestionStatus, find_suggestions
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from provision.commands.apart import ErrorsByTarget, collect_errors
-from provision.commands.filing import store_report, write_report_page
-from provision.commands.loading import LoadedSpec
+from provision.agent.probe.checks import CHECKS
+from provision.commands.colab_session import stop_interrupted_session, uses_colab_cli, verify_on_colab
+from provision.commands.instance_notices import leftover_notice, note_on_interrupt
+from provision.commands.instance_verification import await_report, is_remote, request_verification
 from provision.commands.lock import read_lock
-from provision.commands.on_colab import stop_interrupted_session, uses_colab_cli, verify_on_colab
-from provision.commands.planning import get_driver_and_context, runs_in_browser
-from provision.commands.remote import await_report, is_remote, request_verification
-from provision.commands.running import leftover_notice, note_on_interrupt
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.report_store import store_report, write_report_page
+from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
 from provision.effects import MakeFolder, MoveFile, ProgressCallback, Reader, RemoveTree, RunProbe, System, WriteFile
 from provision.errors import LockError, Refused, UsageError
-from provision.lock.asked import list_changed_inputs
-from provision.probe.checks import CHECKS
+from provision.lock.inputs import list_changed_inputs
 from provision.state import State
-from provision.stores import LocalStore
+from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext
-from provision.targets.target import Interpreter
+from provision.targets.base import Interpreter
 from provision.verification import Report, expectations_of, probe_zipapp, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

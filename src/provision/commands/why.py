@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.loading import CheckedDocument, LoadedSpec, check_file, check_resolved
 from provision.commands.lock import read_lock
+from provision.commands.shared.load import CheckedDocument, LoadedSpec, check_file, check_resolved
 from provision.diagnostics import Diagnostic, Fix
 from provision.effects import ProgressCallback, System, WriteFile
 from provision.errors import UsageError
 from provision.facts import load_facts
-from provision.facts.parts import load_symptoms
+from provision.facts.lazy_tables import load_symptoms
 from provision.lock.model import Lock
-from provision.rules.needs import add_package_fix
+from provision.rules.package_requirements import add_package_fix
 from provision.source import apply_fixes_together
 from provision.verification import Report
+from provision.verification.error_lookup.symptoms import Explanation, LookupContext, explain_error, find_unexplained_error, is_offered_fix
+from provision.verification.error_lookup.versions import KnownEnvironment
 from provision.verification.report import find_tampering, read_report_file
-from provision.verification.symptoms import Explanation, LookupContext, explain_error, find_unexplained_error, is_offered_fix
-from provision.verification.told import KnownEnvironment
 
 
 class ErrorLookup(NamedTuple):

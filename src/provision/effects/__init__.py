@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from provision.effects.conda import CondaChannel, CondaMatchSpec, CondaProgram, CondaRecord, CondaSolveRequest, CreateCondaPrefix
-from provision.effects.elsewhere import (
+from provision.effects.google import (
     AwaitReport,
     CloudReader,
     ColabEffect,
@@ -24,7 +24,7 @@ from provision.effects.elsewhere import (
     UpdateInstance,
     UploadObjects,
 )
-from provision.effects.here import (
+from provision.effects.local import (
     CreateSymlink,
     CreateVenv,
     Damage,

@@ -7,10 +7,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from provision.facts import packages, places, rows, variables
-from provision.facts.catalogue import Facts, cuda_of, flavour_of
-from provision.facts.parts import damaged_tables_error, read_compiled, to_row_values
-from provision.facts.rows import Card, Evidence, PythonVersion, ReplacedPackage, TorchBuild, TorchRelease, TransformersReleases, VersionFloor
+from provision.facts import schema_packages, schema_platforms, schema_variables
+from provision.facts import schema_torch as rows
+from provision.facts.facts import Facts, cuda_of, flavour_of
+from provision.facts.lazy_tables import damaged_tables_error, read_compiled, to_row_values
+from provision.facts.schema_torch import Card, Evidence, PythonVersion, ReplacedPackage, TorchBuild, TorchRelease, TransformersReleases, VersionFloor
 
 __all__ = [
     "Card",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 COMPILED_TABLES = Path(__file__).with_name("compiled.json")
 _Row = TypeVar("_Row")
-_Of = TypeVar("_Of", packages.ReleaseRange, packages.WheelPythons)
+_Of = TypeVar("_Of", schema_packages.ReleaseRange, schema_packages.WheelPythons)
 _Tables = dict[str, dict[str, Any]]
 _Maker = Callable[[], Any]
 
@@ -57,8 +58,8 @@ def _table_makers(tables: _Tables) -> dict[str, _Maker]:
         "torch": lambda: every(_torch, "torch"),
         "compile_pythons": lambda: {row.python: row for row in every(rows.CompileSupport, "torch", "compile")},
         "transformers": lambda: every(TransformersReleases, "transformers"),
-        "trainer_calls": lambda: every(packages.TrainerCall, "transformers", "trainer_calls"),
-        "precision_checks": lambda: every(packages.PrecisionCheck, "transformers", "precision_checks"),
+        "trainer_calls": lambda: every(schema_packages.TrainerCall, "transformers", "trainer_calls"),
+        "precision_checks": lambda: every(schema_packages.PrecisionCheck, "transformers", "precision_checks"),
         "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
         "cards": lambda: every(Card, "gpus"),
         "pythons": lambda: every(PythonVersion, "pythons"),
@@ -74,10 +75,10 @@ def _table_makers(tables: _Tables) -> dict[str, _Maker]:
             row["package"] for row in tables["extensions"]["brings"] if "accelerate" in row["brings"] and "[" not in row["package"]
         ),
         "index_pattern": lambda: tables["torch"]["index"],
-        "runs": lambda: _by_package(every(packages.ReleaseRange, "packages", "runs")),
-        "wheel_pythons": lambda: _by_package(every(packages.WheelPythons, "wheel_pythons")),
-        "arguments": lambda: {row.argument: row for row in every(packages.TrainingArgument, "training_arguments")},
-        "optimizer_names": lambda: {row.optimizer: row for row in every(packages.OptimizerName, "training_arguments", "optimizers")},
+        "runs": lambda: _by_package(every(schema_packages.ReleaseRange, "packages", "runs")),
+        "wheel_pythons": lambda: _by_package(every(schema_packages.WheelPythons, "wheel_pythons")),
+        "arguments": lambda: {row.argument: row for row in every(schema_packages.TrainingArgument, "training_arguments")},
+        "optimizer_names": lambda: {row.optimizer: row for row in every(schema_packages.OptimizerName, "training_arguments", "optimizers")},
         "arguments_read": lambda: tuple(tables["training_arguments"]["read"]),
         **_hardware_tables(every),
         **_platform_tables(every),
@@ -106,55 +107,55 @@ def _hardware_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]
 
 def _platform_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "machines": lambda: {row.name: row for row in every(places.MachineType, "machines")},
-        "attachments": lambda: every(places.GpuAttachment, "machines", "attach"),
-        "images": lambda: {row.family: row for row in every(places.ImageFamily, "images")},
-        "image_drivers": lambda: every(places.ImageDriver, "images", "drivers"),
-        "image_changes": lambda: every(places.ImageChange, "images", "changes"),
-        "metadata_keys": lambda: every(places.MetadataKey, "workbench", "metadata"),
-        "reserved_labels": lambda: {row.key: row for row in every(places.ReservedLabel, "workbench", "labels")},
-        "disks": lambda: {row.type: row for row in every(places.DiskType, "workbench", "disks")},
-        "limits": lambda: {row.name: row for row in every(places.WorkbenchLimit, "workbench", "limits")},
-        "systems": lambda: {row.os: row for row in every(places.OperatingSystem, "images", "systems")},
-        "runtimes": lambda: {row.runtime: row for row in every(places.ColabRuntime, "colab", "runtimes")},
-        "shapes": lambda: every(places.ColabShape, "colab", "shapes"),
-        "conditions": lambda: {row.name: row for row in every(places.ColabProperty, "colab", "conditions")},
-        "protected": lambda: {row.package: row for row in every(places.ProtectedPackage, "colab", "protected")},
+        "machines": lambda: {row.name: row for row in every(schema_platforms.MachineType, "machines")},
+        "attachments": lambda: every(schema_platforms.GpuAttachment, "machines", "attach"),
+        "images": lambda: {row.family: row for row in every(schema_platforms.ImageFamily, "images")},
+        "image_drivers": lambda: every(schema_platforms.ImageDriver, "images", "drivers"),
+        "image_changes": lambda: every(schema_platforms.ImageChange, "images", "changes"),
+        "metadata_keys": lambda: every(schema_platforms.MetadataKey, "workbench", "metadata"),
+        "reserved_labels": lambda: {row.key: row for row in every(schema_platforms.ReservedLabel, "workbench", "labels")},
+        "disks": lambda: {row.type: row for row in every(schema_platforms.DiskType, "workbench", "disks")},
+        "limits": lambda: {row.name: row for row in every(schema_platforms.WorkbenchLimit, "workbench", "limits")},
+        "systems": lambda: {row.os: row for row in every(schema_platforms.OperatingSystem, "images", "systems")},
+        "runtimes": lambda: {row.runtime: row for row in every(schema_platforms.ColabRuntime, "colab", "runtimes")},
+        "shapes": lambda: every(schema_platforms.ColabShape, "colab", "shapes"),
+        "conditions": lambda: {row.name: row for row in every(schema_platforms.ColabProperty, "colab", "conditions")},
+        "protected": lambda: {row.package: row for row in every(schema_platforms.ProtectedPackage, "colab", "protected")},
     }
 
 
 def _extension_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "flash_attention": lambda: every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
-        "bitsandbytes": lambda: every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
-        "cuda_wheels": lambda: _by_package(every(packages.CudaWheels, "extensions", "cuda_wheels")),
-        "capability_floors": lambda: every(packages.CapabilityFloor, "extensions", "capability_floors"),
-        "cuda_only": lambda: every(packages.CudaOnlyUse, "extensions", "cuda_only"),
-        "source_only": lambda: {row.package: row for row in every(packages.SourceOnlyPackage, "extensions", "sdist_only")},
-        "numpy_floors": lambda: {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
-        "undeclared": lambda: every(packages.UndeclaredRequirement, "undeclared"),
-        "platforms": lambda: {row.package: row for row in every(packages.PlatformWheels, "extensions", "platforms")},
-        "strategy_floors": lambda: every(packages.StrategyFloor, "extensions", "strategies"),
-        "trackers": lambda: {row.tracker: row for row in every(packages.Tracker, "extensions", "trackers")},
-        "bringers": lambda: {row.package: row for row in every(packages.KnownDependencies, "extensions", "brings")},
-        "uses_transformers": lambda: {row.package: row for row in every(packages.TransformersUse, "extensions", "uses_transformers")},
-        "subclass_arguments": lambda: {row.argument: row for row in every(packages.SubclassArgument, "extensions", "subclass")},
-        "one_of": lambda: every(packages.ExclusivePackages, "extensions", "one_of"),
-        "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
-        "overhead": lambda: {row.name: row for row in every(packages.MemoryOverhead, "memory", "overhead")},
+        "flash_attention": lambda: every(schema_packages.FlashAttentionWheels, "extensions", "flash_attn"),
+        "bitsandbytes": lambda: every(schema_packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
+        "cuda_wheels": lambda: _by_package(every(schema_packages.CudaWheels, "extensions", "cuda_wheels")),
+        "capability_floors": lambda: every(schema_packages.CapabilityFloor, "extensions", "capability_floors"),
+        "cuda_only": lambda: every(schema_packages.CudaOnlyUse, "extensions", "cuda_only"),
+        "source_only": lambda: {row.package: row for row in every(schema_packages.SourceOnlyPackage, "extensions", "sdist_only")},
+        "numpy_floors": lambda: {row.package: row for row in every(schema_packages.NumpyFloor, "extensions", "numpy2")},
+        "undeclared": lambda: every(schema_packages.UndeclaredRequirement, "undeclared"),
+        "platforms": lambda: {row.package: row for row in every(schema_packages.PlatformWheels, "extensions", "platforms")},
+        "strategy_floors": lambda: every(schema_packages.StrategyFloor, "extensions", "strategies"),
+        "trackers": lambda: {row.tracker: row for row in every(schema_packages.Tracker, "extensions", "trackers")},
+        "bringers": lambda: {row.package: row for row in every(schema_packages.KnownDependencies, "extensions", "brings")},
+        "uses_transformers": lambda: {row.package: row for row in every(schema_packages.TransformersUse, "extensions", "uses_transformers")},
+        "subclass_arguments": lambda: {row.argument: row for row in every(schema_packages.SubclassArgument, "extensions", "subclass")},
+        "one_of": lambda: every(schema_packages.ExclusivePackages, "extensions", "one_of"),
+        "optimizers": lambda: {row.name: row for row in every(schema_packages.OptimizerState, "memory", "optimizers")},
+        "overhead": lambda: {row.name: row for row in every(schema_packages.MemoryOverhead, "memory", "overhead")},
     }
 
 
 def _variable_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "variables": lambda: _by_name(every(variables.VariableEffect, "variables")),
-        "folders": lambda: {row.variable: row for row in every(variables.FolderVariable, "variables", "folders")},
-        "allocator_options": lambda: {row.option: row for row in every(variables.AllocatorOption, "variables", "allocator")},
+        "variables": lambda: _by_name(every(schema_variables.VariableEffect, "variables")),
+        "folders": lambda: {row.variable: row for row in every(schema_variables.FolderVariable, "variables", "folders")},
+        "allocator_options": lambda: {row.option: row for row in every(schema_variables.AllocatorOption, "variables", "allocator")},
     }
 
 
-def _by_name(rows: Iterable[variables.VariableEffect]) -> dict[str, tuple[variables.VariableEffect, ...]]:
-    named: dict[str, tuple[variables.VariableEffect, ...]] = {}
+def _by_name(rows: Iterable[schema_variables.VariableEffect]) -> dict[str, tuple[schema_variables.VariableEffect, ...]]:
+    named: dict[str, tuple[schema_variables.VariableEffect, ...]] = {}
     for row in rows:
         named[row.variable] = (*named.get(row.variable, ()), row)
     return named

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from provision.facts.browse import FactRow
-from provision.facts.catalogue import Facts, cuda_of
-from provision.facts.coverage import CodeForm
-from provision.facts.rows import Card
+from provision.facts.compatibility import CodeForm
+from provision.facts.facts import Facts, cuda_of
+from provision.facts.schema_torch import Card
+from provision.facts.table_lookup import FactRow
 
 
 @dataclass(frozen=True, slots=True)

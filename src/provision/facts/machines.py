@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from provision.facts.catalogue import Facts
-from provision.facts.places import GpuAttachment, MachineType
-from provision.facts.rows import Card, Evidence
+from provision.facts.facts import Facts
+from provision.facts.schema_platforms import GpuAttachment, MachineType
+from provision.facts.schema_torch import Card, Evidence
 
 REGION_PATTERN = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 ZONE_PATTERN = re.compile(rf"{REGION_PATTERN.pattern}-[a-z]")
@@ -61,7 +61,7 @@ def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
 
 def list_offers(machines: Iterable[MachineType], card: Card | None, count: int) -> tuple[MachineOffer, ...]:
     """Return all prices that are known of these machine types with that many cards, whether they carry them or have them attached."""
-    from provision.facts.parts import load_prices  # here: few questions need the table
+    from provision.facts.lazy_tables import load_prices  # here: few questions need the table
 
     rows = load_prices()
     attached = {row.region: row.on_demand for row in rows if card and row.item == "gpu-attached-to-n1" and row.card == card.name}

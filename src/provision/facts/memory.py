@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, assert_never
 
-from provision.facts.packages import MemoryOverhead, OptimizerState
+from provision.facts.schema_packages import MemoryOverhead, OptimizerState
 
 Method = Literal["full", "lora", "qlora", "inference"]
 Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]

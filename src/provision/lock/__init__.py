@@ -2,7 +2,7 @@
 
 # Not here: `asked` and `resolve`, which need the model of the language. `lock --check` does without it where it can.
 from provision.lock.model import Lock, LockedCondaPackage, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, digest_of, dumps, loads, with_digest
-from provision.lock.written import compute_text_digest
+from provision.lock.text_digest import compute_text_digest
 
 __all__ = [
     "Lock",

@@ -15,8 +15,8 @@ from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.lock.model import Lock, LockedCondaPackage, LockedEnvironment, LockedPackage, TargetChoice, environment_digest, with_digest
 from provision.lock.wheels import marker_applies, marker_of, with_platform_files
-from provision.sites import TargetFacts, collect_target_facts
 from provision.spec import LocalTarget, Spec, canonical_name
+from provision.target_facts import TargetFacts, collect_target_facts
 
 DEFAULT_CHANNEL = "conda-forge"
 """The channel of Python, of packages with `source: conda`, and of all that names no other."""

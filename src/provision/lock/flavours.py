@@ -9,10 +9,10 @@ from packaging.specifiers import SpecifierSet
 
 from provision.errors import LockError
 from provision.facts import Facts, TorchBuild, TorchRelease, cuda_of
-from provision.facts.coverage import CodeForm
+from provision.facts.compatibility import CodeForm
 from provision.facts.versions import require_version
-from provision.sites import TargetFacts, collect_target_facts
 from provision.spec import ColabTarget, Spec
+from provision.target_facts import TargetFacts, collect_target_facts
 
 
 class FlavourChoice(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 from provision.effects import CondaRecord
 from provision.errors import LockError
-from provision.lock.shape import find_schema_errors
+from provision.lock.document_schema import find_schema_errors
 
 SCHEMA = "provision.lock/2"
 _FAMILY = "provision.lock/"
@@ -99,7 +99,7 @@ class Lock:
     packages: tuple[LockedPackage, ...]
     digest: str = field(default="")
     text_digest: str = ""
-    """The digest of what the spec's text said about packages (provision.lock.written); "" when only the spec itself can tell."""
+    """The digest of what the spec's text said about packages (provision.lock.text_digest); "" when only the spec itself can tell."""
     conda: tuple[LockedCondaPackage, ...] = ()
     """What conda brings where a target asks for it: Python itself, `conda_packages`, packages with `source: conda`, and what they need."""
 
@@ -163,7 +163,7 @@ def loads(text: str, name: str) -> Lock:
     """Return the lock that a text holds; `name` is how messages call the file.
 
     Raises LockError for conflict markers, another format, a part of the wrong kind, and a digest that does not fit. Whether its content can be true is for
-    `provision.lock.integrity` and `provision.lock.agreement`.
+    `provision.lock.integrity` and `provision.lock.spec_agreement`.
     """
     if line := find_conflict_line(text):
         why = f"line {line} is a conflict marker of git, left by a merge or a rebase"

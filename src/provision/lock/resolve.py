@@ -14,17 +14,17 @@ from provision.effects import ProgressCallback, System, VersionPreference
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
-from provision.lock.answer import ResolvedPackages, parse_resolution
-from provision.lock.asked import collect_lock_inputs
 from provision.lock.conda import conda_preferences as preferences_of_conda
 from provision.lock.conda import with_conda_packages, with_index_names
 from provision.lock.flavours import admitted_torch_releases, flavour_on, propose_flavours
-from provision.lock.from_source import find_source_builds, with_source_hints
+from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice, environment_digest, with_digest
-from provision.lock.question import ResolveRequest, lock_platforms, to_uv_project
+from provision.lock.source_builds import find_source_builds, with_source_hints
+from provision.lock.uv_request import ResolveRequest, lock_platforms, to_uv_project
+from provision.lock.uv_result import ResolvedPackages, parse_resolution
 from provision.lock.wheels import LINUX_PLATFORMS, marker_of, oldest_glibc, with_platform_files
-from provision.sites import collect_target_facts, runtime_packages
 from provision.spec import Spec
+from provision.target_facts import collect_target_facts, runtime_packages
 
 _CUDA_ONLY = re.compile(
     r"^(nvidia-.+-cu\d+|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile|cusparselt|nvshmem).*|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from provision.diagnostics import Diagnostic, Location, RelatedLocation, RouteLocation, Severity, Span
 from provision.errors import ProvisionError
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, SourceText, render_rule_page
-from provision.safe import escape_line, redact
+from provision.sanitize import escape_line, redact
 
 if TYPE_CHECKING:
     RULES: tuple[Rule, ...]
@@ -23,7 +23,7 @@ __all__ = ["RULES", "Example", "LintContext", "ResolvedSet", "Rule", "SourceText
 
 MAX_MESSAGE_LENGTH = 400
 """Longest message in code points: a finding is read on one screen, whatever the spec holds. Our choice."""
-_LISTS = ("of_every_spec", "of_cards", "of_workbench", "of_colab")
+_LISTS = ("registry_every_spec", "registry_nvidia_cards", "registry_workbench", "registry_colab")
 
 
 def run_rules(case: LintContext, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic, ...]:
@@ -38,7 +38,7 @@ def run_rules(case: LintContext, rules: tuple[Rule, ...] | None = None) -> tuple
 
 def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Return what can be said of a spec with errors of shape: that it holds a secret."""
-    from provision.rules.sec_secret_literal import check_data
+    from provision.rules.secrets.secret_literal import check_data
 
     return tuple(sorted(dict.fromkeys(_harmless(finding) for finding in check_data(data)), key=_order))
 
@@ -52,13 +52,13 @@ def __getattr__(name: str) -> Any:
 
 def _concerned(case: LintContext) -> Iterator[Rule]:
     kinds = {target.kind for target in case.spec.targets.values()}
-    yield from _list("of_every_spec")
+    yield from _list("registry_every_spec")
     if any(device.is_nvidia for device in case.devices):
-        yield from _list("of_cards")
+        yield from _list("registry_nvidia_cards")
     if "workbench" in kinds:
-        yield from _list("of_workbench")
+        yield from _list("registry_workbench")
     if kinds & {"colab", "colab-enterprise"}:
-        yield from _list("of_colab")
+        yield from _list("registry_colab")
 
 
 def _list(name: str) -> tuple[Rule, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Edit, Insert, Route
 from provision.rules.rule import LintContext
-from provision.sites import TargetFacts
+from provision.target_facts import TargetFacts
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")

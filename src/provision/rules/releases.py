@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts.versions import admitted_versions, has_version_in_range, named_versions, require_version
-from provision.rules.lines import find_line, is_from_other_index, version_specifiers
+from provision.rules.package_lines import find_line, is_from_other_index, version_specifiers
 from provision.rules.rule import LintContext
 
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from provision.diagnostics import Diagnostic, Fix, RelatedLocation, Route, RouteLocation, RoutePart, Severity
 from provision.facts import Facts
-from provision.sites import GpuSettings, TargetFacts, collect_target_facts
 from provision.spec import Spec
+from provision.target_facts import GpuSettings, TargetFacts, collect_target_facts
 
 _Found = TypeVar("_Found")
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provision.errors import ExternalError, ProvisionError
-from provision.safe import escape_line
-from provision.sandbox.device import Booter, NullBooter
+from provision.sandbox.booter import Booter, NullBooter
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
 from provision.sandbox.notebooks import NotebooksService
 from provision.sandbox.store import Store
+from provision.sanitize import escape_line
 
 __all__ = ["Booter", "Delays", "Faults", "Sandbox", "Store", "serve"]
 _ENDPOINTS = "endpoints.json"
@@ -123,20 +123,24 @@ def _locked(handle: int) -> bool:
 @contextmanager
 def _running(folder: Path, handle: int, faults: Faults, booter: Booter, delays: Delays, ports: tuple[int, int]) -> Iterator[Sandbox]:
     from provision import facts as known
-    from provision.sandbox import compute, http, rest, rpc, secretmanager, storage
+    from provision.sandbox import compute, grpc_server, http_server, notebooks_rest, secret_manager, storage
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
     store, facts = Store(folder), known.load_facts()
     life = Lifecycle(store, faults, booter, delays)
     service = NotebooksService(store, facts, faults, life)
-    router = http.Router()
-    rest.add_routes(router, service)
+    router = http_server.Router()
+    notebooks_rest.add_routes(router, service)
     compute.add_routes(router, store, facts, faults)
     storage.add_routes(router, store, faults)
-    secretmanager.add_routes(router, store)
+    secret_manager.add_routes(router, store)
     # The devices end first: their programs would otherwise run until they notice, and stay as zombies until somebody waits for them.
-    with _listening(http.run_http_server(router, ports[0])) as port, _listening(rpc.run_grpc_server(service, ports[1])) as second, closing(booter):
+    with (
+        _listening(http_server.run_http_server(router, ports[0])) as port,
+        _listening(grpc_server.run_grpc_server(service, ports[1])) as second,
+        closing(booter),
+    ):
         life.endpoints = _endpoints(port, second)
         (folder / _ENDPOINTS).write_text(json.dumps(life.endpoints))
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from provision.facts import Facts
 from provision.sandbox import hardware
-from provision.sandbox.bodies import first_or_empty
-from provision.sandbox.failure import ApiError, StatusCode, invalid_argument
+from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
 from provision.sandbox.faults import Faults
-from provision.sandbox.http import Request, Response, Router, json_response
+from provision.sandbox.http_server import Request, Response, Router, json_response
+from provision.sandbox.request_validation import first_or_empty
 from provision.sandbox.store import Store
 
 _PROJECT = "/compute/v1/projects/{project}"

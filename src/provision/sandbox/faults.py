@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from provision.errors import UsageError
-from provision.sandbox import scripted
-from provision.sandbox.failure import ApiError
+from provision.sandbox import scripted_errors
+from provision.sandbox.api_errors import ApiError
 
 
 class FaultKind(NamedTuple):
@@ -59,7 +59,7 @@ class Faults:
         self._lock = threading.Lock()
         self._places: dict[str, set[str]] = {}
         self._left: dict[str, int] = {}
-        self._met: list[scripted.ScriptedError] = []
+        self._met: list[scripted_errors.ScriptedError] = []
         for script in scripts:
             self._read(script)
 
@@ -118,11 +118,11 @@ class Faults:
         self._places.setdefault(name, set()).add(argument)
 
 
-def _error(script: str, path: str) -> scripted.ScriptedError:
+def _error(script: str, path: str) -> scripted_errors.ScriptedError:
     try:
-        return scripted.read_error_file(Path(path))
+        return scripted_errors.read_error_file(Path(path))
     except OSError as error:
         raise UsageError(f"--fault {script}: the file cannot be read: {error.strerror}", hint="write the path of a JSON file") from None
-    except scripted.InvalidErrorFile as error:
+    except scripted_errors.InvalidErrorFile as error:
         hint = 'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' exceeded.  Limit: 1.0 in region us-central1."}'
         raise UsageError(f"--fault {script}: the file holds no error", why=str(error), hint=hint) from None

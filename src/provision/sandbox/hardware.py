@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.facts import Card, Facts
-from provision.facts.parts import load_zones
-from provision.facts.places import MachineType
-from provision.sandbox.bodies import first_or_empty
-from provision.sandbox.failure import ApiError, StatusCode, error_info, invalid_argument, not_found
+from provision.facts.lazy_tables import load_zones
+from provision.facts.schema_platforms import MachineType
+from provision.sandbox.api_errors import ApiError, StatusCode, error_info, invalid_argument, not_found
+from provision.sandbox.request_validation import first_or_empty
 
 DEFAULT_MACHINE = "e2-standard-4"
 

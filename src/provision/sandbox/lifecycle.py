@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from provision.sandbox import operations
-from provision.sandbox.device import Booter
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import Faults
 from provision.sandbox.store import Store
 

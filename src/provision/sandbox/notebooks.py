@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from provision.facts import Facts
-from provision.sandbox import hardware, instances, operations, rules
-from provision.sandbox.bodies import validate_body
-from provision.sandbox.failure import ApiError, StatusCode, error_info, not_found
+from provision.sandbox import hardware, instance_bodies, instance_validation, operations
+from provision.sandbox.api_errors import ApiError, StatusCode, error_info, not_found
 from provision.sandbox.faults import Faults
+from provision.sandbox.injected_faults import creation_operation_error, raise_creation_fault, raise_request_fault
 from provision.sandbox.lifecycle import Lifecycle, mark_active
-from provision.sandbox.refusals import creation_operation_error, raise_creation_fault, raise_request_fault
+from provision.sandbox.request_validation import validate_body
 from provision.sandbox.store import Store
 
 Body = dict[str, Any]
@@ -30,27 +30,27 @@ class NotebooksService:
         project, zone = self._place(parent)
         name = f"{parent}/instances/{instance_id}"
         raise_request_fault(self._faults, project, changes=name)
-        rules.check_instance_id(instance_id)
+        instance_validation.check_instance_id(instance_id)
         asked = validate_body(body, "Instance", "instance")
-        rules.check_instance(asked, self._facts)
+        instance_validation.check_instance(asked, self._facts)
 
         def make(data: Body) -> Body:
             if self._faults.has("exists") and name not in data["instances"]:
-                data["instances"][name] = _record(instances.build_instance(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
+                data["instances"][name] = _record(instance_bodies.build_instance(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
             if name in data["instances"]:
                 raise ApiError(StatusCode.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
             raise_creation_fault(self._faults, zone, asked)
             setup = asked.get("gceSetup", {})
             error = creation_operation_error(self._faults, project, zone, setup, self._facts) or hardware.hardware_error(setup, project, zone, self._facts)
             operation = operations.begin(data, "create", name, self._life.operation_end_time(), error=error)
-            data["instances"][name] = _record(instances.build_instance(name, asked, self._facts), time.time() + self._life.delays.listed)
+            data["instances"][name] = _record(instance_bodies.build_instance(name, asked, self._facts), time.time() + self._life.delays.listed)
             return operation
 
         return self._once(request_id, "create", name, make)
 
     def get(self, name: str) -> Body:
         """Return an instance. One that is new is PROVISIONING at least once after its operation has ended."""
-        raise_request_fault(self._faults, rules.parse_resource_name(name)[0])
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0])
         if self._store.instance(name) is not None and self._faults.consume("hidden"):
             raise not_found(name)
         self._life.run_due_operations()
@@ -64,7 +64,7 @@ class NotebooksService:
 
     def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the instances of a zone, or with `locations/-` of all; one that is being made is not in it yet."""
-        project, zone = rules.parse_resource_name(parent)
+        project, zone = instance_validation.parse_resource_name(parent)
         raise_request_fault(self._faults, project)
         with self._store.read_data() as data:
             young = {record["target"] for record in data["operations"].values() if record["verb"] == "create" and not record["done"]}
@@ -82,15 +82,15 @@ class NotebooksService:
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
         """Begin to update what a mask names."""
-        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
         asked = validate_body({key: value for key, value in body.items() if key != "name"} if isinstance(body, dict) else body, "Instance", "instance")
 
         def change(data: Body) -> Body:
             record = self._known(data, name)
-            paths = rules.parse_update_mask(mask, asked, record["body"]["state"])
+            paths = instance_validation.parse_update_mask(mask, asked, record["body"]["state"])
             if "labels" in paths:
-                rules.check_labels(asked.get("labels", {}))
-            new = instances.update_instance(record["body"], asked, paths)
+                instance_validation.check_labels(asked.get("labels", {}))
+            new = instance_bodies.update_instance(record["body"], asked, paths)
             operation = operations.begin(data, "update", name, self._life.operation_end_time(), error=self._unfit(name, record["body"], asked, new))
             if operation["outcome"] is None:
                 record["next"] = new
@@ -100,11 +100,11 @@ class NotebooksService:
 
     def resize(self, name: str, body: Any) -> Body:
         """Begin to make disks larger; a smaller size is refused."""
-        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
         asked = validate_body(body, "ResizeDiskRequest", "request")
         with self._store.edit_data() as data:
             record = self._known(data, name)
-            new = instances.resize_disks(record["body"], asked, self._facts)
+            new = instance_bodies.resize_disks(record["body"], asked, self._facts)
             operation = operations.begin(data, "resize", name, self._life.operation_end_time())
             record["next"] = new
         return operations.to_json(operation)
@@ -127,7 +127,7 @@ class NotebooksService:
 
     def diagnose(self, name: str, body: Any) -> Body:
         """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
-        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
         asked = validate_body(body, "DiagnoseInstanceRequest", "request").get("diagnosticConfig", {})
         bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
@@ -142,15 +142,15 @@ class NotebooksService:
 
     def config(self, location: str) -> Body:
         """Return what can be made in a zone or region."""
-        raise_request_fault(self._faults, rules.parse_resource_name(location)[0])
-        place = rules.parse_resource_name(location)[1]
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(location)[0])
+        place = instance_validation.parse_resource_name(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
         cards = sorted({card.workbench for zone in zones for card, _ in hardware.offered_cards(zone, self._facts) if card.workbench})
         families = [row for row in self._facts.images.values() if row.kind == "workbench"]
         images = [
             {
                 "imageFamily": row.family,
-                "imageName": f"{row.family}-{instances.newest_image_suffix(self._facts, row.family)}",
+                "imageName": f"{row.family}-{instance_bodies.newest_image_suffix(self._facts, row.family)}",
                 "releaseName": "sandbox",
                 "description": f"{row.os}, Python {row.python}",
             }
@@ -161,7 +161,7 @@ class NotebooksService:
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
-        raise_request_fault(self._faults, rules.parse_resource_name(name)[0])
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0])
         self._life.run_due_operations()
         with self._store.edit_data() as data:
             if self._faults.has("lost-operation"):
@@ -170,7 +170,7 @@ class NotebooksService:
 
     def operations(self, parent: str) -> Body:
         """Return the operations of a zone, or with `locations/-` of all."""
-        raise_request_fault(self._faults, rules.parse_resource_name(parent)[0])
+        raise_request_fault(self._faults, instance_validation.parse_resource_name(parent)[0])
         self._life.run_due_operations()
         prefix = parent.removesuffix("-") if parent.endswith("/-") else parent + "/"
         with self._store.read_data() as data:
@@ -184,7 +184,7 @@ class NotebooksService:
         return {}
 
     def _move(self, verb: str, name: str, through: str, request_id: str = "") -> Body:
-        project, zone = rules.parse_resource_name(name)
+        project, zone = instance_validation.parse_resource_name(name)
         raise_request_fault(self._faults, project, changes=name)
 
         def begin(data: Body) -> Body:
@@ -216,17 +216,17 @@ class NotebooksService:
 
     def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
         """Return what an update fails with after it has begun."""
-        if met := self._faults.consume_scripted_error("update", rules.parse_resource_name(name)[1]):
+        if met := self._faults.consume_scripted_error("update", instance_validation.parse_resource_name(name)[1]):
             return met
         try:
             for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
-                rules.check_metadata(key, value, self._facts, update=True)
+                instance_validation.check_metadata(key, value, self._facts, update=True)
         except ApiError as failure:
             return ApiError(failure.code, f"failed updating GCE instance {name}: {failure.message}")
         old, machine = hardware.machine_type_of(body["gceSetup"]), hardware.machine_type_of(new["gceSetup"])
         if old.startswith("g2-") != machine.startswith("g2-"):
             return ApiError(StatusCode.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
-        return hardware.hardware_error(new["gceSetup"], *rules.parse_resource_name(name), self._facts)
+        return hardware.hardware_error(new["gceSetup"], *instance_validation.parse_resource_name(name), self._facts)
 
     def _known(self, data: Body, name: str) -> Body:
         if name not in data["instances"]:
@@ -235,7 +235,7 @@ class NotebooksService:
         return record
 
     def _place(self, parent: str) -> tuple[str, str]:
-        project, zone = rules.parse_resource_name(parent)
+        project, zone = instance_validation.parse_resource_name(parent)
         if zone.count("-") < 2:
             info = error_info("LOCATION_INVALID", "notebooks.googleapis.com", {"location": zone})
             raise ApiError(StatusCode.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,))

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from provision.sandbox.failure import ApiError, StatusCode, not_found
+from provision.sandbox.api_errors import ApiError, StatusCode, not_found
 from provision.sandbox.store import utc_timestamp
 
 _PACKAGE = "type.googleapis.com/google.cloud.notebooks.v2"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provision.sandbox.failure import ApiError, StatusCode, invalid_argument
+from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
 from provision.sandbox.faults import Faults
-from provision.sandbox.http import Request, Response, Router, json_response
+from provision.sandbox.http_server import Request, Response, Router, json_response
 from provision.sandbox.store import Store, StoredObject
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")

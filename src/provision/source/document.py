@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Route, RoutePart, Span
-from provision.source import editing
+from provision.source import edits
 from provision.source.nodes import Mapping as MappingNode
 from provision.source.nodes import Scalar
-from provision.source.placing import LocatedValue
 from provision.source.text import TextFile, TextRange
+from provision.source.value_tree import LocatedValue
 
 _REFERENCE = re.compile(r"|projects/[^/]+/secrets/[^/]+/versions/[0-9a-z]+|[A-Z][A-Z0-9_]*")
 
@@ -75,7 +75,7 @@ class Source:
 
     def is_editable(self, route: Route) -> bool:
         """Tell whether the value at `route` stands in this file and no other value shares its text, so that a fix may change it."""
-        return editing.find_own_value(self._subject, route) is not None
+        return edits.find_own_value(self._subject, route) is not None
 
     def file(self, route: Route) -> str:
         """Return the name of the file that holds the value at `route`, or the deepest part of it that exists."""
@@ -90,12 +90,12 @@ class Source:
         """Return the new text, byte order mark included, of each file that the fixes change: none, or this spec's own."""
         wanted = tuple(fixes)
         known = self._vetted.get(wanted[0]) if len(wanted) == 1 else None
-        return {} if known is False else editing.apply_fixes(((self._subject, fix) for fix in wanted), trusted=known is True)
+        return {} if known is False else edits.apply_fixes(((self._subject, fix) for fix in wanted), trusted=known is True)
 
     def check_fixes(self, fixes: Iterable[Fix]) -> None:
         """Find out, for many fixes at a time, which can be made; what is said of a single one is then known."""
         asked = tuple(fixes)
-        good = editing.select_applicable_fixes(self._subject, asked)
+        good = edits.select_applicable_fixes(self._subject, asked)
         self._vetted.update((fix, fix in good) for fix in asked)
 
     def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
@@ -103,11 +103,11 @@ class Source:
         if not self.apply_fixes((fix,)):
             return ()
         own = self.texts[self.name]
-        return tuple((own.span(change.start, change.end), change.text) for change in editing.to_text_changes(self._subject, fix) or ())
+        return tuple((own.span(change.start, change.end), change.text) for change in edits.to_text_changes(self._subject, fix) or ())
 
     @property
-    def _subject(self) -> editing.EditableDocument:
-        return editing.EditableDocument(self.texts[self.name], self.tree)
+    def _subject(self) -> edits.EditableDocument:
+        return edits.EditableDocument(self.texts[self.name], self.tree)
 
     def _scalar(self, route: Route) -> Scalar | None:
         found = None if self.tree is None else self.tree.find(route)
@@ -116,7 +116,7 @@ class Source:
 
 def apply_fixes_together(fixes: Iterable[tuple[Source, Fix]]) -> dict[str, str]:
     """Return the new texts for fixes that belong to several documents of one file, or to several files."""
-    return editing.apply_fixes((source._subject, fix) for source, fix in fixes)
+    return edits.apply_fixes((source._subject, fix) for source, fix in fixes)
 
 
 def _key_range(placed: LocatedValue, passed: tuple[LocatedValue, ...]) -> TextRange:

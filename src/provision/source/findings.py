@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Severity
-from provision.safe import escape_line, redact
+from provision.sanitize import escape_line, redact
 
 MAX_MESSAGE_LENGTH = 400
 """Longest message in code points: a finding is read on one screen, whatever the spec holds (our choice)."""

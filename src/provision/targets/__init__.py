@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from provision.targets.base import Driver, Refusal, SandboxSources, TargetContext
 from provision.targets.colab import ColabDriver
-from provision.targets.local import LocalDriver
-from provision.targets.target import Driver, Refusal, SandboxSources, TargetContext
+from provision.targets.local.driver import LocalDriver
 from provision.targets.workbench import WorkbenchDriver
 
 DRIVERS: Mapping[str, Driver] = {"colab": ColabDriver(), "local": LocalDriver(), "workbench": WorkbenchDriver()}

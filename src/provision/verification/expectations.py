@@ -11,8 +11,8 @@ from provision.facts import load_facts
 from provision.facts.memory import MemoryEstimate, MemorySaving
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda import conda_provided_versions, to_index_name
-from provision.sites import build_workload
 from provision.spec import Model, Spec, parse_duration, parse_parameter_count, parse_size
+from provision.target_facts import build_workload
 
 SCHEMA = "provision.expectations/1"
 _MOST_LEVERS = 3

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from provision.agent.core.versions import UnreadableVersion, specifier_allows
-from provision.probe.values import Proof, ReadingClass, Status
-from provision.verification.compare import compare_reports
-from provision.verification.compared import ReportComparison
+from provision.agent.probe.model import Proof, ReadingClass, Status
+from provision.verification.diff.compare import compare_reports
+from provision.verification.diff.model import ReportComparison
+from provision.verification.diff.summary import describe_difference, summarize_comparison
 from provision.verification.report import Report
-from provision.verification.saying import describe_difference, summarize_comparison
 
 _COVERED = ("package.", "packages.", "torch.", "python.", "train.", "driver.")
 

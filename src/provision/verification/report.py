@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from provision.agent.probe.canonical_json import canonical_digest
+from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.model import Verdict
 from provision.effects import Reader
 from provision.errors import ExternalError
-from provision.probe.brief import compact, expand
-from provision.probe.canonical import canonical_digest
-from provision.probe.values import Verdict
 
 SCHEMA = "provision.report/1"
 MAX_REPORT_BYTES = 8 * 2**20

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from provision.facts.browse import FactTable
 from provision.facts.consequences import ExplainedRow
-from provision.facts.rows import Evidence
-from provision.safe import escape_line
-from provision.views.ink import Style, Styler, wrap
-from provision.views.words import format_json_value, pluralize
+from provision.facts.schema_torch import Evidence
+from provision.facts.table_lookup import FactTable
+from provision.sanitize import escape_line
+from provision.views.formatting import format_json_value, pluralize
+from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
 

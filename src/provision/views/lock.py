@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from provision.lock import Lock, LockedEnvironment, TargetChoice
-from provision.safe import escape_line
+from provision.sanitize import escape_line
 
 if TYPE_CHECKING:
     from provision.lock.salvage import RepairSummary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from provision.safe import escape_line, redact
+from provision.sanitize import escape_line, redact
 
 _PUNCTUATION = re.compile(r"[!\"#$%'()*+,\-./:;=?\[\\\]^_`{|}~]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@&#8203;"}

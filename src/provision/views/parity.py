@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.safe import escape_line
+from provision.sanitize import escape_line
 from provision.verification.parity import Parity, ParityTarget, Statement, StatementResult
-from provision.views.ink import Style, Styler, wrap
 from provision.views.markdown import escape_markdown
+from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
 _LEAD = 13

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provision.plan import Action, Operation, Plan
-from provision.safe import escape_line
-from provision.views.ink import Style, Styler
+from provision.sanitize import escape_line
+from provision.views.terminal_text import Style, Styler
 
 _VERB_STYLES = {
     Operation.CREATE: Style.GOOD,

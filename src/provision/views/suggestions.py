@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Route
-from provision.rules.suggest import AssessedSuggestion, Suggestion, SuggestionResult, SuggestionStatus
-from provision.rules.variations import SpecChange
-from provision.safe import escape_line, redact
-from provision.views.ink import Style, Styler, wrap
-from provision.views.words import pluralize
+from provision.sanitize import escape_line, redact
+from provision.suggest.candidates import SpecChange
+from provision.suggest.search import AssessedSuggestion, Suggestion, SuggestionResult, SuggestionStatus
+from provision.views.formatting import pluralize
+from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies."

@@ -3,6 +3,8 @@
 if __name__ == "__main__":
     from ipykernel import kernelapp
 
-    application = kernelapp.IPKernelApp.instance(kernel_class="google.colab._kernel.Kernel", extensions=["google.colab"])
+    application = kernelapp.IPKernelApp.instance(
+        kernel_class="google.colab._kernel.Kernel", extensions=["google.colab"]
+    )
     application.initialize()
     application.start()

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provision.places import ColabTarget
-from provision.safe import escape_line
+from provision.kinds.models import ColabTarget
+from provision.sanitize import escape_line
 from provision.targets.colab.cell import is_same_cell
 
 ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL = (

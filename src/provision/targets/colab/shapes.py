@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.facts import Facts
-from provision.facts.places import ColabShape
+from provision.facts.schema_platforms import ColabShape
 from provision.spec import Gpu
 
 

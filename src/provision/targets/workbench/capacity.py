@@ -7,7 +7,7 @@ from typing import NamedTuple
 from provision.effects import CloudReader
 from provision.facts import Card
 from provision.facts.machines import region_of
-from provision.targets.workbench.naming import ResourceNames
+from provision.targets.workbench.resource_names import ResourceNames
 
 _METRICS = {"T4": "NVIDIA_T4_GPUS", "V100": "NVIDIA_V100_GPUS", "P4": "NVIDIA_P4_GPUS", "L4": "NVIDIA_L4_GPUS"}
 _METRICS |= {"A100-40GB": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS", "H100-80GB": "NVIDIA_H100_GPUS"}

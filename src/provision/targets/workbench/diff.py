@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from provision.targets.workbench.body import CREATION_METADATA_KEY, IMMUTABLE_FIELDS, IMMUTABLE_SETUP_FIELDS
+from provision.targets.workbench.request_body import CREATION_METADATA_KEY, IMMUTABLE_FIELDS, IMMUTABLE_SETUP_FIELDS
 
 Body = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from provision.facts import Facts
-from provision.facts.places import split_image_name
+from provision.facts.schema_platforms import split_image_name
 
 _PROJECT = "cloud-notebooks-managed"
 """The project of Workbench's own images (Workbench documentation, Image versioning)."""

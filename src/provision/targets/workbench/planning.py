@@ -9,17 +9,17 @@ from typing import Any
 
 from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, Effect, ResizeDisk, StartInstance, StopInstance, UpdateInstance, UploadObjects
 from provision.plan import Action, Operation
-from provision.safe import escape_line
-from provision.targets.target import TargetContext
+from provision.sanitize import escape_line
+from provision.targets.base import TargetContext
 from provision.targets.workbench import programs
-from provision.targets.workbench.body import STARTUP_PROGRAM, AgentRun, read_creation_body
+from provision.targets.workbench.change_text import describe_changes
+from provision.targets.workbench.cleanup import has_own_names, plan_instance_deletion
 from provision.targets.workbench.diff import ChangeMethod, FieldChange, build_patch
-from provision.targets.workbench.having import WorkbenchObservation, build_desired_body, find_differences, is_adopted, prepare_run, select_run
-from provision.targets.workbench.leaving import has_own_names, plan_instance_deletion
-from provision.targets.workbench.naming import MANAGED_LABEL, build_labels
-from provision.targets.workbench.owning import describe_duplicates
-from provision.targets.workbench.refusing import get_workbench_target
-from provision.targets.workbench.telling import describe_changes
+from provision.targets.workbench.observation import WorkbenchObservation, build_desired_body, find_differences, is_adopted, prepare_run, select_run
+from provision.targets.workbench.ownership import describe_duplicates
+from provision.targets.workbench.refusals import get_workbench_target
+from provision.targets.workbench.request_body import STARTUP_PROGRAM, AgentRun, read_creation_body
+from provision.targets.workbench.resource_names import MANAGED_LABEL, build_labels
 
 INSTANCE_PART = "instance"
 RESTART_NOTE = "it is stopped and started: running kernels end"

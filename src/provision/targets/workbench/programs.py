@@ -8,7 +8,7 @@ from typing import Any
 
 from provision import verification
 from provision.assets import find_asset
-from provision.targets.workbench.document import Program
+from provision.targets.workbench.agent_config import Program
 
 _TEMPLATE = "templates/workbench-startup.sh"
 _UV = "templates/workbench-uv.json"

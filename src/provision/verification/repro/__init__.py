@@ -10,19 +10,19 @@ from typing import Any
 from provision.assets import find_asset
 from provision.errors import Refused
 from provision.verification.report import Report
-from provision.verification.repro import of_cards, of_machine, of_packages, of_torch, of_training
-from provision.verification.repro.carried import pack_probe_for_check
-from provision.verification.repro.failed import FailedCheck, NoShortProgram, Programs
+from provision.verification.repro import gpu, host, packages, pytorch, training
+from provision.verification.repro.failed_check import FailedCheck, NoShortProgram, Programs
+from provision.verification.repro.packed_probe import pack_probe_for_check
 
 CASE_PLACEHOLDER = '{"CASE": "HERE"}'
 PROBE_PLACEHOLDER = "PROBE HERE"
 REPRODUCIBLE_STATUSES = ("fail", "warn")
 PROGRAMS: Programs = {
-    **of_machine.PROGRAMS,
-    **of_packages.PROGRAMS,
-    **of_cards.PROGRAMS,
-    **of_torch.PROGRAMS,
-    **of_training.PROGRAMS,
+    **host.PROGRAMS,
+    **packages.PROGRAMS,
+    **gpu.PROGRAMS,
+    **pytorch.PROGRAMS,
+    **training.PROGRAMS,
 }
 _LONG, _WIDTH = 1000, 150
 _MALFORMED_REPORT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from provision.effects import CondaRecord
-from provision.lock.portion import TargetView, is_wheel
+from provision.lock.target_view import TargetView, is_wheel
 from provision.views.exports import MADE_BY
 
 _PUBLIC_CHANNEL = "conda-forge"

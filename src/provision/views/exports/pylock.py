@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provision.lock.model import LockedFile
-from provision.lock.portion import TargetView, ViewedPackage, is_wheel
+from provision.lock.target_view import TargetView, ViewedPackage, is_wheel
 from provision.views.exports import MADE_BY
 from provision.views.exports.toml import to_toml_array, to_toml_string
 

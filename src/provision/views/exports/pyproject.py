@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.lock.portion import TargetView, ViewedPackage
+from provision.lock.target_view import TargetView, ViewedPackage
 from provision.spec import Spec
 from provision.views.exports import MADE_BY
 from provision.views.exports.toml import to_toml_array, to_toml_string, to_toml_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.lock.portion import TargetView, ViewedPackage, is_wheel
+from provision.lock.target_view import TargetView, ViewedPackage, is_wheel
 from provision.views.exports import MADE_BY
 
 

@@ -23,7 +23,9 @@ class TimeoutException(Exception):
     """Nobody answered."""
 
     def __init__(self, key):
-        super().__init__(f"Requesting secret {key} timed out. Secrets can only be fetched when running from the Colab UI.")
+        super().__init__(
+            f"Requesting secret {key} timed out. Secrets can only be fetched when running from the Colab UI."
+        )
 
 
 def get(key):

@@ -1,0 +1,1 @@
+"""Conda: solving, installing and finding environments."""

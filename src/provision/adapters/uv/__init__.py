@@ -1,0 +1,1 @@
+"""uv: resolving, installing and reading indexes."""

@@ -1,0 +1,45 @@
+"""The door where no notebook is: `start`, `verify`, `rollback` and `run` as words of a command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .api import rollback, run, start, verify
+from .errors import StageError
+from .kernel import Notebook
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Return 0 when the stages reached their end, 1 when one stopped, or the exit code of the program that was run."""
+    asked = _parser().parse_args(words)
+    try:
+        if asked.verb == "start":
+            start(asked.folder, continue_anyway=asked.continue_anyway, notebook=Notebook())
+        elif asked.verb == "verify":
+            verify(asked.folder, again=asked.again, notebook=Notebook())
+        elif asked.verb == "rollback":
+            rollback(asked.folder)
+        else:
+            return run(asked.folder, asked.program)
+    except StageError as stopped:
+        print("\n".join(stopped.lines), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cell.pyz", description="Brings this runtime to what a cell says, and proves it.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb, told in (("start", "all stages"), ("verify", "the proof alone"), ("rollback", "the way back"), ("run", "a program in the environment")):
+        one = verbs.add_parser(verb, help=told)
+        one.add_argument("folder", type=Path, metavar="FOLDER", help="what the cell laid out")
+        if verb == "start":
+            one.add_argument("--continue-anyway", action="store_true", help="go on where the machine is not the one that was asked for")
+        if verb == "verify":
+            one.add_argument("--again", action="store_true", help="run the probe though a stored report still holds")
+        if verb == "run":
+            one.add_argument("program", nargs=argparse.REMAINDER, metavar="WORD")
+    return parser

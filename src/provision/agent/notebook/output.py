@@ -1,0 +1,45 @@
+"""What a person reads while the cell is at work: short lines, one a stage, without control characters and without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..core.redact import redact, secret_spellings
+
+_LONGEST = 400
+
+
+def print_at_once(line: str) -> None:
+    """Print a line at once: a notebook shows it while the cell goes on."""
+    print(line, flush=True)
+
+
+def format_package_count(count: int) -> str:
+    """Return a number of packages in words."""
+    return f"{count} package" if count == 1 else f"{count} packages"
+
+
+@dataclass
+class Printer:
+    """Says lines, and remembers what may not be said."""
+
+    out: Callable[[str], None] = print_at_once
+    hidden: set[str] = field(default_factory=set)
+
+    def add_secrets(self, values: Iterable[str]) -> None:
+        """Remember values that may never be shown. Shorter ones would blot out ordinary words."""
+        self.hidden.update(secret_spellings(values))
+
+    def clean(self, text: str) -> str:
+        """Return the text without them, without what has the shape of a secret, and without control characters."""
+        text = redact(text, sorted(self.hidden, key=len, reverse=True))
+        return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
+
+    def print_stage_line(self, stage: str, line: str) -> None:
+        """Say one line of a stage."""
+        self.out(f"{stage:<11} {self.clean(line)}"[:_LONGEST].replace("\n", " "))
+
+    def print_detail(self, line: str) -> None:
+        """Say a further line of the same stage."""
+        self.print_stage_line("", line)

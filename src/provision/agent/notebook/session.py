@@ -1,0 +1,116 @@
+"""One run of the cell: what it was told, what it works with, and what it has found so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .document import Document
+from .host_detection import Host
+from .installed_packages import InstalledPackage, find_environment_package_folders, find_installed_packages, find_package_folders
+from .kernel import Notebook
+from .machine_check import CatalogueDrift
+from .machine_info import MachineInfo
+from .output import Printer
+from .package_diff import PackageDiff
+from .run_state import RunState, read_json
+
+INSTALL_RESULT_FILE = "installed.json"
+
+
+@dataclass
+class Session:
+    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own: declared variables are set there."""
+
+    folder: Path
+    document: Document
+    payload_digest: str
+    notebook: Notebook
+    run_state: RunState
+    printer: Printer
+    environ: MutableMapping[str, str]
+    continue_anyway: bool = False
+    restart: bool = False
+    again: bool = False
+    sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+    modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
+    host: Host = Host.PYTHON
+    machine: MachineInfo | None = None
+    catalogue_drift: list[CatalogueDrift] = field(default_factory=list)
+    comparison: PackageDiff | None = None
+    stale_packages: tuple[str, ...] = ()
+    missing_secrets: list[str] = field(default_factory=list)
+    is_stored_report: bool = False
+    report: dict[str, Any] = field(default_factory=dict)
+    installed_now: int = 0
+    outcome: str = "stopped"
+    message: str = ""
+    hint: str = ""
+
+    @property
+    def base(self) -> Path:
+        """Where status and report lie for whoever fetches them."""
+        return self.folder.parent
+
+    @property
+    def environment(self) -> Path:
+        """The environment of its own, with isolation venv."""
+        return self.folder / "env"
+
+    @property
+    def python(self) -> str:
+        """The interpreter that the packages are for."""
+        return sys.executable if self.document.shared else str(self.environment / "bin/python")
+
+    @property
+    def prefix(self) -> str:
+        """The folder of that interpreter."""
+        return sys.prefix if self.document.shared else str(self.environment)
+
+    @property
+    def install_result(self) -> dict[str, Any]:
+        """What the installer noted; {} before it did."""
+        return read_json(self.folder / INSTALL_RESULT_FILE)
+
+    @property
+    def provenance_counts(self) -> dict[str, int]:
+        """How many packages came there in which way."""
+        counts = self.install_result.get("counts")
+        return {str(kind): count for kind, count in counts.items() if isinstance(count, int)} if isinstance(counts, dict) else {}
+
+    @property
+    def environ_without_secrets(self) -> dict[str, str]:
+        """The variables for programs that need no secret."""
+        return {key: value for key, value in self.environ.items() if key not in self.document.secrets}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables for programs in the environment: one of its own has neither the image's modules nor its kernel's way to draw."""
+        if self.document.shared:
+            return dict(self.environ)
+        dropped = {"PYTHONPATH", "PYTHONHOME", *(["MPLBACKEND"] if self.environ.get("MPLBACKEND", "").startswith("module://") else [])}
+        kept = {key: value for key, value in self.environ.items() if key not in dropped}
+        return {**kept, "VIRTUAL_ENV": self.prefix, "PATH": os.pathsep.join([os.path.dirname(self.python), self.environ.get("PATH", os.defpath)])}
+
+    def list_packages(self) -> dict[str, InstalledPackage]:
+        """The packages that are there now."""
+        if not self.document.shared:
+            return find_installed_packages(find_environment_package_folders(self.environment))
+        import site
+
+        user = site.getusersitepackages() if site.ENABLE_USER_SITE is not None else ""
+        return find_installed_packages(find_package_folders(self.sys_path, os.environ.get("PYTHONPATH", ""), user))
+
+    def list_packages_with_wrong_record(self) -> frozenset[str]:
+        """Packages whose own RECORD is wrong, as the installer noted."""
+        packages = self.install_result.get("packages")
+        told = packages.items() if isinstance(packages, dict) else ()
+        return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
+
+    def print_heartbeat(self, seconds: float) -> None:
+        """Say that something takes long."""
+        self.printer.print_detail(f"still at work after {seconds:.0f} s")

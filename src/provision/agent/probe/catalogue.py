@@ -1,0 +1,111 @@
+"""The stages of a verification, and which checks one asks; checks themselves are in checks/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .checks import CHECKS
+from .expectations import Expectations
+from .model import Check, SelectedCheck, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A group of checks. Stages with one `process` share a process where no GPU is declared, because importing torch is most of the cost.
+
+    When a process dies, the stages after the one that killed it get a new one. With a GPU every stage has its own process: one CUDA
+    error spoils all that follows in it. `timeout_s` allows for a first run without bytecode.
+    """
+
+    name: str
+    title: str
+    timeout_s: float
+    process: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("host", "host and environment", 30, "plain"),
+    Stage("driver", "driver and cards", 60, "plain"),
+    Stage("packages", "installed packages", 120, "plain"),
+    Stage("diagnosis", "NVIDIA's diagnosis", 300, "diagnosis"),
+    Stage("torch", "torch build and numerics", 240, "warm"),
+    Stage("loaders", "data loaders", 240, "warm"),
+    Stage("training", "training run", 420, "warm"),
+    # After the training run, so that whatever a direct package changes on import cannot change what was measured.
+    Stage("imports", "imports of direct packages", 420, "warm"),
+    Stage("resume", "resume in a fresh process", 300, "fresh"),
+    Stage("launch", "one process a device", 420, "fresh"),
+    # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in their processes.
+    Stage("device", "memory and speed of the card", 300, "card"),
+    Stage("collectives", "several cards", 300, "several"),
+    Stage("compile", "torch.compile", 300, "compile"),
+    Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
+)
+
+STAGE_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "WANDB_DISABLED": "true",
+    "WANDB_MODE": "disabled",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+}
+"""Set for all but the plain process, which has to see the environment as the user's job will. One thread makes the tiny runs fast on a busy
+machine; offline keeps a dead network from costing 23-47 s a call. All has to stand before the first import."""
+
+
+def select_checks(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[SelectedCheck, ...]:
+    """The checks of this verification's tier in catalogue order. `only` names ids to keep; what they come after is kept with them."""
+    kept = _closure(only)
+    tiers = tuple(Tier)
+    affordable = tiers[: tiers.index(expected.tier) + 1]
+    chosen = [check for check in CHECKS if check.tier in affordable and (check.id in kept if only else is_applicable(check, expected) or not check.quiet)]
+    return tuple(one for check in chosen for one in _instances(check, expected) if not _left_out(one, only))
+
+
+def known_check_ids(expected: Expectations) -> frozenset[str]:
+    """Every id that `only` may name."""
+    return frozenset(check.id for check in CHECKS) | frozenset(one.id for one in select_checks(expected))
+
+
+def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
+    """The stages in the order they run, grouped by the process they share."""
+    groups: list[list[Stage]] = []
+    for stage in STAGES:
+        shares = bool(groups) and groups[-1][-1].process == stage.process and (expected.gpu_type is None or stage.process == "plain")
+        if shares:
+            groups[-1].append(stage)
+        else:
+            groups.append([stage])
+    return groups
+
+
+def is_applicable(check: Check, expected: Expectations) -> bool:
+    """Whether the declared environment holds everything the check needs."""
+    return all(expected.meets(need) for need in check.needs)
+
+
+def _instances(check: Check, expected: Expectations) -> Iterator[SelectedCheck]:
+    required = is_applicable(check, expected) and (check.required_by == "always" or (check.required_by != "" and expected.declares(check.required_by)))
+    if not check.per_direct_package:
+        yield SelectedCheck(check, check.id, check.title, None, required)
+        return
+    for name in expected.direct:
+        yield SelectedCheck(check, f"{check.id}:{name}", f"{check.title} {name}", name, required)
+
+
+def _closure(only: frozenset[str]) -> frozenset[str]:
+    kept = {name.split(":")[0] for name in only}
+    for check in reversed(CHECKS):
+        if check.id in kept:
+            kept.update(check.after)
+    return frozenset(kept)
+
+
+def _left_out(one: SelectedCheck, only: frozenset[str]) -> bool:
+    return one.subject is not None and bool(only) and one.id not in only and one.check.id not in only

@@ -1,0 +1,21 @@
+"""All checks of a verification, as data, a room for each thing that is looked at; the order here is the order in which they are asked."""
+
+from __future__ import annotations
+
+from ..model import Check
+from . import device, driver, host, loaders, multi_gpu, numerics, packages, rehearsal, torch_build, torch_compile, training
+
+CHECKS: tuple[Check, ...] = (
+    *host.CHECKS,
+    *driver.CHECKS,
+    *packages.CHECKS,
+    *torch_build.CHECKS,
+    *numerics.CHECKS,
+    *packages.TORCH_CHECKS,
+    *device.CHECKS,
+    *loaders.CHECKS,
+    *training.CHECKS,
+    *multi_gpu.CHECKS,
+    *torch_compile.CHECKS,
+    *rehearsal.CHECKS,
+)

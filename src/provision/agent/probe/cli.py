@@ -1,0 +1,185 @@
+"""The probe's door: words in, one verification or one stage, lines and an exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .canonical_json import to_canonical_json, write_atomically
+from .catalogue import STAGES, known_check_ids
+from .catalogue import select_checks as asked_checks
+from .expectations import load_expectations
+from .model import Interrupted, ProbeError, Verdict
+
+ERROR_EXIT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0 verified (or simulated, where the expectations say that not all is real), 1 failed, 2 no verdict, 3 unverified, 128 + signal when stopped."""
+    asked = _parser().parse_args(arguments)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, _interrupt)
+    try:
+        code: int = asked.run(asked)
+    except ProbeError as error:
+        return _say_error(str(error))
+    except Interrupted as stopped:
+        return 128 + stopped.signum
+    except Exception as error:  # noqa: BLE001 - our own fault: still one line and no verdict
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return _say_error(f"fault of the probe itself: {type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="probe.pyz", description="Verify that this Python environment is the one that was declared, and that training works in it."
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    whole = verbs.add_parser("verify", help="observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 unverified")
+    whole.add_argument("--expectations", type=Path, required=True, help="expectations.json, made from the lock")
+    whole.add_argument("--out", type=Path, required=True, help="where report.json goes")
+    whole.add_argument("--only", action="append", default=[], metavar="ID", help="this check only (repeatable); never ends as verified")
+    whole.add_argument("--events", action="store_true", help="progress as one JSON object a line")
+    whole.set_defaults(run=_verify)
+    bare = verbs.add_parser("env", help="say what this machine and this Python are, with nothing declared; nothing is imported or written")
+    bare.add_argument("--torch", action="store_true", help="import torch in a process of its own, and tell its view too")
+    bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
+    bare.set_defaults(run=_env)
+    view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
+    view.add_argument("--out", type=Path, required=True)
+    view.set_defaults(run=_torch)
+    part = verbs.add_parser("stage", help="observe stages in this process (internal)")
+    part.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
+    part.add_argument("--expectations", type=Path, required=True)
+    part.add_argument("--out", type=Path, required=True, action="append", metavar="FRAGMENT", help="one for each NAME, in their order")
+    part.add_argument("--scratch", type=Path, required=True)
+    part.add_argument("--only", action="append", default=[], metavar="ID")
+    part.set_defaults(run=_stage)
+    rank = verbs.add_parser("rank", help="compute as one of several processes that torchrun started (internal)")
+    rank.add_argument("backend", choices=["nccl", "gloo"])
+    rank.add_argument("folder", type=Path)
+    rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
+    rank.set_defaults(run=_rank)
+    return parser
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    from .verify import verify
+
+    expected = load_expectations(asked.expectations)
+    only = frozenset(asked.only)
+    strange = sorted(only - known_check_ids(expected))
+    if strange:
+        raise ProbeError(f"--only {strange[0]}: there is no check of that id")
+    if only and not asked_checks(expected, only):
+        raise ProbeError(f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer verify.tier does")
+    _require_writable(asked.out)
+    say = _say_event if asked.events else _say_line
+    document = verify(expected, asked.expectations, only, say, os.environ)
+
+    from .compact import compact
+    from .report import EXIT_CODES
+
+    try:
+        write_atomically(asked.out, to_canonical_json(compact(document)) + "\n")
+    except OSError as error:
+        raise ProbeError(f"cannot write the report {asked.out}: {error.strerror}") from None
+    verdict = document["verdict"]
+    say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
+    return EXIT_CODES[Verdict(verdict["result"])]
+
+
+def _env(asked: argparse.Namespace) -> int:
+    from . import machine_info_text
+    from .machine_info import collect_machine_info
+
+    found = collect_machine_info(os.environ, with_torch=asked.torch)
+    if asked.output_format == "json":
+        _print(json.dumps(found, indent=1, sort_keys=True))
+    else:
+        _print((machine_info_text.to_markdown(found) if asked.output_format == "markdown" else machine_info_text.to_text(found)).rstrip("\n"))
+    return 0
+
+
+def _torch(asked: argparse.Namespace) -> int:
+    from .machine_info import inspect_torch
+
+    write_atomically(asked.out, to_canonical_json(inspect_torch()) + "\n")
+    return 0
+
+
+def _stage(asked: argparse.Namespace) -> int:
+    from .stage import die_with_parent, redirect_output, run_stage
+
+    die_with_parent()
+    if len(asked.out) != len(asked.names):
+        raise ProbeError(f"{len(asked.names)} stages need as many --out, {len(asked.out)} given")
+    expected = load_expectations(asked.expectations)
+    for place, (name, out) in enumerate(zip(asked.names, asked.out, strict=True)):
+        if place:
+            redirect_output(asked.scratch / f"{name}.log")
+        run_stage(name, expected, out, asked.scratch, asked.only)
+    # All is written down. What asked to be told of the end is told (multiprocessing removes its semaphores then), but taking apart all that torch and its
+    # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in which nothing is measured.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _rank(asked: argparse.Namespace) -> int:
+    from .proofs.allreduce import run_rank
+    from .stage import die_with_parent
+
+    die_with_parent()
+    run_rank(asked.backend, asked.folder, asked.sizes, os.environ)
+    return 0
+
+
+def _require_writable(out: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ProbeError(f"cannot write reports in {out.parent}: {error.strerror}") from None
+    if out.is_dir():
+        raise ProbeError(f"cannot write the report {out}: it is a folder")
+
+
+def _interrupt(signum: int, _frame: FrameType | None) -> None:
+    raise Interrupted(signum)
+
+
+def _say_error(text: str) -> int:
+    print(f"probe: {text}", file=sys.stderr)
+    return ERROR_EXIT
+
+
+def _say_event(event: dict[str, Any]) -> None:
+    _print(json.dumps(event, sort_keys=True))
+
+
+def _say_line(event: dict[str, Any]) -> None:
+    if event["event"] == "verdict":
+        _print(f"{event['result']}: {event['sentence']}")
+    elif event["status"] == "finished":
+        _print(f"{event['title']}: {'ok' if not event['failed'] else str(event['failed']) + ' failed'} ({event['seconds']:.1f} s)")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except (BrokenPipeError, UnicodeEncodeError):
+        # Whoever listened is gone, or its terminal is not UTF-8; the report is what counts.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

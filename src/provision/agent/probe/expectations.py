@@ -1,0 +1,272 @@
+"""What a lock promises of this machine: `expectations.json`, read strictly into frozen values."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.versions import normalize_name
+from .json_fields import FieldReader
+from .model import Need, ProbeError, Proof, Tier
+
+SCHEMA = "provision.expectations/1"
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+FRAMEWORKS = ("hf-trainer", "torch", "none")
+METHODS = ("full", "lora", "qlora", "inference")
+STRATEGIES = ("none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3")
+LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as specifiers (">=580")."""
+
+    ram_bytes: int | None
+    disk_bytes: int | None
+    shm_bytes: int | None
+    vram_bytes: int | None
+    driver: str | None
+    compute_capability: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The shape of the declared model; None where the spec is silent."""
+
+    parameters: int | None
+    hidden_size: int | None
+    layers: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How the declared training will run. `batch_size` counts samples a device and step, `sequence_length` tokens a sample."""
+
+    framework: str
+    precision: str
+    dataloader_workers: int
+    gradient_checkpointing: bool
+    optimizer: str
+    arguments: dict[str, Any]
+    method: str = "full"
+    model: Model | None = None
+    batch_size: int | None = None
+    sequence_length: int | None = None
+    torch_compile: bool = False
+    strategy: str = "none"
+    launcher: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense TFLOP/s by number format."""
+
+    memory_bytes: int
+    bandwidth_gb_s: float | None
+    tflops: dict[str, float]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySaving:
+    """A change of `training` that saves memory: field to value, and bytes saved on each card by the facts' estimate."""
+
+    change: dict[str, Any]
+    saves_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None when torch is not locked."""
+
+    tool: dict[str, str]
+    spec: dict[str, str]
+    lock: dict[str, str]
+    target: dict[str, str]
+    tier: Tier
+    timeout_s: float
+    nonce: str
+    python_version: str
+    python_prefix: str
+    platform: str
+    flavour: str | None
+    glibc_min: str | None
+    packages: dict[str, str]
+    direct: tuple[str, ...]
+    extras_allowed: frozenset[str]
+    gpu_type: str | None
+    gpu_count: int
+    requires: Requires
+    paths: dict[str, str]
+    env: dict[str, str]
+    secrets: tuple[str, ...]
+    training: Training
+    card: CardFacts | None = None
+    """None where no card is declared or the facts have no row of it."""
+    estimate_bytes: int | None = None
+    """What the facts expect the declared training to take of the card's memory, of RAM without one; None where the spec says too little."""
+    levers: tuple[MemorySaving, ...] = ()
+    """Changes of the declared training that save memory, the one that saves most first."""
+    simulated: tuple[str, ...] = ()
+    """What is not real on this machine, in words, as whoever made the machine says."""
+    shared: bool = False
+    """Whether the interpreter is that of an image, which holds packages of others too: those are looked at, and nothing is asked of them."""
+    driver_min: str | None = None
+    """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None where no CUDA is locked."""
+    installed: str = ""
+    """Where the installer noted how each package came there; "": installed.json in the prefix."""
+    conda: frozenset[str] = frozenset()
+    """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python packages each of them brought."""
+
+    @property
+    def provenance_file(self) -> str:
+        """The file in which the installer noted how each package came there."""
+        return self.installed or os.path.join(self.python_prefix, "installed.json")
+
+    @property
+    def driver_specifiers(self) -> tuple[str, ...]:
+        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the locked torch."""
+        return tuple(one for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None) if one)
+
+    @property
+    def proof(self) -> Proof:
+        """The strongest training run that the declared framework and the locked packages allow."""
+        if "torch" not in self.packages or self.training.framework == "none" or self.training.method == "inference":
+            return Proof.IMPORTS
+        if self.training.framework == "hf-trainer" and "transformers" in self.packages:
+            return Proof.HF_TRAINER
+        return Proof.TORCH
+
+    def meets(self, need: Need) -> bool:
+        """Whether the declared environment contains what a check needs."""
+        if need is Need.TORCH:
+            return "torch" in self.packages
+        if need is Need.GPU:
+            return self.gpu_type is not None
+        if need is Need.SEVERAL:
+            return self.gpu_count > 1
+        if need is Need.COMPILE:
+            return self.training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN)
+        if need is Need.WORKERS:
+            return self.training.dataloader_workers > 0
+        undeclared = {Need.STRATEGY: self.training.strategy == "none", Need.ADAPTER: self.training.method not in ("lora", "qlora")}
+        return self.proof is not Proof.IMPORTS and not undeclared.get(need)
+
+    def declares(self, route: str) -> bool:
+        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""
+        value: Any = self
+        for part in route.split("."):
+            value = getattr(value, part)
+        return value not in (None, (), {}, frozenset(), 0)
+
+
+def load_expectations(path: Path) -> Expectations:
+    """Read an expectations file. Raises ProbeError with one line naming the file and the field at fault."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
+    expected = parse_expectations(document, str(path))
+    # Where an environment lies is not known of a machine that the probe is carried to: it is the one whose Python runs the probe.
+    return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)
+
+
+def parse_expectations(document: object, where: str = "expectations") -> Expectations:
+    """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is missing or of the wrong type."""
+    take = FieldReader(document, where)
+    schema = take.text("schema")
+    if schema != SCHEMA:
+        raise ProbeError(f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe that belongs to the tool which wrote the file")
+    return Expectations(
+        tool=take.text_map("tool"),
+        spec=take.text_map("spec"),
+        lock=take.text_map("lock"),
+        target=take.text_map("target"),
+        tier=Tier(take.one_of("tier", tuple(tier.value for tier in Tier))),
+        timeout_s=take.number("timeout_s"),
+        nonce=take.text("nonce"),
+        python_version=take.text("python.version"),
+        python_prefix=take.text("python.prefix"),
+        platform=take.text("platform"),
+        flavour=take.optional_text("flavour"),
+        glibc_min=take.optional_text("glibc_min"),
+        packages=take.packages(),
+        direct=tuple(normalize_name(name) for name in take.text_list("direct")),
+        extras_allowed=frozenset(normalize_name(name) for name in take.text_list("extras_allowed", optional=True)),
+        gpu_type=take.optional_text("gpu.type"),
+        gpu_count=int(take.number("gpu.count")),
+        requires=_requires(take),
+        paths=take.text_map("paths"),
+        env=take.text_map("env"),
+        secrets=take.text_list("secrets"),
+        training=_training(take),
+        card=_card(take),
+        estimate_bytes=take.optional_size("estimate_bytes") if "estimate_bytes" in take.document else None,
+        levers=_levers(take),
+        simulated=take.text_list("simulated", optional=True),
+        shared="shared" in take.document and take.typed_value("shared", bool, "true or false"),
+        driver_min=take.optional_text("driver_min") if "driver_min" in take.document else None,
+        installed=take.text("installed") if "installed" in take.document else "",
+        conda=frozenset(take.text_list("conda", optional=True)),
+    )
+
+
+def _requires(take: FieldReader) -> Requires:
+    return Requires(
+        ram_bytes=take.optional_size("requires.ram_bytes"),
+        disk_bytes=take.optional_size("requires.disk_bytes"),
+        shm_bytes=take.optional_size("requires.shm_bytes"),
+        vram_bytes=take.optional_size("requires.vram_bytes"),
+        driver=take.optional_text("requires.driver"),
+        compute_capability=take.optional_text("requires.compute_capability"),
+    )
+
+
+def _training(take: FieldReader) -> Training:
+    return Training(
+        framework=take.one_of("training.framework", FRAMEWORKS),
+        precision=take.one_of("training.precision", PRECISIONS),
+        dataloader_workers=int(take.number("training.dataloader_workers")),
+        gradient_checkpointing=take.typed_value("training.gradient_checkpointing", bool, "true or false"),
+        optimizer=take.text("training.optimizer"),
+        arguments=take.typed_value("training.arguments", dict, "an object"),
+        **_declared_run(take),
+    )
+
+
+def _declared_run(take: FieldReader) -> dict[str, Any]:
+    if "method" not in take.typed_value("training", dict, "an object"):
+        return {}
+    model = take.typed_value("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
+    return {
+        "method": take.one_of("training.method", METHODS),
+        "model": Model(*(take.optional_size(f"training.model.{name}") for name in ("parameters", "hidden_size", "layers"))) if model is not None else None,
+        "batch_size": take.optional_size("training.batch_size"),
+        "sequence_length": take.optional_size("training.sequence_length"),
+        "torch_compile": take.typed_value("training.torch_compile", bool, "true or false"),
+        "strategy": take.one_of("training.strategy", STRATEGIES),
+        "launcher": take.one_of("training.launcher", LAUNCHERS),
+    }
+
+
+def _card(take: FieldReader) -> CardFacts | None:
+    if take.document.get("card") is None:
+        return None
+    tflops = {name: take.number(f"card.tflops.{name}") for name in take.typed_value("card.tflops", dict, "an object of numbers")}
+    bandwidth = take.number("card.bandwidth_gb_s") if take.document["card"].get("bandwidth_gb_s") is not None else None
+    return CardFacts(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
+
+
+def _levers(take: FieldReader) -> tuple[MemorySaving, ...]:
+    rows = take.typed_value("levers", list, "a list") if "levers" in take.document else []
+    for place, row in enumerate(rows):
+        saves = row.get("saves_bytes") if isinstance(row, dict) else None
+        if not isinstance(saves, int) or isinstance(saves, bool) or not isinstance(row.get("change"), dict):
+            raise ProbeError(f'{take.where}: levers[{place}] has to be {{"change": object, "saves_bytes": integer}}')
+    return tuple(MemorySaving(row["change"], row["saves_bytes"]) for row in rows)

@@ -1,0 +1,75 @@
+"""What a judge is given, and short ways to say a judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..expectations import Expectations
+from ..model import Judgement, ObservedValues, Status, Threshold
+
+_GIB = 1024**3
+_MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeInput:
+    """One check to judge: what was promised, what was seen, and the package for a check that is repeated for each one."""
+
+    expected: Expectations
+    seen: ObservedValues
+    subject: str | None = None
+
+
+def passes(message: str, expected: Any, observed: Any) -> Judgement:
+    """The promise holds. `observed` is what was seen: of what must not be there, in words that it is not ("none")."""
+    return Judgement(Status.PASS, message, expected, observed)
+
+
+def fails(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+    """The promise is broken; cause and fix are what a person needs next."""
+    return Judgement(Status.FAIL, message, expected, observed, cause, fix, threshold)
+
+
+def warns(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+    """Nothing is broken, but a person should know."""
+    return Judgement(Status.WARN, message, expected, observed, cause, fix, threshold)
+
+
+def skipped(reason: str, observed: Any = None) -> Judgement:
+    """The check does not apply here, and why."""
+    return Judgement(Status.SKIP, reason, None, observed)
+
+
+def unknown(reason: str, expected: Any = None) -> Judgement:
+    """It could not be observed, and why; for a required check this is never green."""
+    return Judgement(Status.UNKNOWN, reason, expected, None)
+
+
+def format_bytes(count: float) -> str:
+    """Bytes as a person reads them: "15.6 GiB", "64 MiB"."""
+    return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
+
+
+def format_number(number: float) -> str:
+    """A measured number in three digits, and never as a power of ten: "0.281", "49.8", "4300"."""
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def has_fallen(first: Any, last: Any, share: float) -> bool:
+    """Whether a loss went below a share of what it was; False for what is no number, as a loss that overflowed is."""
+    return isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
+
+
+def describe_unset(variables: Mapping[str, str]) -> str:
+    """How variables are taken out of the way, by name the part of each that does harm: the rest of LD_LIBRARY_PATH is how the driver is found, and stays."""
+    whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
+    told = [f"unset {' '.join(whole)}"] if whole else []
+    return "; ".join([*told, *(f"take {part} out of {name}" for name, part in variables.items() if name not in whole)])
+
+
+def format_list(items: list[str], most: int = 5) -> str:
+    """The first items, and how many more there are."""
+    more = len(items) - most
+    return "; ".join(items[:most]) + (f"; and {more} more" if more > 0 else "")

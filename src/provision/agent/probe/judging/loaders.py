@@ -1,0 +1,62 @@
+"""Judges what arrives from DataLoader workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..model import Judgement
+from ..observing.loaders import EXPECTED_SUM, prefetched_bytes
+from .judgement import JudgeInput, fails, format_bytes, passes, skipped, warns
+
+_WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
+
+
+def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
+    def judge(case: JudgeInput) -> Judgement:
+        total = case.seen[f"loaders.{method}_sum"]
+        if total is None:
+            return skipped(f"{method} is not used on this system")
+        if total == EXPECTED_SUM:
+            return passes(f"2 workers by {method} delivered every number", _WHOLE, _WHOLE)
+        off = total - EXPECTED_SUM
+        return fails(
+            f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too {'large' if off > 0 else 'small'}",
+            _WHOLE,
+            f"8 batches whose numbers add up to {total:,}",
+            "shared memory was damaged or cut short",
+            "check /dev/shm, then try another machine",
+        )
+
+    return judge
+
+
+def _large(case: JudgeInput) -> Judgement:
+    right = case.seen["loaders.large_right"]
+    if right is None:
+        return skipped("workers of this system do not share memory through /dev/shm")
+    training = case.expected.training
+    count = prefetched_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    declared = training.batch_size is not None and training.sequence_length is not None
+    what = f"a batch of {format_bytes(count)}"
+    if declared:
+        what += f" (all that {training.dataloader_workers} workers hold ready of {training.batch_size} x {training.sequence_length} tokens)"
+    if right:
+        return passes(f"{what} arrives from a worker", what, what)
+    error = case.seen["_loaders.large_error"]
+    # Where no batch is declared its size is ours: smaller ones may do all the same.
+    say = fails if declared or not error else warns
+    return say(
+        f"{what} does not arrive from a worker: {error or 'it is damaged'}",
+        what,
+        error or "a damaged batch",
+        "a batch passes through shared memory (/dev/shm), and there is too little of it",
+        "start the container with a larger --shm-size, write smaller batches, or set the sharing strategy file_system (torch.multiprocessing)",
+    )
+
+
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "L01": _loader("fork"),
+    "L02": _loader("spawn"),
+    "L03": _loader("forkserver"),
+    "L04": _large,
+}

@@ -1,0 +1,53 @@
+"""Judges each of several cards by itself, lets the worst speak, and names it."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
+from typing import Any, cast
+
+from ..model import Judgement, Status
+from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
+from .judgement import JudgeInput
+
+Judge = Callable[[JudgeInput], Judgement]
+_GRAVITY = (Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL)
+_NAMED = 3
+
+
+def judge_each_card(judge: Judge) -> Judge:
+    """Return a judge of any number of cards from one of a single card, which is the same where there is one only."""
+
+    def judged(case: JudgeInput) -> Judgement:
+        names = case.seen.get(CARD_NAMES_KEY)
+        return _of_several(judge, case, names) if names else judge(case)
+
+    return judged
+
+
+def describe_cards(names: list[str], found: list[str]) -> str:
+    """Return which cards of how many, as people find them."""
+    first, more = found[:_NAMED], len(found) - _NAMED
+    words = [*first, f"{more} more"] if more > 0 else first
+    told = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    return f"on {told}, {len(found)} of {len(names)} cards"
+
+
+def _of_several(judge: Judge, case: JudgeInput, names: list[str]) -> Judgement:
+    pairs = [(name, judge(_card(case, place))) for place, name in enumerate(names)]
+    gravest = max((judgement.status for _, judgement in pairs), key=_GRAVITY.index)
+    those = [(name, judgement) for name, judgement in pairs if judgement.status is gravest]
+    # The keys of one card hold what the worst gave: what is said of them is said of it.
+    told = judge(case).message
+    name, worst = next((pair for pair in those if pair[1].message == told), those[0])
+    if gravest is not Status.PASS:
+        others = [other for other, _ in those if other != name]
+        return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")
+    alike = all(judgement.message == worst.message for _, judgement in pairs)
+    return replace(worst, message=f"{worst.message}{f'; so on each of {len(names)} cards' if alike else f'; the least of {len(names)} cards, {name}'}")
+
+
+def _card(case: JudgeInput, place: int) -> JudgeInput:
+    own = {key[len(PER_CARD_PREFIX) :]: case.seen[key][place] for key in case.seen if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY}
+    return replace(case, seen=ChainMap(own, cast("MutableMapping[str, Any]", case.seen)))

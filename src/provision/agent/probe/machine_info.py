@@ -1,0 +1,217 @@
+"""What a bare machine is, with nothing declared: system, limits, driver, cards, markers of its place, versions of packages, and torch's own view."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .expectations import Expectations, Requires, Training
+from .inventory import active_distributions, find_distributions
+from .model import Tier
+from .observing import ObserverContext, observers_of
+from .own_code import own_digest, own_program
+from .readings import class_of_reading
+from .redactor import Redactor
+
+SCHEMA = "provision.env/1"
+REPORTED_PACKAGES = (
+    *("torch", "torchvision", "torchaudio", "triton", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "huggingface-hub", "peft"),
+    *("trl", "bitsandbytes", "deepspeed", "flash-attn", "xformers", "numpy", "tensorflow", "jax", "jaxlib"),
+)
+"""Packages whose version is told; those that begin with `nvidia-` are told too."""
+_TORCH_TIMEOUT_S = 180
+_TAIL = 1500
+_PATHS = ("CONDA_DEFAULT_ENV", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_GVISOR = "Sun Jan 10 15:06:54 PST 2016"
+"""The date that gVisor's kernel claims in /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|_KEY$", re.IGNORECASE)
+_SHORTEST_SECRET = 6
+_CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
+
+
+def collect_machine_info(environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False) -> dict[str, Any]:
+    """Return the document `provision.env/1`, redacted. Imports nothing that is installed; torch, if asked for, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
+        bench = ObserverContext(expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ)
+        seen, unread = _observed(bench)
+        told = {
+            key: value for key, value in {**seen, **_python(), **_place(environ, root), **_cuda(environ, root)}.items() if class_of_reading(key) or key in _OWN
+        }
+        redactor = Redactor.of(environ, _secrets(environ))
+        document: dict[str, Any] = {
+            "schema": SCHEMA,
+            "probe_sha256": own_digest(),
+            "readings": dict(sorted(told.items())),
+            "unread": sorted(unread),
+            "packages": _packages(),
+            "torch": _torch(Path(scratch), environ) if with_torch else None,
+        }
+    private: dict[str, Any] = redactor.tree(document)
+    return {**private, "schema": SCHEMA, "probe_sha256": document["probe_sha256"]}
+
+
+def inspect_torch() -> dict[str, Any]:
+    """Return what torch says of itself in this process, which imports it; {"error": ...} where that fails."""
+    try:
+        import torch
+    except BaseException as error:  # noqa: BLE001 - an extension may raise a BaseException, a package may call sys.exit on import
+        return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
+
+    found: dict[str, Any] = {}
+    bench = ObserverContext(expected=_nothing_declared(), scratch=Path())
+    observers = observers_of("torch")
+    for name, observer in {**{name: observers[name] for name in ("T01", "T02", "T03")}, "gpu.name": _cards_by_torch}.items():
+        try:
+            found.update(observer(bench))
+        except Exception as error:  # noqa: BLE001 - the rest is told all the same
+            found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
+    cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
+    return {**{key: value for key, value in found.items() if not key.startswith("_")}, "torch.cudnn": cudnn, "torch.threads": torch.get_num_threads()}
+
+
+def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
+    import torch
+
+    names = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())} if torch.cuda.is_available() else ()
+    return {"gpu.name": " + ".join(sorted(names)) or None}
+
+
+def _observed(bench: ObserverContext) -> tuple[dict[str, Any], list[str]]:
+    """Ask every observer of the machine and of the driver; one that fails is named, and the others are asked."""
+    seen: dict[str, Any] = {}
+    unread = []
+    for stage in ("host", "driver"):
+        for name, observer in observers_of(stage).items():
+            try:
+                seen.update(observer(bench))
+            except Exception:  # noqa: BLE001 - a machine that hides something is what this is for
+                unread.append(name)
+    return seen, unread
+
+
+def _nothing_declared() -> Expectations:
+    return Expectations(
+        tool={},
+        spec={},
+        lock={},
+        target={},
+        tier=Tier.INVENTORY,
+        timeout_s=60,
+        nonce="",
+        python_version=platform.python_version(),
+        python_prefix=sys.prefix,
+        platform="",
+        flavour=None,
+        glibc_min=None,
+        packages={},
+        direct=(),
+        extras_allowed=frozenset(),
+        gpu_type=None,
+        gpu_count=0,
+        requires=Requires(None, None, None, None, None, None),
+        paths={},
+        env={},
+        secrets=(),
+        training=Training("none", "fp32", 0, False, "", {}),
+    )
+
+
+def _secrets(environ: Mapping[str, str]) -> list[str]:
+    """Variables whose names say that they hold a secret: their values are left out wherever they turn up. Short values ("true") are none."""
+    return [name for name, value in environ.items() if len(value) >= _SHORTEST_SECRET and _SECRET.search(name) and not name.startswith("TOKENIZERS_")]
+
+
+def _python() -> dict[str, Any]:
+    conda = os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
+    kind = "virtual environment" if sys.prefix != sys.base_prefix else "conda" if conda else "system"
+    return {
+        "python.version": platform.python_version(),
+        "python.implementation": sys.implementation.name,
+        "python.executable": sys.executable,
+        "python.environment": kind,
+    }
+
+
+def _place(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
+    return {"place.product": _product(environ, root), "place.container": _container(environ, root), "place.machine": _machine(root)}
+
+
+def _product(environ: Mapping[str, str], root: Path) -> str | None:
+    # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is asked first.
+    vertex = {"COLAB_ENTERPRISE": "Colab Enterprise", "WORKBENCH_INSTANCE": "Vertex AI Workbench"}.get(environ.get("VERTEX_PRODUCT", ""))
+    if vertex or "COLAB_RELEASE_TAG" in environ or (root / "var/colab/hostname").exists():
+        return vertex or f"Google Colab {environ.get('COLAB_RELEASE_TAG', '')}".strip()
+    return None
+
+
+def _container(environ: Mapping[str, str], root: Path) -> str | None:
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return "kubernetes"
+    found = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
+    return found or environ.get("container") or None
+
+
+def _machine(root: Path) -> str | None:
+    version = _line(root / "proc/version")
+    if "gvisor" in version.lower() or _GVISOR in version:
+        return "gVisor"
+    if "microsoft" in version.lower():
+        return "WSL"
+    named = " ".join(filter(None, (_line(root / f"sys/class/dmi/id/{part}") for part in ("sys_vendor", "product_name"))))
+    return named or None
+
+
+def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
+    named: dict[str, Any] = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
+    try:
+        document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
+        named["cuda.toolkit"] = document["cuda"]["version"]
+    except (OSError, ValueError, LookupError, TypeError):
+        named["cuda.toolkit"] = None
+    return named
+
+
+def _packages() -> dict[str, str]:
+    found = active_distributions(find_distributions(sys.path))
+    return {name: dist.version for name, dist in sorted(found.items()) if name in REPORTED_PACKAGES or name.startswith("nvidia-")}
+
+
+def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Import torch in a process of its own: what kills it there is told, and kills nothing here."""
+    out = scratch / "torch.json"
+    archive = own_program()
+    command = [sys.executable, *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]), "torch", "--out", str(out)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TORCH_TIMEOUT_S, check=False, env=dict(environ))
+    except subprocess.TimeoutExpired:
+        return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
+    try:
+        told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return told
+    except (OSError, ValueError):
+        how = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"ended with exit code {done.returncode}"
+        return {"error": f"importing torch {how}: {(done.stderr or done.stdout).strip()[-_TAIL:]}".rstrip(": ")}
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+_OWN = frozenset(
+    {
+        *("python.executable", "python.environment", "place.product", "place.container", "place.machine", "cuda.toolkit"),
+        *(f"variable.{name}" for name in _PATHS),
+    }
+)
+"""Keys that no report has."""

@@ -1,0 +1,76 @@
+"""The most that was seen of a run, gathered look by look: of the program, of the machine, of each card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .resource_usage import SLOWDOWN_REASONS
+
+
+@dataclass(slots=True)
+class CardPeak:
+    """One card: the most memory used, what was used before, the sum of utilisations, the hottest, the most power, and how long it ran slowed."""
+
+    name: str | None
+    total_bytes: int | None
+    before_bytes: int | None
+    peak_bytes: int | None = None
+    busy_percent_sum: int = 0
+    samples: int = 0
+    temperature_c: int | None = None
+    power_mw: int | None = None
+    slowed_samples: int = 0
+    reasons: int = 0
+
+    def add(self, seen: dict[str, Any]) -> None:
+        """Take one look in."""
+        self.samples += 1
+        self.busy_percent_sum += seen["busy_percent"] or 0
+        self.peak_bytes = max_known(self.peak_bytes, seen["used_bytes"])
+        self.temperature_c = max_known(self.temperature_c, seen["temperature_c"])
+        self.power_mw = max_known(self.power_mw, seen["power_mw"])
+        if slowed := (seen["reasons"] or 0) & sum(SLOWDOWN_REASONS):
+            self.slowed_samples += 1
+            self.reasons |= slowed
+
+    def to_json(self, interval_s: float) -> dict[str, Any]:
+        """As it stands in a record."""
+        return {
+            "name": self.name,
+            "total_bytes": self.total_bytes,
+            "before_bytes": self.before_bytes,
+            "peak_bytes": self.peak_bytes,
+            "busy_percent": round(self.busy_percent_sum / self.samples) if self.samples else None,
+            "temperature_c": self.temperature_c,
+            "power_w": None if self.power_mw is None else self.power_mw // 1000,
+            "throttled_s": round(self.slowed_samples * interval_s, 1),
+            "throttled_by": [name for bit, name in SLOWDOWN_REASONS.items() if self.reasons & bit],
+        }
+
+
+@dataclass(slots=True)
+class PeakUsage:
+    """The program and all it started: RAM together, RAM of the largest process, how many processes; and shared memory used over that before."""
+
+    ram_bytes: int | None = None
+    process_bytes: int | None = None
+    processes: int = 0
+    shm_bytes: int | None = None
+    cards: list[CardPeak] = field(default_factory=list)
+
+    def add(self, family: list[int], shm: int | None, cards: list[dict[str, Any]]) -> None:
+        """Take one look in."""
+        if family:
+            self.ram_bytes = max_known(self.ram_bytes, sum(family))
+            self.process_bytes = max_known(self.process_bytes, max(family))
+            self.processes = max(self.processes, len(family))
+        self.shm_bytes = max_known(self.shm_bytes, shm)
+        for card, seen in zip(self.cards, cards, strict=False):
+            card.add(seen)
+
+
+def max_known(one: int | None, other: int | None) -> int | None:
+    """The larger of two numbers that may be unknown."""
+    known = [number for number in (one, other) if number is not None]
+    return max(known, default=None)

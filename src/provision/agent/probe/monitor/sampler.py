@@ -1,0 +1,182 @@
+"""The process beside a watched program: looks at it each second, and writes the record when the program has ended, or when who started it is gone.
+
+It is told three things on its standard input, a JSON object a line: what the run is, the program's pid, how the program ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ..canonical_json import canonical_digest, to_canonical_json, write_atomically
+from ..redactor import Redactor
+from .peaks import CardPeak, PeakUsage, max_known
+from .resource_usage import CardSampler, container_memory, machine_ram_bytes, process_tree_memory, shared_memory_usage
+from .series import Series
+
+SCHEMA = "provision.run/1"
+INTERVAL_S = 1.0
+_SAVE_EACH = 30
+_KEPT_RECORDS = 20
+_LONGEST = 6000
+
+
+def main() -> int:
+    """Watch one program; the exit code tells nobody anything."""
+    words = _JsonLines()
+    about = words.wait()
+    if about is None:
+        return 2
+    watch = _RunMonitor(about)
+    started = words.wait()
+    if started is None:
+        return 2
+    watch.pid = started["pid"]
+    tick = time.monotonic()
+    while (ended := words.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
+        if time.monotonic() >= tick:
+            watch.take_sample()
+            tick = max(tick + INTERVAL_S, time.monotonic())
+    watch.finish(ended if isinstance(ended, dict) else None)
+    return 0
+
+
+_NOTHING: Any = object()
+
+
+class _JsonLines:
+    """Lines of JSON from standard input, with a limit of waiting."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(0, selectors.EVENT_READ)
+        self._held = b""
+
+    def wait(self) -> dict[str, Any] | None:
+        """The next object; None at the end."""
+        while (word := self.poll(None)) is _NOTHING:
+            pass
+        return word if isinstance(word, dict) else None
+
+    def poll(self, limit_s: float | None) -> Any:
+        """The next object, None at the end, _NOTHING when none came in time."""
+        if b"\n" not in self._held:
+            if not self._selector.select(limit_s):
+                return _NOTHING
+            part = os.read(0, 65536)
+            if not part:
+                return None
+            self._held += part
+        line, found, rest = self._held.partition(b"\n")
+        if not found:
+            return _NOTHING
+        self._held = rest
+        return json.loads(line)
+
+
+class _RunMonitor:
+    """One run under watch."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.about = about
+        self.pid = 0
+        self._out = Path(about["out"])
+        self._redactor = Redactor.of(os.environ, about["secrets"])
+        self._began = time.monotonic()
+        self._cards = CardSampler()
+        self._before = container_memory()
+        self._shm = shared_memory_usage()
+        before = self._cards.sample()
+        self._peaks = PeakUsage(cards=[CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before])
+        self._series = Series()
+        self._looks = 0
+
+    def take_sample(self) -> None:
+        """Take one sample; each half minute the record so far is written, for the machine that does not live to its end."""
+        members, shm, cards = process_tree_memory(self.pid), shared_memory_usage(), self._cards.sample()
+        used = max(0, shm[0] - self._shm[0]) if shm and self._shm else None
+        self._peaks.add(members, used, cards)
+        self._series.add({"t": round(time.monotonic() - self._began, 1), "ram_bytes": sum(members), "shm_bytes": used, **_flat(cards)})
+        self._looks += 1
+        if self._looks % _SAVE_EACH == 0:
+            self._write(None)
+
+    def finish(self, ended: dict[str, Any] | None) -> None:
+        """Write the record of a run that ended so, or of one whose end nobody told."""
+        self._write(ended)
+        for old in sorted(self._out.parent.glob("*.json"))[:-_KEPT_RECORDS]:
+            old.unlink(missing_ok=True)
+
+    def _write(self, ended: dict[str, Any] | None) -> None:
+        # The kernel knows the largest process exactly, between two looks too.
+        self._peaks.process_bytes = max_known(self._peaks.process_bytes, (ended or {}).get("largest_bytes"))
+        self._peaks.ram_bytes = max_known(self._peaks.ram_bytes, self._peaks.process_bytes)
+        document = self._document(ended)
+        document["digest"] = canonical_digest(document)
+        write_atomically(self._out, to_canonical_json(document) + "\n")
+
+    def _document(self, ended: dict[str, Any] | None) -> dict[str, Any]:
+        after = container_memory()
+        usage = os.times()
+        return {
+            "schema": SCHEMA,
+            "tool": self.about["tool"],
+            "subject": self.about["subject"],
+            "program": self._redactor.tree(self.about["program"]),
+            "ended": {**_ending(ended, self._before, after), "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2)},
+            "limits": {"ram_bytes": machine_ram_bytes(), "container_bytes": after["limit_bytes"], "shm_bytes": self._shm[1] if self._shm else None},
+            "peaks": {
+                "ram_bytes": self._peaks.ram_bytes,
+                "process_bytes": self._peaks.process_bytes,
+                "processes": self._peaks.processes,
+                "shm_bytes": self._peaks.shm_bytes,
+                "container_bytes": _risen(self._before["peak_bytes"], after["peak_bytes"]),
+            },
+            "cards": [card.to_json(INTERVAL_S) for card in self._peaks.cards],
+            "monitor": {"interval_s": INTERVAL_S, "looks": self._looks, "cpu_s": round(usage.user + usage.system, 2), "nvml_error": self._cards.error},
+            "series": self._series.columns(),
+            "torch": _notes(Path(self.about["notes"]), self._redactor),
+        }
+
+
+def _ending(ended: dict[str, Any] | None, before: dict[str, int | None], after: dict[str, int | None]) -> dict[str, Any]:
+    kills = [count for count in (before["kills"], after["kills"]) if count is not None]
+    told = ended or {"code": None, "signal": None}
+    return {"code": told["code"], "signal": told["signal"], "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None}
+
+
+def _risen(before: int | None, after: int | None) -> int | None:
+    # A peak that stood before the run is that of another one.
+    return after if after is not None and (before is None or after > before) else None
+
+
+def _flat(cards: list[dict[str, Any]]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for place, card in enumerate(cards):
+        reasons = card["reasons"]
+        told |= {f"card{place}_{name}": card[name] for name in ("used_bytes", "busy_percent", "temperature_c")}
+        told[f"card{place}_power_w"] = None if card["power_mw"] is None else card["power_mw"] // 1000
+        told[f"card{place}_throttled"] = None if reasons is None else int(bool(reasons & 0xE8))
+    return told
+
+
+def _notes(folder: Path, redactor: Redactor) -> list[dict[str, Any]]:
+    told = []
+    for file in sorted(folder.glob("torch-*.json")):
+        try:
+            note = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(note, dict) and len(to_canonical_json(note)) < 16 * _LONGEST:
+            note.pop("pid", None)
+            told.append(redactor.tree(note))
+    return told[:8]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

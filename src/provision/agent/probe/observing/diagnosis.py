@@ -1,0 +1,70 @@
+"""Asks NVIDIA's data center tool (DCGM) for its own diagnosis of the cards, where it is installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from ..model import Tier
+from . import Observer, ObserverContext
+
+_PATIENCE_S = 280
+_WRONG = ("fail", "warn", "error")
+_MOST_NAMED, _LONGEST = 10, 300
+
+
+def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
+    program = shutil.which("dcgmi", path=bench.environ.get("PATH"))
+    none: dict[str, Any] = {"dcgm.level": None, "dcgm.failed": [], "dcgm.passed": None, "dcgm.error": None}
+    if program is None:
+        return none
+    level = 2 if bench.expected.tier in (Tier.DEEP, Tier.BURN) else 1
+    none["dcgm.level"] = level
+    try:
+        answer = subprocess.run([program, "diag", "-r", str(level), "-j"], capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {**none, "dcgm.error": type(error).__name__}
+    return {**none, **_told(answer.stdout, answer.stderr)}
+
+
+def _told(output: str, errors: str) -> dict[str, Any]:
+    """What the answer says, in the layouts of DCGM 3 and 4 alike: whatever has a `status` is a result of the test that it stands in."""
+    try:
+        document = json.loads(output[output.index("{") :])
+    except (ValueError, RecursionError):
+        text = (errors or output).strip().splitlines()
+        return {"dcgm.error": (text[0] if text else "no output")[:_LONGEST]}
+    results = list(_results(document, ""))
+    if not results:
+        return {"dcgm.error": "no test in its answer"}
+    wrong = {f"{name}: {status}{' (' + why + ')' if why else ''}"[:_LONGEST] for name, status, why in results if status.lower().startswith(_WRONG)}
+    passed = {name for name, status, _ in results if status.lower() == "pass"}
+    return {"dcgm.failed": sorted(wrong)[:_MOST_NAMED], "dcgm.passed": len(passed)}
+
+
+def _results(part: Any, test: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(part, list):
+        for one in part:
+            yield from _results(one, test)
+    elif isinstance(part, dict):
+        test = str(part.get("name") or test)
+        if isinstance(part.get("status"), str) and test:
+            yield test, part["status"], _reason(part.get("warnings") or part.get("info"))
+        for key, one in part.items():
+            # The summary says again what the results of the test have said, without the reason.
+            if key != "test_summary":
+                yield from _results(one, test)
+
+
+def _reason(told: Any) -> str:
+    if isinstance(told, list):
+        return "; ".join(filter(None, (_reason(one) for one in told)))
+    if isinstance(told, dict):
+        return str(told.get("warning") or "")
+    return str(told) if told else ""
+
+
+OBSERVERS: dict[str, Observer] = {"D10": _diagnosis}

@@ -1,0 +1,223 @@
+"""Looks at the host: system, CPU, memory, disk, limits, declared paths, variables and secrets."""
+
+from __future__ import annotations
+
+import locale
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from . import Observer, ObserverContext, credentials, folders, host_context, limits
+from .cgroups import cpu_quota, memory_limit
+from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
+
+_ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_tile", "asimd", "sve", "bf16", "i8mm")
+_SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}
+
+
+_CACHES = {
+    "Hugging Face": ("HF_HOME", "XDG_CACHE_HOME"),
+    "torch": ("TORCH_HOME", "XDG_CACHE_HOME"),
+    "Triton": ("TRITON_CACHE_DIR", "TRITON_HOME"),
+}
+"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere (huggingface_hub, constants; torch, hub; triton, knobs)."""
+
+
+def _system(bench: ObserverContext) -> dict[str, Any]:
+    release = _os_release(bench.root)
+    machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
+    return {
+        "os.id": release.get("ID", sys.platform),
+        "os.version": release.get("VERSION_ID", platform.release()).split(".")[0],
+        "host.platform": f"{_SYSTEMS.get(sys.platform, sys.platform)}-{machine}",
+    }
+
+
+def _os_release(root: Path) -> dict[str, str]:
+    for place in ("etc/os-release", "usr/lib/os-release"):
+        lines = _text(root / place).splitlines()
+        if lines:
+            return {key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)}
+    return {}
+
+
+def _libc(_bench: ObserverContext) -> dict[str, Any]:
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):
+        text = ""
+    return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
+
+
+def _cpu(bench: ObserverContext) -> dict[str, Any]:
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota(bench.root)
+    fields = _cpuinfo(bench.root)
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    return {
+        "host.cpu_affinity": affinity,
+        "host.cpu_quota": quota,
+        "host.cpus": affinity if quota is None else min(float(affinity), quota),
+        "host.cpu_model": fields.get("model name") or platform.processor() or None,
+        "host.cpu_flags": " ".join(flag for flag in _ISA_FLAGS if flag in flags),
+    }
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    first = _text(root / "proc/cpuinfo").split("\n\n")[0]
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+
+
+def _memory(bench: ObserverContext) -> dict[str, Any]:
+    total = None
+    for line in _text(bench.root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            total = int(line.split()[1]) * 1024
+    if total is None:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(bench.root)}
+
+
+def _disk(bench: ObserverContext) -> dict[str, Any]:
+    places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": folders.hf_cache(bench)}
+    if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
+        places["working"] = working
+    places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
+    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell which folders should take files.
+    packed = [name for name, path in places.items() if not name.startswith("path.") and folders.is_read_only(Path(path))]
+    told = {name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed}
+    files = {f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None}
+    return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files, **{f"disk.{name}.read_only": True for name in packed}}
+
+
+def _shared_memory(bench: ObserverContext) -> dict[str, Any]:
+    folder = bench.root / "dev/shm"
+    if not sys.platform.startswith("linux"):
+        return {"host.shm_bytes": None, "_shm.applies": False}
+    try:
+        usage = os.statvfs(folder)
+    except FileNotFoundError:
+        return {"host.shm_bytes": 0, "host.shm_free_bytes": 0, "host.shm_state": "absent", "_shm.applies": True}
+    size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+    return {"host.shm_bytes": size, "host.shm_free_bytes": left, "host.shm_state": folders.describe_writability(folder), "_shm.applies": True}
+
+
+def _open_files(_bench: ObserverContext) -> dict[str, Any]:
+    try:
+        import resource
+    except ImportError:
+        return {"host.nofile": None}
+    return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
+
+
+def _person(bench: ObserverContext) -> dict[str, Any]:
+    home = os.path.expanduser("~")
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return {
+        "locale.encoding": locale.getpreferredencoding(False).lower(),
+        "user.home_writable": _takes_files(home),
+        "user.caches_in_home": [name for name, variables in _CACHES.items() if not any(bench.environ.get(one) for one in variables)],
+        "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
+        "user.umask": f"{umask:04o}",
+    }
+
+
+def _takes_files(folder: str) -> bool:
+    """Tell whether a file can be made there: to root, permissions alone say yes of a file system that is mounted read-only, or takes none."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _declared_paths(bench: ObserverContext) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in bench.expected.paths.items():
+        path = Path(text)
+        found[f"path.{name}.state"] = _path_state(path, bench.expected.nonce)
+        found[f"path.{name}.link"] = os.path.realpath(path) != os.path.normpath(path)
+        found[f"path.{name}.filesystem"] = _filesystem(bench.root, path)
+    return found
+
+
+def _path_state(path: Path, nonce: str) -> str:
+    if (found := folders.describe_path(path)) != "folder":
+        return found
+    first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
+    second = first.with_name(first.name + "-renamed")
+    try:
+        with open(first, "xb") as out:
+            out.write(b"provision\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(first, second)
+        second.unlink()
+    except OSError as error:
+        _remove(first, second)
+        return f"not writable: {error.strerror}"
+    return "writable"
+
+
+def _remove(*files: Path) -> None:
+    for file in files:
+        try:
+            file.unlink()
+        except OSError:
+            continue
+
+
+def _filesystem(root: Path, path: Path) -> str | None:
+    real, best, kind = os.path.realpath(path), "", None
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        fields = line.split()
+        mount = fields[4].replace("\\040", " ")
+        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best) and "-" in fields:
+            best, kind = mount, fields[fields.index("-") + 1]
+    return kind
+
+
+def _harmful_variables(bench: ObserverContext) -> dict[str, Any]:
+    found = {}
+    for name in HARMFUL_VARIABLES:
+        value = harmful_part(name, bench.environ.get(name, ""), bench.root)
+        if value and name not in bench.expected.env:
+            found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
+    return found
+
+
+def _declared_variables(bench: ObserverContext) -> dict[str, Any]:
+    secret = frozenset(bench.expected.secrets)
+    return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+OBSERVERS: dict[str, Observer] = {
+    "H01": _system,
+    "H02": _libc,
+    "H04": _cpu,
+    "H05": _memory,
+    "H06": _disk,
+    "H07": _shared_memory,
+    "H08": _open_files,
+    "H10": _person,
+    "H12": limits.observe_limits,
+    "W01": _declared_paths,
+    "W03": folders.observe_folders,
+    "E01": _harmful_variables,
+    "E02": _declared_variables,
+    **credentials.OBSERVERS,
+    **host_context.OBSERVERS,
+}

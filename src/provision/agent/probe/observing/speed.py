@@ -1,0 +1,143 @@
+"""Measures what a device copies, what goes to and from it, and how fast it multiplies random numbers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .numerics import scaled_product
+from .tensors import seeded_generator
+
+FORMATS = {"fp16": (7, 0), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
+"""The formats that products are timed in, each with the first compute capability that has it. Source: CUDA C++ programming guide."""
+_WARM, _ROUNDS, _COPIES, _MOVES = 3, 10, 20, 5
+_GB = 1e9
+_ENCODING = 128 / 130
+"""What PCIe 3 and later keep of their transfers for data. Source: PCI-SIG, PCI Express base specification 3.0."""
+
+Product = Callable[[], Any]
+
+
+def measure_times(action: Callable[[], Any], device: str, warm: int, rounds: int) -> list[float]:
+    """Return the seconds of each round, by the card's own clock where there is one; `warm` rounds before them do not count."""
+    import torch
+
+    for _ in range(warm):
+        action()
+    if device != "cuda":
+        return [_by_our_clock(action) for _ in range(rounds)]
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(rounds + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
+        action()
+        mark.record()
+    torch.cuda.synchronize()
+    return [one.elapsed_time(other) / 1000 for one, other in pairwise(marks)]
+
+
+def _by_our_clock(action: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def median(values: list[float]) -> float:
+    """Return the middle one of the values."""
+    return sorted(values)[len(values) // 2]
+
+
+def random_bytes(count: int, device: str) -> Any:
+    """Return so many random bytes: what is all zeros is copied and multiplied faster, because fewer wires switch."""
+    import torch
+
+    generator = torch.Generator(device=device).manual_seed(20)
+    return torch.randint(0, 256, (count,), dtype=torch.uint8, device=device, generator=generator)
+
+
+def copied_gb_s(device: str, count: int) -> float:
+    """Copy so many bytes on the device. Returns GB/s, counting each byte as read and as written; the median of 20 copies."""
+    import torch
+
+    source = random_bytes(count, device)
+    target = torch.empty_like(source)
+    return 2 * count / median(measure_times(lambda: target.copy_(source), device, _WARM, _COPIES)) / _GB
+
+
+def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, float]:
+    """Move so many bytes from memory of the host, pinned or as malloc gives it, to the device, and back. Returns both in GB/s; medians of 5."""
+    import torch
+
+    there = random_bytes(count, device)
+    here = torch.empty(count, dtype=torch.uint8, pin_memory=pinned and device == "cuda")
+    here.copy_(there)
+    up = measure_times(lambda: there.copy_(here, non_blocking=True), device, 1, _MOVES)
+    down = measure_times(lambda: here.copy_(there, non_blocking=True), device, 1, _MOVES)
+    return count / median(up) / _GB, count / median(down) / _GB
+
+
+def link_gb_s(root: Path, address: str) -> float | None:
+    """Return what the card's PCIe link moves at most in one direction, in GB/s; None where Linux does not tell. An idle link is slower than its maximum."""
+    folder = root / "sys/bus/pci/devices" / address
+    try:
+        speed = re.match(r"([\d.]+) GT/s", (folder / "max_link_speed").read_text())
+        width = int((folder / "max_link_width").read_text())
+    except (OSError, ValueError):
+        return None
+    # A virtual machine often writes width 0 or 255.
+    return float(speed.group(1)) * width * _ENCODING / 8 if address and speed and 0 < width <= 32 else None
+
+
+def flop_count(size: int) -> int:
+    """Return the operations of a product of two square matrices: a multiplication and an addition for each of size^3 terms."""
+    return 2 * size**3
+
+
+def multiplied_tflops(name: str, device: str, size: int) -> float:
+    """Multiply two square matrices of this size in a format. Returns TFLOP/s; the median of 10 products of random numbers, after 3 that do not count."""
+    return tflops_of(size, measure_times(make_product(name, device, size), device, _WARM, _ROUNDS))
+
+
+def tflops_of(size: int, seconds: list[float]) -> float:
+    """Return the TFLOP/s of the median product of two square matrices."""
+    return flop_count(size) / median(seconds) / 1e12
+
+
+def make_product(name: str, device: str, size: int) -> Product:
+    """Return what multiplies two standard normal matrices in a format ("fp32", "tf32", "fp16", "bf16", "fp8")."""
+    import torch
+
+    left, right = random_operands(name, device, size)
+    if name == "fp8":
+        one, across = torch.tensor(1.0, device=device), right.t()
+        return lambda: scaled_product(left, across, one)
+    if name == "tf32":
+        return lambda: _in_tf32(left, right)
+    out = torch.empty(size, size, dtype=left.dtype, device=device)
+    return lambda: torch.mm(left, right, out=out)
+
+
+def random_operands(name: str, device: str, size: int) -> tuple[Any, Any]:
+    """Return two seeded standard normal matrices in the format's type."""
+    import torch
+
+    kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
+    generator = seeded_generator() if device == "cpu" else torch.Generator(device=device).manual_seed(20)
+    made = [torch.randn(size, size, device=device, generator=generator).to(kinds.get(name, torch.float32)) for _ in range(2)]
+    return made[0], made[1]
+
+
+def _in_tf32(left: Any, right: Any) -> Any:
+    import torch
+
+    matmul: Any = torch.backends.cuda.matmul
+    flag = "fp32_precision" if hasattr(matmul, "fp32_precision") else "allow_tf32"
+    before = getattr(matmul, flag)
+    setattr(matmul, flag, "tf32" if flag == "fp32_precision" else True)
+    try:
+        return torch.mm(left, right)
+    finally:
+        setattr(matmul, flag, before)

@@ -1,0 +1,126 @@
+"""Looks at the torch build and its device."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+from . import Observer, ObserverContext, capabilities, loaded_libraries, numerics
+from .cards import torch_cards
+
+_LONGEST = 300
+_TWO = 2.0
+
+
+def _build(_bench: ObserverContext) -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    return {
+        "torch.version": str(torch.__version__),
+        "torch.cuda": torch.version.cuda,
+        "torch.mkl": _mkl(torch.__config__.show()),
+        "torch.git": (getattr(torch.version, "git_version", None) or "")[:12] or None,
+        "torch.cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _mkl(told: str) -> str | None:
+    """The version of MKL in what torch tells of its build: results on a CPU move with it."""
+    found = re.search(r"Math Kernel Library Version (\S+)", told)
+    return found[1] if found else None
+
+
+def _device(bench: ObserverContext) -> dict[str, Any]:
+    import torch
+
+    if bench.expected.gpu_type == "mps":
+        there = bool(torch.backends.mps.is_available())
+        return {"gpu.available": there, "gpu.count": int(there)}
+    available, count = torch.cuda.is_available(), torch.cuda.device_count()
+    shown = bench.environ.get("CUDA_VISIBLE_DEVICES")
+    set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
+    errors = {"gpu.errors": _errors(bench)} if available else _why_none()
+    return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
+
+
+def _errors(bench: ObserverContext) -> dict[str, str]:
+    """By card that does not add two numbers: what it says. That cards are counted does not show that one may be used.
+
+    Empty where no card is declared: then none is woken.
+    """
+    found = {}
+    for card in torch_cards(bench):
+        name = card.name or "cuda:0"
+        bench.report_progress(name)
+        try:
+            with card.current():
+                said = _added(card.device)
+        except Exception as error:  # noqa: BLE001 - the other cards are asked all the same
+            said = f"{type(error).__name__}: {_first_line(error)}"
+        if said:
+            found[name] = said
+    bench.report_progress("")
+    return found
+
+
+def _added(device: str) -> str:
+    import torch
+
+    result = float((torch.ones(1, device=device) + 1).item())
+    return "" if result == _TWO else f"1 + 1 is {result:g}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:_LONGEST]
+
+
+def _why_none() -> dict[str, Any]:
+    """What torch and the driver's own library say where torch sees no card."""
+    import torch
+
+    try:
+        torch.cuda.init()
+        said = None
+    except (RuntimeError, AssertionError) as error:
+        said = _first_line(error)
+    return {"gpu.why": said, "gpu.cuda_code": init_code()}
+
+
+def init_code() -> int | None:
+    """The code with which CUDA starts, 0 where it does (CUresult of cuda.h); None where the driver's library cannot be loaded."""
+    try:
+        return int(ctypes.CDLL("libcuda.so.1").cuInit(0))
+    except (OSError, AttributeError):
+        return None
+
+
+def _architecture(_bench: ObserverContext) -> dict[str, Any]:
+    import torch
+
+    flags = getattr(torch._C, "_cuda_getArchFlags", None)
+    text = flags() if flags else None
+    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would cover it can be told all the same.
+    return {"torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None, **_capability()}
+
+
+def _capability() -> dict[str, Any]:
+    import torch
+
+    if not torch.cuda.is_available():
+        return {}
+    cards = range(torch.cuda.device_count())
+    lowest = min(torch.cuda.get_device_capability(index) for index in cards)
+    names = sorted({str(torch.cuda.get_device_properties(index).name) for index in cards})
+    return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}", "_gpu.names": names}
+
+
+OBSERVERS: dict[str, Observer] = {
+    "T01": _build,
+    "T02": _device,
+    "T03": _architecture,
+    **capabilities.OBSERVERS,
+    **numerics.OBSERVERS,
+    **loaded_libraries.OBSERVERS,
+}

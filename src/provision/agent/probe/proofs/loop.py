@@ -1,0 +1,188 @@
+"""The proof through a plain torch loop, for stacks without transformers: a small transformer encoder with dropout."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from .instrumentation import WeightSnapshot, WorkerCounter, wrapper_classes, zero_weights
+from .recipe import EXAMPLES, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, checkpoint_folder, optimizer_family, weights_hash
+
+CHECKPOINT_FILES = ("model.pt", "optimizer.pt", "rng_state.pt", "state.json")
+_WIDTH, _HEADS, _INNER = 64, 4, 128
+_OPTIMIZERS = {
+    "adamw": "AdamW",
+    "adam": "Adam",
+    "sgd": "SGD",
+    "adagrad": "Adagrad",
+    "rmsprop": "RMSprop",
+    "adafactor": "Adafactor",
+    "nadam": "NAdam",
+    "radam": "RAdam",
+}
+
+_RATE_FACTORS = {"Adafactor": 10.0}
+"""torch's Adafactor scales its steps by the size of the weights, transformers' does not here; measured share of the loss left: 0.003."""
+
+
+class Build:
+    """Builds model and optimizer. Raises ValueError for an optimizer that torch itself does not have."""
+
+    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
+        import torch
+
+        del extra
+
+        torch.set_num_threads(1)
+        torch.manual_seed(recipe.seed)
+        if recipe.device == "cuda":
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
+        self.recipe, self.folder = recipe, folder
+        self.wrapped: Any = None
+        self.notes: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None, "train.not_exercised": sorted(arguments)}
+        kind = optimizer_named(recipe.optimizer)
+        self.layers = _layers(recipe.dropout).to(recipe.device)
+        self.optimizer = kind(self.layers.parameters(), lr=recipe.learning_rate * _RATE_FACTORS.get(kind.__name__, 1.0))
+        self.options: dict[str, tuple[Any, Any]] = {"optimizer": (kind.__name__, type(self.optimizer).__name__)}
+
+    def train(self, resume_from: Path | None = None) -> TrainingOutcome:
+        """Train to the last step, from the start or from a checkpoint."""
+        import torch
+
+        start = self._restore(resume_from) if resume_from else 0
+        before, workers = WeightSnapshot(self.layers), WorkerCounter()
+        self.layers.train()
+        losses: list[float] = []
+        types: list[str] = []
+        loader = self._loader(start)
+        checkpointed = 0
+        forward = self._wrapped() if self.recipe.ranks > 1 else self._forward
+        for step, symbols in enumerate(loader, start + 1):
+            workers.update()
+            with self._precision():
+                logits, passes = forward(symbols.to(self.recipe.device))
+                types.append(str(logits.dtype).replace("torch.", ""))
+                loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), symbols[:, 1:].flatten().to(self.recipe.device))
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            losses.append(float(loss.detach()))
+            checkpointed += passes
+            if step == self.recipe.save_at and not resume_from and not self.recipe.rank:
+                self._save(step)
+        self.options["gradient_checkpointing"] = (self.recipe.gradient_checkpointing, checkpointed > 0)
+        self.options["dataloader_workers"] = (self.recipe.workers, workers.most)
+        weights, still = weights_hash(self.layers.state_dict()), before.unchanged(self.layers)
+        return TrainingOutcome(tuple(losses), weights, types[-1] if types else "", start + len(losses), len(losses), still)
+
+    def _wrapped(self) -> Any:
+        import torch
+
+        whole: Any = torch.nn.Module()
+        whole.layers, whole.forward = self.layers, self._forward
+        self.wrapped = torch.nn.parallel.DistributedDataParallel(whole)
+        return self.wrapped
+
+    def placement(self) -> dict[str, Any]:
+        """Where it runs: one process with one device, and what is wrapped around the model."""
+        device = next(self.layers.parameters()).device.type
+        mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
+        return {
+            "train.device": device,
+            "train.n_gpu": int(device == "cuda"),
+            "train.parallel_mode": mode,
+            "train.wrapper": ", ".join(wrapper_classes(self.wrapped)),
+        }
+
+    @property
+    def model(self) -> Any:
+        """The module that is trained."""
+        return self.layers
+
+    def record_effective_options(self) -> None:
+        """Training itself has noted them."""
+
+    def _forward(self, symbols: Any) -> tuple[Any, int]:
+        import torch
+        from torch.utils.checkpoint import checkpoint
+
+        mask = torch.triu(torch.full((symbols.shape[1], symbols.shape[1]), float("-inf"), device=symbols.device), 1)
+        hidden, passes = self.layers["embedding"](symbols), 0
+        for layer in self.layers["blocks"]:
+            if self.recipe.gradient_checkpointing:
+                hidden, passes = checkpoint(layer, hidden, mask, use_reentrant=False), passes + 1
+            else:
+                hidden = layer(hidden, mask)
+        return self.layers["head"](hidden), passes
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        import torch
+
+        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.recipe.precision)
+        return nullcontext() if kind is None else torch.autocast(self.recipe.device, dtype=kind)
+
+    def _loader(self, start: int) -> Any:
+        import torch
+        from torch.utils.data import DataLoader
+
+        order: list[int] = []
+        epoch = 0
+        together = self.recipe.batch * self.recipe.ranks
+        while len(order) < self.recipe.steps * together:
+            order += torch.randperm(EXAMPLES, generator=torch.Generator().manual_seed(self.recipe.seed + epoch)).tolist()
+            epoch += 1
+        first = self.recipe.rank * self.recipe.batch
+        batches = [order[step * together + first :][: self.recipe.batch] for step in range(start, self.recipe.steps)]
+        dataset: Any = SequenceDataset()
+        # A generator of its own: starting workers must not draw from the random state that the checkpoint carries.
+        return DataLoader(dataset, batch_sampler=batches, num_workers=self.recipe.workers, collate_fn=_stacked, generator=torch.Generator())
+
+    def _save(self, step: int) -> None:
+        import torch
+
+        folder = checkpoint_folder(self.folder, self.recipe)
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save(self.layers.state_dict(), folder / "model.pt")
+        torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
+        random_state = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state() if self.recipe.device == "cuda" else None}
+        torch.save(random_state, folder / "rng_state.pt")
+        (folder / "state.json").write_text(json.dumps({"step": step}), encoding="utf-8")
+
+    def _restore(self, folder: Path) -> int:
+        import torch
+
+        zero_weights(self.layers)
+        self.layers.load_state_dict(torch.load(folder / "model.pt", weights_only=True))
+        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        random_state = torch.load(folder / "rng_state.pt", weights_only=True)
+        torch.set_rng_state(random_state["cpu"])
+        if random_state["cuda"] is not None:
+            torch.cuda.set_rng_state(random_state["cuda"])
+        return int(json.loads((folder / "state.json").read_text(encoding="utf-8"))["step"])
+
+
+def optimizer_named(optimizer: str) -> Any:
+    """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch itself does not have."""
+    import torch
+
+    name = _OPTIMIZERS.get(optimizer_family(optimizer))
+    kind = getattr(torch.optim, name, None) if name else None
+    if kind is None:
+        raise ValueError(f"torch.optim has no optimizer for {optimizer!r}; known here: {', '.join(sorted(_OPTIMIZERS))}")
+    return kind
+
+
+def _layers(dropout: float) -> Any:
+    from torch import nn
+
+    blocks = nn.ModuleList(nn.TransformerEncoderLayer(_WIDTH, _HEADS, _INNER, dropout, batch_first=True) for _ in range(2))
+    return nn.ModuleDict({"embedding": nn.Embedding(VOCABULARY, _WIDTH), "blocks": blocks, "head": nn.Linear(_WIDTH, VOCABULARY)})
+
+
+def _stacked(examples: list[dict[str, list[int]]]) -> Any:
+    import torch
+
+    return torch.tensor([example["input_ids"] for example in examples])

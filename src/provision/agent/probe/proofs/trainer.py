@@ -1,0 +1,174 @@
+"""The proof through Hugging Face's Trainer: a random 90 000 parameter Llama, built offline."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from .instrumentation import ForwardPassCounter, LinearLayerRecorder, WeightSnapshot, built_optimizer, detect_attention, wrapper_classes, zero_weights
+from .recipe import ATTENTION, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, weights_hash
+
+CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
+NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
+"""Declared arguments that would reach outside the scratch folder or need a launcher; their names are checked, their values are not applied."""
+
+
+class Build:
+    """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared names are noted, not raised."""
+
+    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
+        import torch
+        from transformers import Trainer, TrainingArguments, set_seed
+
+        torch.set_num_threads(1)
+        if recipe.device != "cpu":
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
+        wanted = own_arguments(recipe, folder, fields) | (extra or {})
+        self.recipe, self._recomputed, self._workers = recipe, False, 0
+        arguments = {name: value for name, value in arguments.items() if name != ATTENTION}
+        self.notes: dict[str, Any] = {
+            "train.unknown_arguments": sorted(set(arguments) - fields),
+            "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
+            "train.refused_arguments": None,
+            "train.refused_without_use_cpu": _refused_without_use_cpu(wanted, arguments, fields),
+        }
+        # Before our own arguments: building a TrainingArguments resets accelerate's state, which the Trainer then needs.
+        declared = self._declared_arguments(arguments, wanted, fields)
+        own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
+        set_seed(recipe.seed)
+        self.model = tiny_model(recipe)
+        dataset: Any = SequenceDataset()
+        self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
+        self.trainer.create_optimizer()
+        self.options: dict[str, tuple[Any, Any]] = declared
+
+    def train(self, resume_from: Path | None = None) -> TrainingOutcome:
+        """Train to the last step, from the start or from a checkpoint."""
+        if resume_from:
+            zero_weights(self.model)
+        # Of several processes each may have a part of every weight only: there R13 compares weights.
+        before, passes = WeightSnapshot(self.model) if self.recipe.ranks == 1 else None, ForwardPassCounter(self.model)
+        try:
+            with LinearLayerRecorder(first_linear(self.model)) as linear:
+                self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
+        finally:
+            passes.remove()
+        self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
+        losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
+        weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
+        return TrainingOutcome(losses, weights, linear.dtype, step, passes.count, before.unchanged(self.model) if before else (), linear.product_error())
+
+    def placement(self) -> dict[str, Any]:
+        """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
+        arguments = self.trainer.args
+        return {
+            "train.device": next(self.model.parameters()).device.type,
+            "train.n_gpu": arguments.n_gpu,
+            "train.parallel_mode": _plain(arguments.parallel_mode),
+            "train.wrapper": ", ".join(wrapper_classes(self.trainer.model_wrapped)),
+        }
+
+    def record_effective_options(self) -> None:
+        """After training: the class of the optimizer, whether layers were recomputed, the workers that lived, the attention that is called."""
+        import torch
+
+        recipe = self.recipe
+        self.options["optimizer"] = (recipe.optimizer, built_optimizer(recipe.optimizer, self.trainer.optimizer))
+        self.options["gradient_checkpointing"] = (recipe.gradient_checkpointing, self._recomputed)
+        self.options["dataloader_workers"] = (recipe.workers, self._workers)
+        symbols = torch.tensor([SequenceDataset()[0]["input_ids"]], device=next(self.model.parameters()).device)
+        wanted = recipe.attention or self.model.config._attn_implementation
+        with self.trainer.compute_loss_context_manager():
+            self.options["attention"] = (wanted, detect_attention(self.model, symbols))
+
+    def _declared_arguments(self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]) -> dict[str, tuple[Any, Any]]:
+        from transformers import TrainingArguments
+
+        applied = {name: value for name, value in arguments.items() if name in fields and name not in NOT_EXERCISED}
+        if not applied:
+            return {}
+        safe: dict[str, Any] = {name: wanted[name] for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm") if name in fields}
+        try:
+            built = TrainingArguments(**(safe | applied))
+        except Exception as error:  # noqa: BLE001 - whatever the declared values make transformers raise is the answer
+            self.notes["train.refused_arguments"] = f"{type(error).__name__}: {error}"
+            return {}
+        numbers = {field.name for field in dataclasses.fields(TrainingArguments) if type(field.default) in (int, float)}
+        return {f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers)) for name, value in applied.items()}
+
+
+def tiny_model(recipe: Recipe) -> Any:
+    """A Llama of 90 432 random parameters; how it is initialised follows from the random state of the moment."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    configuration = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=64,
+        attention_dropout=recipe.dropout,
+        tie_word_embeddings=False,
+        use_cache=False,
+        **({ATTENTION: recipe.attention} if recipe.attention else {}),
+    )
+    return LlamaForCausalLM(configuration)
+
+
+def first_linear(model: Any) -> Any:
+    """The linear layer that is watched: the queries' projection of the first block."""
+    return model.model.layers[0].self_attn.q_proj
+
+
+def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+    """What a run of a recipe asks of TrainingArguments; names that are not among `fields` are for the caller to drop."""
+    # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
+    checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
+    precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(recipe.precision, {})
+    return {
+        "output_dir": str(folder),
+        "max_steps": recipe.steps,
+        "save_strategy": "steps",
+        "save_steps": recipe.save_at,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "per_device_train_batch_size": recipe.batch,
+        "learning_rate": recipe.learning_rate,
+        "optim": recipe.optimizer,
+        "seed": recipe.seed,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": recipe.device == "cpu",
+        "dataloader_num_workers": recipe.workers,
+        "dataloader_pin_memory": recipe.device == "cuda",
+        checkpointing: recipe.gradient_checkpointing,
+        **precision,
+    }
+
+
+def _refused_without_use_cpu(wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]) -> str | None:
+    """What transformers says on a CPU to the declared precision of a program that does not give `use_cpu`, as the proof does; None where it says nothing."""
+    from transformers import TrainingArguments
+
+    if not wanted["use_cpu"] or "use_cpu" in arguments:
+        return None
+    theirs = {name: wanted[name] for name in ("output_dir", "report_to", "fp16", "bf16", "tf32") if name in wanted and name in fields}
+    try:
+        TrainingArguments(**theirs)
+    except Exception as error:  # noqa: BLE001 - whatever it makes transformers raise is the answer
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _in_effect(value: Any, is_number: bool) -> Any:
+    # YAML 1.1 reads 1e-4 as a text; transformers keeps it and fails much later, in the optimizer.
+    return f"the text {value!r}, not a number" if is_number and isinstance(value, str) else _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    value = getattr(value, "value", value)
+    return value if isinstance(value, (bool, int, float, str, list, dict)) or value is None else str(value)

@@ -1,0 +1,159 @@
+"""The report of a verification: readings, judged checks, stages, verdict and digests, as one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from .canonical_json import canonical_digest
+from .compact import compact
+from .expectations import Expectations
+from .judging.packages import conda_version_differences, version_differences
+from .model import Check, Judgement, ObservedValues, Proof, Reading, ReadingClass, SelectedCheck, Status, Tier, Verdict
+from .own_code import own_digest
+from .readings import published_readings
+from .redactor import Redactor
+from .supervisor import StageRun
+
+SCHEMA = "provision.report/1"
+_MOST_DIFFERENCES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCheck:
+    """One check with its judgement and the seconds that observing it took."""
+
+    asked: SelectedCheck
+    judgement: Judgement
+    seconds: float
+
+
+def make_report(
+    expected: Expectations, judged: Sequence[JudgedCheck], seen: ObservedValues, runs: Sequence[StageRun], redactor: Redactor, partial: bool
+) -> dict[str, Any]:
+    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some checks were asked for, which is never `verified`."""
+    found = [_published(one, redactor) for one in published_readings(seen)]
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
+        "subject": {
+            "target": expected.target.get("name"),
+            "kind": expected.target.get("kind"),
+            "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "nonce": expected.nonce,
+            "proof": expected.proof.value,
+            "simulated": [redactor.text(one) for one in expected.simulated],
+        },
+        "spec": _named(expected.spec, "name", "digest"),
+        "lock": _named(expected.lock, "digest", "environment_digest"),
+        "tier": expected.tier.value,
+        "readings": [one.to_json() for one in found],
+        "checks": [_check(one, redactor) for one in judged],
+        "stages": [run.to_json() for run in runs],
+        "packages": _packages(expected, seen, redactor),
+        "verdict": verdict_of(expected, judged, partial, redactor),
+    }
+    document["digests"] = {"identity": identity_digest(found), "report": canonical_digest(compact(document))}
+    return document
+
+
+def identity_digest(found: Sequence[Reading]) -> str:
+    """One digest over the identity readings: equal for two runs of one environment."""
+    return canonical_digest({one.key: one.value for one in found if one.reading_class is ReadingClass.IDENTITY})
+
+
+def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = False) -> Verdict:
+    """A required failure fails; a required check that is unknown, or a partial run, is unverified; otherwise verified, or simulated where not all is real."""
+    required = [one.judgement.status for one in judged if one.asked.required]
+    if Status.FAIL in required:
+        return Verdict.FAILED
+    if Status.UNKNOWN in required or partial:
+        return Verdict.UNVERIFIED
+    return Verdict.SIMULATED if simulated else Verdict.VERIFIED
+
+
+def verdict_of(expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor) -> dict[str, Any]:
+    """The verdict that follows from judged checks, with its counts, its first cause and its sentence."""
+    result = result_of(judged, partial, bool(expected.simulated))
+    telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
+    first = next((one for one in judged if one.asked.required and one.judgement.status is telling), None)
+    counts = {status.value: sum(one.judgement.status is status for one in judged) for status in Status}
+    sentence = redactor.text(_sentence(result, expected, judged, first, partial))
+    return {"result": result.value, "counts": counts, "first_cause": first.asked.id if first else None, "sentence": sentence}
+
+
+def _sentence(result: Verdict, expected: Expectations, judged: Sequence[JudgedCheck], first: JudgedCheck | None, partial: bool) -> str:
+    proof = "nothing was imported or run (tier: inventory)" if expected.tier is Tier.INVENTORY else _PROOFS[expected.proof]
+    count = sum(one.judgement.status is Status.PASS for one in judged)
+    if result is Verdict.VERIFIED:
+        return f"This is the declared environment: {count} checks pass; {proof}."
+    if result is Verdict.SIMULATED:
+        return f"{count} checks pass; {proof}; not real here: {', '.join(expected.simulated)}."
+    if result is Verdict.FAILED and first is not None:
+        more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
+        others = f" (and {more} more)" if more else ""
+        return f"This is not the declared environment: {first.asked.id}: {first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
+    if first is not None:
+        return f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. Proof asked for: {expected.proof.value}."
+    asked = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
+    passing = f"{count} pass{'es' if count == 1 else ''}"
+    return f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole run: {expected.proof.value}." if partial else ""
+
+
+_PROOFS = {
+    Proof.HF_TRAINER: "a Trainer run learned, repeated and resumed exactly (proof: hf-trainer)",
+    Proof.TORCH: "a plain torch run learned, repeated and resumed exactly (proof: torch)",
+    Proof.IMPORTS: "packages import, no training was run (proof: imports)",
+}
+
+EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.SIMULATED: 0, Verdict.FAILED: 1, Verdict.ERROR: 2, Verdict.UNVERIFIED: 3}
+
+
+def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
+    judgement, check = one.judgement, one.asked.check
+    row = {
+        "id": one.asked.id,
+        "group": check.group,
+        "title": one.asked.title,
+        "status": judgement.status.value,
+        "required": one.asked.required,
+        "expected": redactor.tree(judgement.expected),
+        "observed": redactor.tree(judgement.observed),
+        "threshold": judgement.threshold.to_json() if judgement.threshold and judgement.status is not Status.SKIP else None,
+        "message": redactor.text(judgement.message),
+        "cause": redactor.tree(judgement.cause),
+        "fix": redactor.tree(judgement.fix),
+        "causes": reported_causes(check, judgement.status),
+        "seconds": round(one.seconds, 2),
+    }
+    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a card are such.
+    return {key: value for key, value in row.items() if value is not None} if judgement.status is Status.SKIP else row
+
+
+def reported_causes(check: Check, status: Status) -> list[str]:
+    """The readings that a check's line names as possible causes: none where it holds or does not apply, since nobody asks for them there."""
+    return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
+
+
+def _published(one: Reading, redactor: Redactor) -> Reading:
+    # Identity readings are versions and names of products: a host called "debian" must not change os.id. What looks like a token is none of them.
+    return Reading(one.key, (Redactor() if one.reading_class is ReadingClass.IDENTITY else redactor).tree(one.value), one.reading_class)
+
+
+def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> dict[str, Any]:
+    found = seen.get("_packages.installed")
+    if found is None:
+        return {"locked": len(expected.packages), "matching": None, "differences": []}
+    above = seen.get("_packages.required_by", {})
+    wrong = [
+        {**one, "observed": redactor.tree(one["observed"]), **({"required_by": above[one["name"]]} if one["name"] in above else {})}
+        for one in version_differences(expected, found)
+    ]
+    of_conda = [{**one, "observed": redactor.tree(one["observed"])} for one in conda_version_differences(expected, seen.get("_packages.brought"), found)]
+    return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES]}
+
+
+def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:
+    return {name: block.get(name) for name in names}

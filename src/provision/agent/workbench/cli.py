@@ -1,0 +1,82 @@
+"""The door of the program on an instance: `run` follows a document, `launch` starts a program with its secrets, `fetch` puts one in place."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .cloud import CloudClient, CloudError
+from .document import DocumentError, read_document
+from .instance import Instance, find_user_account
+from .phases import run_phases
+from .status import SecretRedactor, StatusReporter
+from .uv_download import main as fetch
+
+_METADATA = "http://169.254.169.254/computeMetadata/v1"
+_SECRETS = "https://secretmanager.googleapis.com"
+_PERSON = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Return 0 when the run is done, 1 when a phase failed, 2 when nothing could be asked."""
+    arguments = list(sys.argv[1:] if words is None else words)
+    if arguments[:1] == ["launch"]:
+        return _launch(arguments[1:])
+    if arguments == ["fetch"]:
+        return fetch()
+    asked = _parser().parse_args(arguments)
+    try:
+        document = read_document(asked.document)
+        if document.nonce != asked.nonce:
+            raise DocumentError("the document is of another run: its nonce is not the one that was announced")
+    except DocumentError as error:
+        print(f"provision: {error}", flush=True)
+        return 2
+    os.chmod(asked.document, 0o600)  # addresses of mirrors may hold passwords
+    cleaner = SecretRedactor()
+    cloud = CloudClient(asked.metadata, asked.storage, asked.secrets)
+    named = cloud.read_metadata_attribute("jupyter-user") or "jupyter"
+    machine = Instance(find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner)
+    return run_phases(document, machine, cloud, StatusReporter(document, cloud, asked.work, cleaner, _say), asked.log)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="device.pyz", description="Sets up this instance as a document says, proves it, and reports.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    verb = verbs.add_parser("run", help="follow a document")
+    verb.add_argument("--document", type=Path, required=True, metavar="FILE")
+    verb.add_argument("--work", type=Path, required=True, metavar="FOLDER", help="where files of this run lie")
+    verb.add_argument("--nonce", required=True, help="which run it is")
+    verb.add_argument("--log", type=Path, required=True, metavar="FILE", help="what is sent at the end")
+    for service in ("metadata", "storage", "secrets"):
+        verb.add_argument(f"--{service}", required=True, metavar="URL")
+    return parser
+
+
+def _launch(words: Sequence[str]) -> int:
+    """Become `launch --secret=NAME=REFERENCE ... -- PROGRAM ...`, with the secrets in its variables and nowhere else."""
+    split = words.index("--") if "--" in words else len(words)
+    references = dict(word.removeprefix("--secret=").partition("=")[::2] for word in words[:split])
+    program = list(words[split + 1 :])
+    if not program or not all(word.startswith("--secret=") for word in words[:split]):
+        print("usage: launch --secret=NAME=REFERENCE ... -- PROGRAM ...", file=sys.stderr)
+        return 2
+    cloud = CloudClient(os.environ.get("PROVISION_METADATA", _METADATA), "", os.environ.get("PROVISION_SECRETS", _SECRETS))
+    try:
+        os.environ.update({name: cloud.read_secret(reference) for name, reference in references.items()})
+        os.execvp(program[0], program)
+    except CloudError as error:
+        print(f"provision: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"provision: cannot start {program[0]}: {error.strerror or error}", file=sys.stderr)
+    return 2
+
+
+def _say(line: str) -> None:
+    # Both: the console for whoever watches, the log for whoever asks later.
+    print(f"provision: {line}", flush=True)
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,185 @@
+"""The environment of a lock on the data disk: uv, the interpreter, the packages, the kernel. It is made as the person who uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .document import Document, LockedUv
+from .install_progress import report_install_progress
+from .instance import Instance, PhaseFailed
+
+MARKER_FILE = "provision.json"
+_MARKER_SCHEMA = "provision.environment/1"
+_INSTALL_S, _FETCH_S = 3600.0, 900.0
+_ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+_NO_PROGRAM = 127
+_DIGEST12 = re.compile(r"[0-9a-f]{12}")
+_CONDA = ("/opt/conda", "/opt/micromamba")
+
+
+def environment_prefix(document: Document, machine: Instance) -> Path:
+    """Return where the environment lies: its name is what it holds."""
+    return machine.provision_folder / "envs" / document.digest[:12]
+
+
+def is_environment_complete(document: Document, machine: Instance) -> bool:
+    """Tell whether the environment is there and whole: its marker, written last, fits, and its interpreter starts (an image upgrade may have taken it away)."""
+    try:
+        marker = json.loads(machine.read_file(environment_prefix(document, machine) / MARKER_FILE) or "null")
+    except ValueError:
+        return False
+    return bool(marker == _marker(document, machine)) and _minor(str(environment_prefix(document, machine) / "bin/python"), machine) == document.python
+
+
+def find_uv(document: Document, machine: Instance) -> str:
+    """Return a uv: that of the machine where it is the locked version (or any, where none is locked), else the locked wheel, by pip, its hash checked."""
+    there = machine.which("uv")
+    if document.uv is None:
+        if there is None:
+            raise PhaseFailed("there is no uv on this machine, and the document names none")
+        return there
+    if there and _uv_version(there, machine) == document.uv.version:
+        return there
+    tools = machine.provision_folder / "tools" / f"uv-{document.uv.version}"
+    program = str(tools / "bin/uv")
+    if _uv_version(program, machine) != document.uv.version:
+        _fetch_uv(document, document.uv, tools, machine)
+    return program
+
+
+def find_python(document: Document, uv: str, machine: Instance) -> str:
+    """Return an interpreter of the locked minor: one that uv fetched earlier or finds, one of the image's conda folders, else one that uv fetches now."""
+    variables = _uv_variables(machine)
+    answer = machine.run([uv, "python", "find", "--system", document.python], 120, variables=variables)
+    if answer.code == 0 and _minor(found := answer.stdout, machine) == document.python:
+        return found
+    for folder in _CONDA:
+        for candidate in (Path(folder), *sorted(Path(folder).glob("envs/*"))):
+            path = str(candidate / f"bin/python{document.python}")
+            if _minor(path, machine) == document.python:
+                return path
+    mirror = {"UV_PYTHON_INSTALL_MIRROR": document.python_mirror} if document.python_mirror else {}
+    fetch = {**variables, **mirror, "UV_PYTHON_DOWNLOADS": "manual"}
+    machine.run_checked(
+        f"no Python {document.python} on this image, and uv cannot fetch it", [uv, "python", "install", document.python], _FETCH_S, variables=fetch
+    )
+    return machine.run_checked(f"no Python {document.python}", [uv, "python", "find", "--managed-python", document.python], 120, variables=variables)
+
+
+def create_environment(document: Document, uv: str, python: str, machine: Instance, told: Callable[[int], None]) -> dict[str, Any]:
+    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last.
+
+    `told` hears now and then how many packages have come.
+    """
+    where = environment_prefix(document, machine)
+    variables = _uv_variables(machine)
+    machine.run_checked(f"cannot make the environment {where}", [uv, "venv", "--clear", "--python", python, str(where)], 300, variables=variables)
+    machine.write_file(where / "install.json", json.dumps({**document.install, "python": str(where / "bin/python")}))
+    words = ["install", "--document", str(where / "install.json"), "--result", str(where / "installed.json"), "--uv", uv]
+    with report_install_progress(where, machine.provision_folder / "cache", told):
+        machine.run_checked("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
+    installed: dict[str, Any] = json.loads(machine.read_file(where / "installed.json", 2**24) or "{}")
+    # Addresses of mirrors may hold passwords.
+    machine.write_file(where / "install.json", "{}\n")
+    machine.write_file(where / MARKER_FILE, json.dumps(_marker(document, machine), sort_keys=True) + "\n")
+    return dict(installed.get("counts", {}))
+
+
+def remove_old_environments(document: Document, machine: Instance) -> list[str]:
+    """Remove environments of earlier locks but the newest, which a running kernel may still use; return their names."""
+    folder = machine.provision_folder / "envs"
+    others = [one for one in folder.iterdir() if _DIGEST12.fullmatch(one.name) and one.name != document.digest[:12]]
+    old = sorted(others, key=lambda one: one.lstat().st_mtime)[:-1]
+    if old:
+        machine.run(["rm", "-rf", "--one-file-system", "--", *map(str, old)], 600)
+    return [one.name for one in old]
+
+
+def create_declared_folders(document: Document, machine: Instance) -> None:
+    """Make the declared folders that are missing below the person's home; elsewhere they are the image's, or mounted, and the probe says what is missing."""
+    home = f"{machine.user.home}/"
+    for path in document.paths.values():
+        if path.startswith(home):
+            machine.run(["mkdir", "-p", "--", path], 60)
+
+
+def register_kernel(document: Document, machine: Instance) -> str | None:
+    """Register the environment with Jupyter, for the person; return the kernel's name, None where there is none to register.
+
+    Where the spec has secrets, the kernel starts through this program, which fetches them into its variables: the file holds references only.
+    """
+    if document.kernel is None or not any(one.get("name") == "ipykernel" for one in document.install["packages"]):
+        return None
+    where = environment_prefix(document, machine)
+    python = str(where / "bin/python")
+    argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    if document.secrets:
+        program = machine.provision_folder / "launch.pyz"
+        _copy(machine.work / "device.pyz", program, machine)
+        argv = [python, "-I", str(program), "launch", *(f"--secret={name}={reference}" for name, reference in sorted(document.secrets.items())), "--", *argv]
+    # Jupyter fills in ${NAME} from its own environment; a $ of the author's is doubled to stay one.
+    declared = {name: value.replace("$", "$$") for name, value in document.variables.items()}
+    env = {**declared, "VIRTUAL_ENV": str(where), "PATH": f"{where / 'bin'}:${{PATH}}"}
+    metadata = {"provision": {"environment_digest": f"sha256:{document.digest}"}}
+    spec = {"argv": argv, "display_name": document.kernel.title, "language": "python", "env": env, "metadata": metadata}
+    machine.write_file(
+        machine.user.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json", json.dumps(spec, indent=1, sort_keys=True) + "\n"
+    )
+    return document.kernel.name
+
+
+def _copy(source: Path, target: Path, machine: Instance) -> None:
+    machine.run_checked(f"cannot write {target}", ["install", "-D", "--mode=644", "--", str(source), str(target)], 60)
+
+
+def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) -> None:
+    """Put the locked uv in place: straight from the index that the document names, else by a pip, which finds its own and knows more of them."""
+    index = document.install.get("indexes", {}).get("pypi")
+    if index:
+        asked = {"index": index, "name": "uv", "version": uv.version, "hashes": uv.hashes, "target": str(tools)}
+        # Through stdin: the address may hold a password.
+        machine.run([sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"], _FETCH_S, given=json.dumps(asked).encode())
+        if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
+    requirement = f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes)
+    wanted = tools.with_name(tools.name + ".txt")
+    machine.write_file(wanted, requirement + "\n")
+    variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
+    words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
+    for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
+        answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
+        if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
+        if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
+            raise PhaseFailed(f"cannot install uv {uv.version} by its hash: exit code {answer.code}\n{answer.output}")
+    raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
+
+
+def _uv_version(program: str, machine: Instance) -> str | None:
+    answer = machine.run([program, "--version"], 60)
+    words = answer.stdout.split()
+    return words[1] if answer.code == 0 and len(words) > 1 else None
+
+
+def _uv_variables(machine: Instance) -> dict[str, str]:
+    return {
+        "UV_CACHE_DIR": str(machine.provision_folder / "cache"),
+        "UV_PYTHON_INSTALL_DIR": str(machine.provision_folder / "pythons"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_HTTP_TIMEOUT": "120",
+    }
+
+
+def _minor(python: str, machine: Instance) -> str | None:
+    answer = machine.run([python, "-I", "-S", "-c", _ASK], 60)
+    return answer.stdout if answer.code == 0 else None
+
+
+def _marker(document: Document, machine: Instance) -> dict[str, str]:
+    return {"schema": _MARKER_SCHEMA, "digest": f"sha256:{document.digest}", "prefix": str(environment_prefix(document, machine)), "python": document.python}

@@ -1,0 +1,133 @@
+"""What the outside hears while a run is at work: guest attributes within their limits, a status object, a log without secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.redact import REDACTED, redact, secret_spellings
+from .cloud import CloudClient, CloudError
+from .document import Document
+
+PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
+MAX_STATUS_WRITES = 8
+MAX_PROGRESS_WRITES = 6
+"""Writes beside these that tell how many packages are there, each after twice the wait of the one before. Our choice."""
+FIRST_PROGRESS_S = 5.0
+MIN_WRITE_INTERVAL_S = 5.0
+"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
+(Compute Engine documentation, "View guest attributes")."""
+LONG_PHASES = ("packages", "verify")
+"""Phases that take minutes and are told in any case."""
+MAX_LOG_BYTES = 4 * 2**20
+_LONGEST_LINE = 300
+
+
+@dataclass
+class SecretRedactor:
+    """Takes secrets out of text: their values in the spellings in which they show up, and what has the shape of a token."""
+
+    secrets: list[str] = field(default_factory=list)
+
+    def add_secrets(self, values: Iterable[str]) -> None:
+        """Remember values that may never be shown."""
+        self.secrets = sorted({*self.secrets, *secret_spellings(values)}, key=len, reverse=True)
+
+    def clean(self, text: str) -> str:
+        """Return the text without them, without control characters but newline and tab."""
+        text = redact(text, self.secrets)
+        return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
+
+    def without_values(self, text: str) -> str:
+        """Return the text without the values alone."""
+        for value in self.secrets:
+            text = text.replace(value, REDACTED)
+        return text
+
+
+@dataclass
+class StatusReporter:
+    """Tells the phases of one run."""
+
+    document: Document
+    cloud: CloudClient
+    work: Path
+    redactor: SecretRedactor
+    console: Callable[[str], None]
+    phase: str = PHASES[0]
+    installed: int = 0
+    writes: int = 0
+    progress_writes: int = 0
+    last_write: float = -MIN_WRITE_INTERVAL_S
+    clock: Callable[[], float] = time.monotonic
+
+    def begin_phase(self, phase: str) -> None:
+        """Say that a phase begins. The last one is told by `end`."""
+        self.phase = phase
+        (self.work / "phase").write_text(phase, encoding="ascii")
+        self.log_line(f"phase {phase}")
+        due = phase in LONG_PHASES or self.clock() - self.last_write >= MIN_WRITE_INTERVAL_S
+        if phase != PHASES[-1] and self.writes < MAX_STATUS_WRITES - 1 and due:
+            self._write("running")
+
+    def report_count(self, installed: int) -> None:
+        """Say how many packages are there by now, where that is new and a write is due."""
+        due = self.clock() - self.last_write >= FIRST_PROGRESS_S * 2**self.progress_writes
+        if installed > self.installed and self.progress_writes < MAX_PROGRESS_WRITES and due:
+            self.installed = min(installed, self.document.package_count)
+            self.progress_writes += 1
+            self._tell("running")
+
+    def log_line(self, line: str) -> None:
+        """Say one line, cleaned and cut, on the console and in the log."""
+        self.console(self.redactor.clean(line).replace("\n", " ")[:_LONGEST_LINE])
+
+    def end_run(self, why: str = "") -> None:
+        """Say that the run is over: done, or an error with its reason."""
+        state = "error" if why else "done"
+        reason = {"e": self.redactor.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
+        told = self._write(state, **reason)
+        status = {**self._status(state), **reason}
+        try:
+            self.cloud.write_object(self.document.status, (json.dumps(status, sort_keys=True) + "\n").encode(), "application/json")
+            told = True
+        except CloudError as error:
+            self.log_line(str(error))
+        if told:
+            (self.work / "told").touch()
+
+    def report_result(self, verdict: str, code: int, report: bytes) -> None:
+        """Tell where the report is and what it holds."""
+        told = {"n": self.document.nonce, "v": verdict, "exit": code, "sha256": hashlib.sha256(report).hexdigest(), "uri": self.document.report}
+        if not self.cloud.write_guest_attribute("result", json.dumps(told, separators=(",", ":"))):
+            self.log_line("cannot write the guest attribute provision/result")
+
+    def send_log(self, path: Path) -> None:
+        """Send the end of the log, cleaned."""
+        try:
+            with open(path, "rb") as log:
+                log.seek(max(0, path.stat().st_size - MAX_LOG_BYTES))
+                text = log.read().decode("utf-8", "replace")
+            self.cloud.write_object(self.document.log, self.redactor.clean(text).encode(), "text/plain; charset=utf-8")
+        except OSError as error:
+            self.log_line(f"cannot read {path}: {error.strerror or error}")
+        except CloudError as error:
+            self.log_line(str(error))
+
+    def _write(self, state: str, **more: str) -> bool:
+        self.writes += 1
+        return self._tell(state, **more)
+
+    def _tell(self, state: str, **more: str) -> bool:
+        self.last_write = self.clock()
+        taken = self.cloud.write_guest_attribute("status", json.dumps({**self._status(state), **more}, separators=(",", ":")))
+        if not taken:
+            self.log_line("cannot write the guest attribute provision/status")
+        return taken
+
+    def _status(self, state: str) -> dict[str, object]:
+        return {"n": self.document.nonce, "s": state, "p": self.phase, "i": self.installed, "of": self.document.package_count}

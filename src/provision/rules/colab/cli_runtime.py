@@ -1,0 +1,57 @@
+"""A Colab runtime version is named where none can be chosen.
+
+## What it does
+
+Finds Colab targets that are driven by Colab's command line (`via: colab-cli`) and name a runtime version.
+
+## Why
+
+The command line has no option for the version, on purpose: its sessions are always on the newest runtime.
+
+## How to fix
+
+Write `runtime: latest`, or go through the browser, where the notebook names the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.colab import colab_targets
+from provision.rules.package_lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, related_at
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such target."""
+    for colab in colab_targets(case):
+        if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
+            continue
+        yield RULE.diagnostic(
+            f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: colab-cli always gets the newest one",
+            colab.runtime_route,
+            why="Colab's command line has no option for the runtime version.",
+            way_out="write via: browser to keep the version, or runtime: latest",
+            related=(related_at((*colab.site.route, "via"), "the way there"),),
+            fix=Fix("go through the browser", (set_field_edit(case, (*colab.site.route, "via"), "browser"),), Applicability.UNSAFE),
+        )
+
+
+RULE = Rule(
+    id="IMG023",
+    name="colab-cli-runtime",
+    severity=Severity.ERROR,
+    summary="A Colab runtime version is named where none can be chosen.",
+    sources=("googlecolab/google-colab-cli 0.7.5 and its pull request #15",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", via: colab-cli}\n', '"2026.07"'),
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  c: {kind: colab, via: colab-cli, isolation: venv, runtime: "2026.04"}\n', '"2026.04"'),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, via: colab-cli}\n'),
+    ),
+)

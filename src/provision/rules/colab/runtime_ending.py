@@ -1,0 +1,74 @@
+"""A Colab runtime version that is at its end, or near it.
+
+## What it does
+
+Compares the day a runtime version came out, and the time for which Colab offers one (about a year), with the day of the facts. The day of the facts is used
+rather than today's, so that an unchanged spec is judged the same tomorrow.
+
+## Why
+
+When a version is no longer offered, the notebook opens on the newest one, with another Python and other packages.
+
+## How to fix
+
+Move to a newer version: the finding names the newest with the spec's Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.colab import ColabTargetFacts, add_months, colab_targets, facts_date, named_runtimes, pinnable_runtimes, runtime_end_date
+from provision.rules.package_lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule
+
+NOTICE_MONTHS = 3
+"""Months before the end: a new version comes out every quarter, so another one is there to move to. Our choice."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each runtime version within NOTICE_MONTHS of its end, or past it."""
+    for colab in colab_targets(case):
+        runtime = colab.site.runtime
+        if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
+            continue
+        end = runtime_end_date(case, runtime)
+        if add_months(facts_date(case), NOTICE_MONTHS) >= end:
+            yield _finding(case, colab, end)
+
+
+def _finding(case: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
+    versions = pinnable_runtimes(case, case.spec.python if colab.target.isolation == "system" else None)
+    newer = versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
+    when = f"may be gone since about {end:%Y-%m}" if end <= facts_date(case) else f"is offered until about {end:%Y-%m}"
+    return RULE.diagnostic(
+        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of {facts_date(case)})",
+        colab.runtime_route,
+        why="A runtime version can be chosen for about a year. After that the notebook opens on the newest one.",
+        way_out=f'write runtime: "{newer}"'
+        if newer
+        else f'no newer version has Python {case.spec.python}: plan for python: "{named_runtimes(case)[-1].minor}", or isolation: venv',
+        fix=Fix(f"take runtime {newer}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
+    )
+
+
+RULE = Rule(
+    id="IMG024",
+    name="colab-runtime-ending",
+    severity=Severity.WARNING,
+    summary="A Colab runtime version that is at its end, or near it.",
+    sources=("conda-incubator/condacolab#79", "googlecolab/backend-info README: runtime versions with their days"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2025.10"}\n', '"2025.10"'),
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.01"}\n', '"2026.01"'),
+        Example('gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2025.07"}\n', '"2025.07"'),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.04"}\n'),
+        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
+    ),
+)

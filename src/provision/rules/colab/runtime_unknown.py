@@ -1,0 +1,67 @@
+"""A Colab runtime version that the facts do not know.
+
+## What it does
+
+Looks up the runtime version of each Colab target among those that Colab has named.
+
+## Why
+
+A notebook that asks for a version that does not exist gets the newest one, with another Python and other packages.
+
+## How to fix
+
+Write one of the versions that the finding names. A version newer than the facts may exist: Colab shows the list under Runtime, Change runtime type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.colab import colab_targets, named_runtimes
+from provision.rules.package_lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each runtime version without a row."""
+    for colab in colab_targets(case):
+        if colab.site.runtime is not None:
+            continue
+        asked, known = colab.target.runtime, [row.runtime for row in named_runtimes(case)]
+        newer = asked > known[-1]
+        near = min(known, key=lambda name: (abs(_months(name) - _months(asked)), name))
+        yield RULE.diagnostic(
+            f"target {colab.name}: the facts know no Colab runtime {asked}" + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
+            colab.runtime_route,
+            severity=Severity.UNKNOWN if newer else None,
+            why="What it holds cannot be told. Colab shows its list under Runtime, Change runtime type, Runtime version."
+            if newer
+            else "No version of that name was published, or it is gone.",
+            way_out=f"write one of {', '.join(known)}" + (", or keep it if Colab's list shows it" if newer else ""),
+            fix=Fix(f"take runtime {near}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{near}"'),), Applicability.UNSAFE),
+        )
+
+
+def _months(runtime: str) -> int:
+    year, month = runtime.split(".")
+    return int(year) * 12 + int(month)
+
+
+RULE = Rule(
+    id="IMG021",
+    name="colab-runtime-unknown",
+    severity=Severity.ERROR,
+    summary="A Colab runtime version that the facts do not know.",
+    sources=("googlecolab/backend-info README: runtime versions", "googlecolab/colab-vscode: runtime_version_names"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.05"}\n', '"2026.05"'),
+        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2027.01"}\n', '"2027.01"'),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.04"}\n'),
+        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: latest}\n'),
+    ),
+)

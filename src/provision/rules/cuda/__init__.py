@@ -1,0 +1,1 @@
+"""Rules for CUDA: builds of torch, drivers and the toolkit."""

@@ -1,0 +1,112 @@
+"""The build of torch that the public index serves by default does not run on the card, or on the driver of the place.
+
+## What it does
+
+Where `cuda` is left open, takes the newest torch that the bounds and the Python admit, and looks whether its default build (the one without a tag, as `pip
+install torch` gets it) runs on the card and on the driver that is known there.
+
+## Why
+
+The default moves on: CUDA 12.8 up to torch 2.10, 13.0 from 2.11, 13.2 from 2.15. For Volta and older it has had no code since 2.11, and a driver of branch
+570 does not run it. On Linux aarch64 it was a CPU build up to 2.10.
+
+## How to fix
+
+Say `cuda`: then the build is settled, and with it the newest torch that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, RouteLocation, Severity
+from provision.facts import TorchRelease, cuda_of
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.torch_builds import BuildQuery, build_queries, can_run, possible_builds, runnable_cudas
+from provision.rules.workbench_instances import EXAMPLE_TARGET
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each place where the default build does not run and another one does."""
+    if case.resolved is not None:
+        return
+    for question in build_queries(case):
+        newest = next(possible_builds(case, question), None) if question.flavour is None else None
+        if newest is None or _runs(case, question, newest.release):
+            continue
+        found = runnable_cudas(case, question)
+        if not found and newest.release.default_on(question.platform) == "cpu":
+            found = {offer.cuda: offer.release.release for offer in possible_builds(case, question) if offer.build is None and offer.release is newest.release}
+        if found:
+            yield _finding(case, question, newest.release, found)
+
+
+def _runs(case: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
+    """Tell whether the default build runs, or may run for all the facts know."""
+    default = row.default_on(question.platform)
+    if default == "cpu":
+        return False
+    offer = next(iter(possible_builds(case, question._replace(flavour=default))), None)
+    return offer is None or offer.release is not row or can_run(case, question, offer) is not False
+
+
+def _finding(case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]) -> Diagnostic:
+    default, driver = row.default_on(question.platform), question.site.driver
+    cuda, torch = next(iter(found.items()))
+    covered = default != "cpu" and any(build.flavour == default for build in case.facts.builds_for_card(question.card, row.release, question.platform))
+    if default == "cpu":
+        problem = f"is for the CPU alone on {question.platform}"
+    elif covered and driver is not None:
+        problem = f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of {driver.provider}"
+    else:
+        problem = f"is for CUDA {cuda_of(default)}, without code for {question.card.name} ({question.card.cc})"
+    return RULE.diagnostic(
+        f"cuda is left open, and the default build of torch {row.release} {problem}",
+        question.gpu_route,
+        why=f"An installer that takes the newest torch gets that build, and not torch {torch} for CUDA {cuda}.",
+        way_out=", or ".join(f'write cuda: "{version}", which has torch {release}' for version, release in list(found.items())[:2]),
+        related=(related_at(question.releases.route, "torch comes from here"),),
+        fix=_fix(case, question, cuda),
+    )
+
+
+def _fix(case: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
+    """Say the CUDA version where that holds for this one place alone."""
+    if len(case.spec.targets) > 1:
+        return None
+    route = question.site.gpu_settings.cuda_route
+    written = len(route) > 1 or "cuda" in case.spec.model_fields_set
+    edit: Edit = Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
+    return Fix(f'write cuda: "{cuda}"', (edit,), Applicability.UNSAFE)
+
+
+RULE = Rule(
+    id="CUD009",
+    name="default-build-unfit",
+    severity=Severity.WARNING,
+    summary="The default build of the newest admitted torch does not run on the card or the driver.",
+    sources=(
+        "version.py and arch flags of the torch wheels on the public package index",
+        "dev-discuss.pytorch.org 3290 and 3432",
+        "Kaggle/docker-python#1546",
+        "pytorch/pytorch#168065",
+    ),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
+        Example('gpu: P100\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n', "P100"),
+        Example(
+            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
+            "L4",
+            other_ids=("IMG004",),
+        ),
+        Example('gpu: GB200\npython: "3.12"\npackages: ["torch>=2.9,<2.11"]\nplatforms: [linux-aarch64]\n', "GB200"),
+        Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),
+    ),
+    good=(
+        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
+        Example('gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n'),
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\n'),
+    ),
+)

@@ -1,0 +1,78 @@
+"""`requires.driver` asks for a driver that a place does not bring.
+
+## What it does
+
+Where the driver is known (from an image's name, or Colab's machines), compares it with `requires.driver`.
+
+## Why
+
+The driver of an image or of Colab cannot be chosen apart from it: the verification on the device would fail.
+
+## How to fix
+
+Take another image, or ask for no more than what the packages need: `requires` under a target holds there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.versions import has_version_in_range
+from provision.rules.machine_requirements import driver_branches, find_machine_requirement
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.workbench_instances import EXAMPLE_TARGET
+from provision.target_facts import ProvidedVersion
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each place whose driver does not satisfy `requires.driver`."""
+    for site in case.targets:
+        asked, driver = find_machine_requirement(case, site, "driver"), site.driver
+        specifiers = asked.specifiers if asked else None
+        if asked is None or driver is None or specifiers is None:
+            continue
+        if site.card is not None and not driver_branches(case, site.card).admits(specifiers):
+            continue
+        first, below = _span(driver)
+        if has_version_in_range(specifiers, first, below):
+            continue
+        yield RULE.diagnostic(
+            f"requires.driver: {asked.text} is asked for, and the driver of {driver.provider} is {driver.value}",
+            asked.route,
+            severity=driver.evidence.cap_severity(Severity.ERROR),
+            why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, so the check on the device would fail.",
+            way_out="take an image that brings such a driver, or ask for less"
+            if site.image
+            else f'ask for less at this target, as in requires: {{driver: ">={driver.value.split(".")[0]}"}}',
+            related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
+        )
+
+
+def _span(driver: ProvidedVersion) -> tuple[str, str]:
+    """Return the drivers that may be meant, from the first on and below the second: of a branch alone, any of it."""
+    return (driver.value, f"{driver.value}.0.1") if "." in driver.value else (driver.value, str(int(driver.value) + 1))
+
+
+RULE = Rule(
+    id="CUD006",
+    name="required-driver-not-there",
+    severity=Severity.ERROR,
+    summary="`requires.driver` asks for a driver that a place does not bring.",
+    sources=("googlecolab/backend-info 66982a15", "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', '">=590"'),
+        Example(
+            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+            f'  wb: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570, requires: {{driver: ">=575"}}}}\n',
+            '">=575"',
+            other_ids=("IMG003", "IMG004"),
+        ),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
+    ),
+)

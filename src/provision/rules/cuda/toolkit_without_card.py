@@ -1,0 +1,86 @@
+"""The CUDA compiler makes no code for the card.
+
+## What it does
+
+Where something is compiled, compares the compute capability of the card with what `cuda_toolkit` compiles for.
+
+## Why
+
+"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before Turing (V100, P100, GTX 10xx). Toolkits before 12.8 do not know
+Blackwell: at best they make PTX of an older capability, and most builds do not ask for that.
+
+## How to fix
+
+Take a toolkit that knows the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.facts import Card
+from provision.facts.compatibility import runs_machine_code
+from provision.facts.schema_torch import CudaToolkit
+from provision.facts.versions import format_versions, require_version
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each card that the toolkit makes no code for: an error for one it has dropped, a warning for one it does not know yet."""
+    asked = case.spec.cuda_toolkit
+    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
+    if toolkit is None:
+        return
+    for route, site in {site.gpu_settings.gpu_route: site for site in case.targets}.items():
+        card = site.card
+        if card is None or _makes(case, toolkit, card):
+            continue
+        dropped = require_version(card.cc) < require_version(toolkit.cc_min)
+        knows = [row.cuda for row in sorted(case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)) if _makes(case, row, card)]
+        wheels = wheel_cuda_at(case, site)
+        same = [cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)] or knows
+        right = (same[-1] if dropped else same[0]) if same else None
+        yield RULE.diagnostic(
+            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
+            ("cuda_toolkit",),
+            severity=card.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)) if dropped else Severity.WARNING,
+            why="The build ends in: nvcc fatal: Unsupported gpu architecture." + ("" if dropped else " Only PTX of an older capability could serve."),
+            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card' if right else "take another card",
+            related=(related_at(route, "card asked for here"),),
+            fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
+        )
+
+
+def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
+    """Tell whether a compiler makes machine code that the card runs; between its bounds where its list was not read."""
+    if not toolkit.capabilities:
+        return require_version(toolkit.cc_min) <= require_version(card.cc) and require_version(card.cc).major <= require_version(toolkit.cc_max).major
+    return any(runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities)
+
+
+RULE = Rule(
+    id="CUD015",
+    name="toolkit-without-card",
+    severity=Severity.ERROR,
+    summary="The CUDA compiler makes no code for the card.",
+    sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n',
+            '"13.0"',
+        ),
+        Example(
+            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n',
+            '"12.6"',
+        ),
+    ),
+    good=(
+        Example('gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
+        Example('gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
+        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
+    ),
+)

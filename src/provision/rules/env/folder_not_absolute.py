@@ -1,0 +1,70 @@
+"""A variable that names a folder names one that is another everywhere, or that nobody finds.
+
+## What it does
+
+Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others): the path must be absolute, and may hold ~ or $NAME only
+where the program that reads the variable replaces them.
+
+## Why
+
+A relative path is looked up from the working directory, which differs between a notebook, a terminal and a service: models are downloaded again in each.
+huggingface-hub replaces ~ and $NAME, datasets does not: with HF_DATASETS_CACHE=~/data the data lies in a folder called ~, and TMPDIR=~/tmp is passed over.
+
+## How to fix
+
+Write the whole path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.schema_variables import FolderVariable
+from provision.rules.rule import Example, LintContext, Rule
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such variable."""
+    for name, value in case.spec.env.items():
+        row = case.facts.folders.get(name)
+        if row is None or not value or (problem := _problem(row, value)) is None:
+            continue
+        yield RULE.diagnostic(
+            f"{name} is {value!r}: {problem}",
+            ("env", name),
+            why=f"It says where {row.holds} lie, and is taken as it stands.",
+            way_out="write the whole path, as in /home/jupyter/cache",
+        )
+
+
+def _problem(row: FolderVariable, value: str) -> str | None:
+    if value.startswith("~"):
+        return None if "~" in row.expands else "what reads it does not replace the ~"
+    if "$" in value:
+        return (
+            None if "$" in row.expands else "what reads it does not replace variables" if "~" not in row.expands else "not all that reads it replaces variables"
+        )
+    return None if value.startswith("/") or value[1:3] in (":\\", ":/") else "another folder wherever the working directory is another one"
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+RULE = Rule(
+    id="ENV011",
+    name="folder-not-absolute",
+    severity=Severity.WARNING,
+    summary="A variable that names a folder names one that is another everywhere, or that nobody finds.",
+    sources=("huggingface-hub 2.4.0 constants.py", "datasets 5.2.0 config.py", "CPython, Lib/tempfile.py"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f"{HEAD}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
+        Example(f"{HEAD}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
+        Example(f"{HEAD}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
+    ),
+    good=(
+        Example(f"{HEAD}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n"),
+        Example(f"{HEAD}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n"),
+        Example(f"{HEAD}env: {{HF_HOME: 'D:\\hf'}}\n"),
+    ),
+)

@@ -1,0 +1,103 @@
+"""A variable sends gigabytes to a folder that is memory, that is not kept, or that is not there.
+
+## What it does
+
+Looks where HF_HOME, TMPDIR and other variables point that name folders for models, data sets and temporary files, at every target.
+
+## Why
+
+/dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps /home/jupyter only, so models are downloaded at every start.
+On a Workbench machine everything outside /home/jupyter is on the boot disk, beside the system. /content exists on Colab only.
+
+## How to fix
+
+Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env` holds for all targets: leave the variable out where places
+differ, and let each use its own home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.schema_variables import FolderVariable
+from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, is_cleared_by_system, is_in_container, is_in_memory, is_within
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.spec import LocalTarget, WorkbenchTarget
+from provision.target_facts import TargetFacts
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each variable at the first target where its folder is unfit."""
+    for name, value in case.spec.env.items():
+        row = case.facts.folders.get(name)
+        if row is None or not row.big or not value.startswith("/"):
+            continue
+        for site in case.targets:
+            if (unfit := _unfit(row, value, site)) is not None:
+                yield _finding(row, value, site, *unfit)
+                break
+
+
+def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity | None, str] | None:
+    workbench = isinstance(site.target, WorkbenchTarget)
+    if is_in_memory(path):
+        return None, f"is memory: {row.holds} there take RAM"
+    if is_within(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
+        return None, "exists on Colab only"
+    if not workbench or is_within(path, WORKBENCH_HOME) or (row.variable == "TMPDIR" and is_cleared_by_system(path)):
+        return None
+    if is_in_container(site):
+        return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
+    return Severity.INFO, f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
+
+
+def _finding(row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str) -> Diagnostic:
+    proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}" if isinstance(site.target, WorkbenchTarget) else "a folder on a disk"
+    return RULE.diagnostic(
+        f"{row.variable} is {path}, which at target {site.name} {what}",
+        ("env", row.variable),
+        severity=severity,
+        why=f"It is where {row.holds} go, gigabytes of them.",
+        way_out=f"write {proposed}, or leave it out: the home of each place is used then",
+        related=(related_at(site.route, "used here"),),
+    )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+WORKBENCH = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n"
+CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a], image: workbench-container-2606}\n"
+RULE = Rule(
+    id="ENV012",
+    name="folder-unfit",
+    severity=Severity.WARNING,
+    summary="A variable sends gigabytes to a folder that is memory, that is not kept, or that is not there.",
+    sources=("docs.cloud.google.com, Workbench instances: boot disk, data disk, custom containers", "Filesystem Hierarchy Standard 3.0", "shm_overview(7)"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108 - an example
+        Example(
+            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
+            "/opt/hf",
+            other_ids=(
+                "GCP013",
+                "IMG004",
+            ),
+        ),
+        Example(
+            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
+            "/opt/hf",
+            other_ids=(
+                "GCP013",
+                "IMG002",
+            ),
+        ),
+        Example(f"{HEAD}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
+    ),
+    good=(
+        Example(f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}"),
+        Example(f'{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
+        Example(f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Rules for the GPU and its precisions."""

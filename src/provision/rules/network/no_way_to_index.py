@@ -1,0 +1,57 @@
+"""The instance cannot reach a package index.
+
+## What it does
+
+Finds Workbench targets with neither a public IP, nor Cloud NAT, nor a mirror.
+
+## Why
+
+Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI, and the installation ends in a timeout.
+
+## How to fix
+
+Say `nat: true` where the subnet has Cloud NAT, or name mirrors that can be reached, such as repositories of Artifact Registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import example_spec, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each instance that is cut off."""
+    for instance in workbench_instances(case):
+        target = instance.target
+        if target.public_ip or target.nat or target.mirrors or not case.spec.packages:
+            continue
+        yield RULE.diagnostic(
+            f"{instance.site.name} has no public IP, no Cloud NAT and no mirror to install from",
+            instance.site.route,
+            at=RoutePart.KEY,
+            why="Private Google Access reaches Google's services only: uv cannot fetch a package from PyPI.",
+            way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
+        )
+
+
+RULE = Rule(
+    id="NET001",
+    name="no-way-to-index",
+    severity=Severity.WARNING,
+    summary="The instance cannot reach a package index.",
+    sources=("docs.cloud.google.com, Workbench instances, create an instance (network)", "Google Cloud documentation, Private Google Access"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(nat=None), "wb"),
+        Example(example_spec(nat="false", public_ip="false"), "wb"),
+    ),
+    good=(
+        Example(example_spec(nat="true")),
+        Example(example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple", pytorch: "https://packages.example.com/pytorch"}')),
+        Example(example_spec(nat=None).replace("packages: [torch]", "packages: []")),
+    ),
+)

@@ -1,0 +1,139 @@
+"""Two listed packages cannot be installed together: what one declares about the other, or both about a third, cannot be met.
+
+## What it does
+
+Compares each pair of listed packages with what their releases declare: of each other (transformers asks for tokenizers in a window, vllm for one torch), and
+of a package that is not listed (transformers 4.57 asks for huggingface-hub below 1, datasets 5.1 for 1.31 or newer). It speaks only when none of the releases
+that the bounds let through would do.
+
+## Why
+
+Resolving finds no set of versions, minutes later and in a longer text. With `pip install --no-deps`, or packages installed one after the other, the conflict is
+installed and shows at import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
+
+## How to fix
+
+Widen one of the two bounds to the one that the finding gives.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.versions import is_satisfiable
+from provision.rules.package_requirements import (
+    PossibleReleases,
+    RequestedPackage,
+    declared_specifier,
+    possible_releases,
+    release_rows,
+    requested_packages,
+    set_version_fix,
+    sort_specifiers,
+)
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+
+MOST_ROWS = 8
+"""Wider bounds than these rows are not compared about a package that is not listed: a resolver has room there. Our choice."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each pair; not for a resolved set, where the resolver has looked."""
+    if case.resolved is not None or len(case.spec.packages) < 2:
+        return
+    listed = requested_packages(case)
+    held = {name: found for name, one in listed.items() if one.specifiers and (found := possible_releases(case.facts, name, one.specifiers)) and found.rows}
+    for name, found in held.items():
+        for of in {key.partition("[")[0] for key in found.rows[0].declared} & listed.keys():
+            if listed[of].specifiers:
+                yield from _between(case, listed[name], found, listed[of])
+    for (one, left), (two, right) in itertools.combinations(held.items(), 2):
+        if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
+            yield from _over_a_third(case, listed, (listed[one], left), (listed[two], right))
+
+
+def _between(case: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage) -> Iterator[Diagnostic]:
+    said = [declared_specifier(row, other.name, one.package.extras if one.package else ()) for row in found.rows]
+    if any(specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in said):
+        return
+    wanted = sort_specifiers(said[0] or "")
+    fits = _that_takes(case, one, other)
+    yield RULE.diagnostic(
+        f"{one.description} needs {other.name}{wanted}, and {other.description} is asked for",
+        other.route,
+        severity=None if found.is_complete else Severity.WARNING,
+        why=f"No {one.name} that is asked for takes it, so that no set of versions can be found.",
+        way_out=f"ask for {other.name}{wanted}" + (f", or for {one.name}=={fits}" if fits else ""),
+        related=(related_at(one.route, f"{one.name} asked for here"),),
+        fix=set_version_fix(case, other, wanted),
+    )
+
+
+def _that_takes(case: LintContext, one: RequestedPackage, other: RequestedPackage) -> str | None:
+    extras = one.package.extras if one.package else ()
+    fitting = (
+        row
+        for row in reversed(release_rows(case.facts, one.name))
+        if (said := declared_specifier(row, other.name, extras)) is not None and is_satisfiable(said, other.specifiers)
+    )
+    return next((row.last for row in fitting), None)
+
+
+def _over_a_third(
+    case: LintContext, listed: dict[str, RequestedPackage], left: tuple[RequestedPackage, PossibleReleases], right: tuple[RequestedPackage, PossibleReleases]
+) -> Iterator[Diagnostic]:
+    (one, held), (two, other) = left, right
+    for name in sorted(held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()):
+        pairs = itertools.product((declared_specifier(row, name) for row in held.rows), (declared_specifier(row, name) for row in other.rows))
+        if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
+            continue
+        first, second = sort_specifiers(held.rows[0].declared[name]), sort_specifiers(other.rows[0].declared[name])
+        yield RULE.diagnostic(
+            f"{one.description} needs {name}{first}, and {two.description} needs {name}{second}",
+            two.route,
+            severity=None if held.is_complete and other.is_complete else Severity.WARNING,
+            why=f"No {name} satisfies both, so that no set of versions can be found.",
+            way_out=_nearer(case, name, (one, held), (two, other)),
+            related=(related_at(one.route, f"{one.name} asked for here"),),
+        )
+
+
+def _nearer(case: LintContext, name: str, left: tuple[RequestedPackage, PossibleReleases], right: tuple[RequestedPackage, PossibleReleases]) -> str:
+    """Return the releases of either package that go with the other one as it is asked for."""
+    ways = []
+    for (one, _), (_, other) in ((left, right), (right, left)):
+        wanted = other.rows[0].declared[name]
+        fitting = (
+            row.last
+            for row in reversed(release_rows(case.facts, one.name))
+            if (said := declared_specifier(row, name)) is not None and is_satisfiable(said, wanted)
+        )
+        ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
+    return f"ask for {' or '.join(ways)}" if ways else f"take one of the two out: no releases of both agree on {name}"
+
+
+RULE = Rule(
+    id="PKG009",
+    name="declared-conflict",
+    severity=Severity.ERROR,
+    summary="Two listed packages cannot be installed together by what their releases declare.",
+    sources=("METADATA of the wheels on PyPI", "hiyouga/EasyR1#27", "YanWenKun/Hunyuan3D-2-WinPortable#104"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", tokenizers==0.21.0]\n', "tokenizers==0.21.0"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.4.0, vllm==0.7.3]\n', "torch==2.4.0"),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", datasets==5.1.0]\n', "datasets==5.1.0"),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", tokenizers==0.22.0]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", "tokenizers<0.23"]\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',
+            resolved=ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "tokenizers": "0.22.2", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""A package index is asked without encryption.
+
+## What it does
+
+Finds indexes whose address begins with http://, other than on this machine.
+
+## Why
+
+Whoever sits on the way can answer in its place. The lock writes down the hash of what it was given, so a package that was exchanged while locking is exchanged
+for good, on every machine.
+
+## How to fix
+
+Write https://. For a mirror inside a network that has no certificate, that network is what you trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.package_lines import url_host, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each index over plain http."""
+    for name, index in case.spec.indexes.items():
+        if not index.url.startswith("http://") or url_host(index.url) in LOOPBACK_HOSTS:
+            continue
+        route = ("indexes", name, "url")
+        better = index.url.replace("http://", "https://", 1)
+        yield RULE.diagnostic(
+            f"index {name} ({url_host(index.url)}) is asked without encryption",
+            route,
+            why="Whoever sits on the way can answer in its place, and the lock takes the hash of that answer.",
+            way_out=f"write {better}",
+            fix=Fix("write https", (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),), Applicability.UNSAFE),
+        )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+RULE = Rule(
+    id="SEC005",
+    name="index-without-tls",
+    severity=Severity.WARNING,
+    summary="A package index is asked without encryption.",
+    sources=("pip documentation, --trusted-host: a host without HTTPS is not trusted by itself", "uv documentation, allow-insecure-host"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f'{HEAD}indexes: {{private: {{url: "http://packages.example.com/simple"}}}}\n', '"http://packages.example.com/simple"'),
+        Example(f"{HEAD}indexes: {{private: {{url: http://10.0.0.7/simple}}}}\n", "http://10.0.0.7/simple"),
+    ),
+    good=(
+        Example(f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n'),
+        Example(f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n'),
+        Example(f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n'),
+    ),
+)

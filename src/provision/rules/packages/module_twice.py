@@ -1,0 +1,89 @@
+"""Two packages install the same module.
+
+## What it does
+
+Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy wheels for CUDA 11, 12 and 13 (all install `cupy`). A cupy wheel
+for another CUDA major than the one that is asked for is found, too.
+
+## Why
+
+They write into the same folder. The one installed last wins in part, and taking one away breaks the other.
+
+## How to fix
+
+Keep one: on a server without a screen opencv-python-headless; for CUDA 12.x cupy-cuda12x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import cuda_of
+from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such package after the first. Those with a marker of their own may be for different platforms and are let be."""
+    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    groups = [group for group in case.facts.one_of if names & set(group.packages)]
+    found = requested_packages(case) if groups else {}
+    for group in groups:
+        there = [found[name] for name in group.packages if name in found]
+        yield from (_twice(case, group.module, there[0], other) for other in there[1:])
+        if group.module == "cupy":
+            for one in there:
+                yield from _other_major(case, one)
+
+
+def _twice(case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage) -> Diagnostic:
+    return RULE.diagnostic(
+        f"{other.name} and {first.name} both install the module {module}",
+        origin_route(case, other, first.route),
+        why="They write into the same folder: the one installed last wins in part.",
+        way_out=f"keep one of {first.name} and {other.name}",
+        related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
+    )
+
+
+def _other_major(case: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
+    major = one.name.removeprefix("cupy-cuda").rstrip("x")
+    for device in case.devices:
+        flavour = case.resolved.flavour if case.resolved else device.flavour
+        if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
+            wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
+            yield RULE.diagnostic(
+                f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
+                origin_route(case, one, device.cuda_route),
+                severity=Severity.WARNING,
+                why="It looks for CUDA libraries of its own major, which torch's wheels then do not bring.",
+                way_out=f"write {wanted}",
+                related=(related_at(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
+            )
+            return
+
+
+RULE = Rule(
+    id="PKG020",
+    name="module-twice",
+    severity=Severity.WARNING,
+    summary="Two packages install the same module.",
+    sources=("README of opencv/opencv-python", "opencv/opencv-python#467", "cupy, the warning about multiple CuPy packages"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n', "opencv-python-headless"),
+        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda13x]\n', "cupy-cuda13x"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [albumentations, opencv-python]\n',
+            "opencv-python",
+            ResolvedSet({"albumentations": "2.0.8", "opencv-python": "4.12.0", "opencv-python-headless": "4.12.0"}, "3.11"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n'),
+        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == \'darwin\'", "opencv-python-headless; sys_platform == \'linux\'"]\n'),
+    ),
+)

@@ -1,0 +1,78 @@
+"""A package name leads elsewhere: to an empty package, an abandoned one, or another project.
+
+## What it does
+
+Looks names up in a table of those that are often asked for and are not what they seem: `sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
+
+## Why
+
+The name of a module, a project or an old release is not always the name of the package. Some of these refuse to install, some install nothing, some install
+the work of somebody else.
+
+## How to fix
+
+Write the name that the finding gives. Its versions are others: bounds are not taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
+from provision.facts import ReplacedPackage
+from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
+from provision.rules.package_requirements import is_excluded
+from provision.rules.rule import Example, LintContext, Rule
+from provision.spec import Package
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each name in the table."""
+    for route, package in package_lines(case):
+        replaced = case.facts.replaced.get(package.key)
+        if replaced is None or package.source == "conda" or package.index is not None:
+            continue
+        if any(is_excluded(case, name, specifier) for name, specifier in replaced.beside.items()):
+            continue
+        yield RULE.diagnostic(
+            f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
+            route,
+            severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
+            why="It would install nothing, nothing that is kept up, or somebody else's work.",
+            way_out=f"write {replaced.instead}",
+            fix=_fix(case, route, package, replaced),
+        )
+
+
+def _fix(case: LintContext, route: Route, package: Package, replaced: ReplacedPackage) -> Fix | None:
+    if package.version and case.source.text(route) is None:
+        return None
+    new = package.model_copy(update={"name": replaced.instead})
+    edit = set_version_edit(case, route, new, "") if package.version else rename_edit(case, route, package, replaced.instead)
+    return Fix(f"write {replaced.instead}", (edit,), _applicability(case, package, replaced))
+
+
+def _applicability(case: LintContext, package: Package, replaced: ReplacedPackage) -> Applicability:
+    alone = not package.version and case.spec.package(replaced.instead) is None
+    return Applicability.SAFE if alone and replaced.kind == "stub" else Applicability.UNSAFE
+
+
+RULE = Rule(
+    id="PKG006",
+    name="name-replaced",
+    severity=Severity.ERROR,
+    summary="A package name leads to an empty, abandoned or different package.",
+    sources=("project pages on the public package index", "pytorch/pytorch#92226"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
+        Example('gpu: none\npython: "3.11"\npackages:\n  - nvidia_ml_py3>=7.352\n', "nvidia_ml_py3>=7.352"),
+        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: conda}]\ntargets: {here: {kind: local, manager: conda}}\n'),
+    ),
+)

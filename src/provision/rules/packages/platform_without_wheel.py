@@ -1,0 +1,63 @@
+"""A package has no wheel for a platform of the lock.
+
+## What it does
+
+Compares `platforms`, which hold for local targets, with the platforms that triton, vllm and the CUDA plugin of jax have wheels for.
+
+## Why
+
+The lock covers all platforms at once. A package without a wheel for one of them leaves no set of versions.
+
+## How to fix
+
+Give the package a marker, as in `triton; sys_platform == "linux"`, or take the platform out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.package_lines import package_lines, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, related_at
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such package without a marker."""
+    if case.resolved is not None or not any(site.target.kind == "local" for site in case.targets):
+        return
+    for route, package in package_lines(case):
+        known = case.facts.platforms.get(package.key)
+        lacking = [platform.value for platform in case.spec.platforms if known and platform.value not in known.platforms]
+        if known is None or not lacking or package.marker or package.source == "conda" or package.index is not None:
+            continue
+        text = case.source.text(route)
+        marked = Replace(RouteLocation(route), yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False)) if text is not None else None
+        yield RULE.diagnostic(
+            f"{package.key} has no wheel for {' and '.join(lacking)}, only for {' and '.join(known.platforms)}",
+            route,
+            why="The lock covers every platform, and only wheels are installed.",
+            way_out=f"write {package.requirement} ; sys_platform == 'linux', or take {' and '.join(lacking)} out of platforms",
+            related=(related_at(("platforms",), "platforms of the lock"),),
+            fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
+        )
+
+
+RULE = Rule(
+    id="PKG019",
+    name="platform-without-wheel",
+    severity=Severity.ERROR,
+    summary="A package has no wheel for a platform of the lock.",
+    sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, windows-x86_64]\n', "triton"),
+        Example('gpu: mps\npython: "3.11"\npackages: [{name: vllm}]\nplatforms: [macos-arm64]\n', "{name: vllm}"),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == \'linux\'"]\nplatforms: [linux-x86_64, windows-x86_64]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [windows-x86_64]\ntargets: {colab: {kind: colab}}\n'),
+    ),
+)

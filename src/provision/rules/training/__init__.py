@@ -1,0 +1,1 @@
+"""Rules for the training that a spec declares."""

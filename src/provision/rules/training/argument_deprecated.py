@@ -1,0 +1,73 @@
+"""An argument of Trainer is deprecated in the transformers that is asked for.
+
+## What it does
+
+Looks for arguments whose own text calls them deprecated in the newest transformers that is possible, and for which another one is there in all that are.
+
+## Why
+
+It works today with a warning, and is gone in one of the next releases.
+
+## How to fix
+
+Write the name that takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.versions import require_version
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS, find_successor, is_in_release, rename_argument_fix, trainer_releases
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each deprecated argument that another one can stand for."""
+    known = trainer_releases(case)
+    for name in case.spec.training.arguments if known else ():
+        row = case.facts.arguments.get(name)
+        if (
+            row is None
+            or not row.deprecated_since
+            or name in EQUIVALENT_FIELDS
+            or not is_in_release(case.facts, row, known[-1])
+            or require_version(known[-1]) < require_version(row.deprecated_since)
+        ):
+            continue
+        instead, renamed = find_successor(case.facts, row, known[0])
+        if instead is not None or row.instead:
+            yield RULE.diagnostic(
+                f"transformers {known[-1]} calls {name} deprecated" + (f": {instead} takes its place" if instead else ""),
+                (*ARGUMENTS_ROUTE, name),
+                at=RoutePart.KEY,
+                why="One of the next releases will not have it.",
+                way_out=f"write {instead}" if instead else row.instead,
+                fix=rename_argument_fix(case, name, instead) if instead and renamed else None,
+            )
+
+
+RULE = Rule(
+    id="TRN003",
+    name="argument-deprecated",
+    severity=Severity.INFO,
+    summary="An argument of Trainer is deprecated in the transformers that is asked for.",
+    sources=("training_args.py in the transformers wheels on PyPI",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.41.2"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n', "evaluation_strategy"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {warmup_ratio: 0.1}}\n',
+            "warmup_ratio",
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n'),
+    ),
+)

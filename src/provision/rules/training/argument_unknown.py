@@ -1,0 +1,122 @@
+"""No transformers release has that argument.
+
+## What it does
+
+Looks up each name under `training.arguments` in all arguments that TrainingArguments had since transformers 4.20, and gives the nearest one.
+
+## Why
+
+`TrainingArguments(...)` ends in "got an unexpected keyword argument", after the environment was made and the model loaded.
+
+## How to fix
+
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone. One of
+these that the facts know is a warning. Beside trl, whose classes take many more, a name that resembles no argument of TrainingArguments is let be.
+
+`attn_implementation` may stand here, although it is an argument of the model: the model of the verification is built with it. Your program has to pass it to
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.schema_packages import SubclassArgument
+from provision.rules.package_requirements import is_known_dependency
+from provision.rules.releases import transformers_releases
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.spelling import nearest_word
+from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, is_in_release, rename_argument_fix
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each name that the facts do not know."""
+    unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
+    found = transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
+    if found is None:
+        return
+    newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
+    possible = [name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)]
+    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(case, "trl")
+    for name in unknown:
+        if name == _OF_THE_MODEL:
+            yield _of_the_model()
+            continue
+        if (row := case.facts.subclass_arguments.get(name)) is not None:
+            if not (trl and row.of.endswith(" of trl")):
+                yield _of_subclass(row)
+            continue
+        meant = nearest_word(name, possible, 2) if len(name) > 3 else None
+        if trl and meant is None:
+            continue
+        yield RULE.diagnostic(
+            f"TrainingArguments has no argument {name} in any transformers from {case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
+            why="TrainingArguments takes no other names; those of a subclass belong into the program.",
+            way_out=f"write {meant}"
+            if meant
+            else "correct the name, or leave it out; a newer transformers may have it"
+            if found.includes_newer
+            else "correct the name",
+            fix=rename_argument_fix(case, name, meant) if meant else None,
+        )
+
+
+_OF_THE_MODEL = "attn_implementation"
+
+
+def _of_the_model() -> Diagnostic:
+    return RULE.diagnostic(
+        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own with it, and TrainingArguments does not take it",
+        (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
+        at=RoutePart.KEY,
+        severity=Severity.INFO,
+        why="What is called in a forward pass is compared with it (R07); your program passes it to from_pretrained or the configuration.",
+        way_out="pass it to the model in the program, and leave it here",
+    )
+
+
+def _of_subclass(row: SubclassArgument) -> Diagnostic:
+    return RULE.diagnostic(
+        f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
+        (*ARGUMENTS_ROUTE, row.argument),
+        at=RoutePart.KEY,
+        severity=Severity.WARNING,
+        why="TrainingArguments takes no other names; those of a subclass belong into the program.",
+        way_out=f"give it to {row.of} in the program, and leave it out here",
+    )._replace(source=row.evidence.source)
+
+
+def _severity(*, beyond: bool, near: bool) -> Severity | None:
+    if not beyond:
+        return None
+    return Severity.WARNING if near else Severity.UNKNOWN
+
+
+RULE = Rule(
+    id="TRN002",
+    name="argument-unknown",
+    severity=Severity.ERROR,
+    summary="No transformers release has that argument of Trainer.",
+    sources=("training_args.py in the transformers wheels on PyPI",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {arguments: {learning_rates: 0.1}}\n', "learning_rates"),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {num_train_epoch: 3}}\n', "num_train_epoch"),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {my_own: 3}}\n', "my_own"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {predict_with_generate: true}}\n',
+            "predict_with_generate",
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: {arguments: {max_length: 512, packing: true, beta: 0.1}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'),
+    ),
+)

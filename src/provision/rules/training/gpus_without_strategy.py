@@ -1,0 +1,98 @@
+"""Several GPUs are asked for, and nothing spreads the work over them.
+
+## What it does
+
+Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or `python`), or with several, which is then `ddp` in fact.
+Lightning spreads the work itself: beside it the rule is silent.
+
+## Why
+
+Trainer sees several cards in one process and takes DataParallel: slower than one process a card, uneven in memory, and the batch is multiplied without a word.
+A plain torch program uses the first card and leaves the others, which are paid for, idle.
+
+## How to fix
+
+Write `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or ask for one card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.rules.package_requirements import starts_processes
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.target_facts import GpuSettings
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each number of cards above one."""
+    training = case.spec.training
+    given = {"deepspeed", "fsdp"} & training.arguments.keys()
+    if (
+        training.strategy != "none"
+        or training.method == "inference"
+        or starts_processes(case)
+        or given
+        or case.resolved is not None
+        or case.spec.framework() == "none"
+    ):
+        return
+    for device in {device.gpu_route: device for device in case.devices if device.gpu.count > 1 and case.facts.card(device.gpu.type)}.values():
+        yield _several_processes(case, device) if training.launcher in ("torchrun", "accelerate") else _one_process(case, device)
+
+
+def _several_processes(case: LintContext, device: GpuSettings) -> Diagnostic:
+    return RULE.diagnostic(
+        f"launcher: {case.spec.training.launcher} starts a process for each of {device.gpu.count} cards, and strategy is none",
+        ("training", "launcher"),
+        severity=Severity.INFO,
+        why="That is ddp in fact; the memory estimate and the rules go by strategy.",
+        way_out="write strategy: ddp",
+        related=(related_at(device.gpu_route, "cards asked for here"),),
+        fix=_ddp(case),
+    )
+
+
+def _one_process(case: LintContext, device: GpuSettings) -> Diagnostic:
+    trainer = case.spec.framework() == "hf-trainer"
+    return RULE.diagnostic(
+        f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over " + ("them by DataParallel alone" if trainer else "one of them"),
+        device.gpu_route,
+        severity=None if trainer else Severity.INFO,
+        why="One process with several cards is slower than one a card, and multiplies the batch." if trainer else "The others stay idle, and are paid for.",
+        way_out="write strategy: ddp under training, or ask for one card",
+        fix=_ddp(case),
+    )
+
+
+def _ddp(case: LintContext) -> Fix:
+    if "strategy" in case.spec.training.model_fields_set:
+        edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
+    elif "training" in case.spec.model_fields_set:
+        edit = Insert(("training",), "strategy", "ddp")
+    else:
+        edit = Insert((), "training", "{strategy: ddp}")
+    return Fix("write strategy: ddp", (edit,), Applicability.UNSAFE)
+
+
+RULE = Rule(
+    id="TRN006",
+    name="gpus-without-strategy",
+    severity=Severity.WARNING,
+    summary="Several GPUs are asked for, and nothing spreads the work over them.",
+    sources=("trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)", "PyTorch documentation, torch.nn.DataParallel"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n', "A100-80GB:2"),
+        Example('gpu: {type: L4, count: 4}\npython: "3.11"\npackages: [torch]\ntraining: {strategy: none}\n', "{type: L4, count: 4}"),
+        Example('gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: torchrun}\n', "torchrun"),
+    ),
+    good=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n'),
+        Example('gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
+        Example('gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'),
+        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: inference}\n'),
+    ),
+)

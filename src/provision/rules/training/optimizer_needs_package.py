@@ -1,0 +1,73 @@
+"""The optimizer comes from a package that is missing.
+
+## What it does
+
+Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...): bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
+lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts do not know, this is a warning
+until the set is resolved.
+
+## Why
+
+Trainer imports it when training starts, and ends in an ImportError.
+
+## How to fix
+
+Add the package that the finding names, or take an optimizer of torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.package_lines import find_line
+from provision.rules.package_requirements import add_package_fix, has_unknown_packages, is_known_dependency
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+
+NOT_ON_INDEX = ("apex", "torchdistx")
+"""The packages of these names on the public index are others, or old (project pages)."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding when the package of the declared optimizer is missing."""
+    training = case.spec.training
+    row = case.facts.optimizer_names.get(training.optimizer)
+    if row is None or not row.needs or case.spec.framework() != "hf-trainer" or training.method == "inference":
+        return
+    conda = any(package.name == row.needs for package in case.spec.conda_packages)
+    there = row.needs in case.resolved.versions if case.resolved else find_line(case, row.needs) is not None or is_known_dependency(case, row.needs)
+    if there or conda:
+        return
+    yield RULE.diagnostic(
+        f"optimizer: {training.optimizer} comes from {row.needs}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+        ("training", "optimizer"),
+        severity=Severity.WARNING if case.resolved is None and has_unknown_packages(case) else None,
+        why="Trainer imports it when training starts.",
+        way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
+        fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else add_package_fix(row.needs, ""),
+    )
+
+
+RULE = Rule(
+    id="TRN012",
+    name="optimizer-needs-package",
+    severity=Severity.ERROR,
+    summary="The optimizer comes from a package that is missing.",
+    sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: paged_adamw_8bit}\n', "paged_adamw_8bit"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: schedule_free_adamw}\n',
+            "schedule_free_adamw",
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+        ),
+    ),
+    good=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: {optimizer: paged_adamw_8bit, method: qlora}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch_fused}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+    ),
+)

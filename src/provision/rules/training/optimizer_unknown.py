@@ -1,0 +1,82 @@
+"""TrainingArguments(optim=...) does not take that optimizer in the transformers that is asked for.
+
+## What it does
+
+Looks up `optimizer` in the names that transformers takes, release by release, where training goes through Trainer.
+
+## Why
+
+TrainingArguments ends in "is not a valid OptimizerNames". adamw_hf, which many tutorials use, is gone since transformers 4.50.
+
+## How to fix
+
+Write the name that the finding gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.facts.schema_packages import OptimizerName
+from provision.rules.releases import transformers_releases
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.spelling import nearest_word
+from provision.rules.training.trainer_arguments import is_in_release
+
+ROUTE = ("training", "optimizer")
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding when the newest transformers that is possible does not take the optimizer."""
+    training = case.spec.training
+    if "optimizer" not in training.model_fields_set or case.spec.framework() != "hf-trainer":
+        return
+    found = transformers_releases(case)
+    row = case.facts.optimizer_names.get(training.optimizer)
+    if found is None or not found.known or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False):
+        return
+    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if is_in_release(case.facts, one, found.known[-1])]
+    meant = "adamw_torch" if training.optimizer == "adamw_hf" else nearest_word(training.optimizer, taken, 3)
+    alike = [name for name in taken if name.startswith(training.optimizer)]
+    meant = meant or (alike[0] if alike else None)
+    yield RULE.diagnostic(
+        f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
+        ROUTE,
+        severity=Severity.WARNING if row is None and found.includes_newer and meant is None else None,
+        why='TrainingArguments ends in "is not a valid OptimizerNames".',
+        way_out=f"write {meant}" if meant else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
+        related=(related_at(found.route, "transformers asked for here"),),
+        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE) if meant else None,
+    )
+
+
+def _since(row: OptimizerName | None) -> str:
+    if row is None:
+        return ""
+    return f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
+
+
+RULE = Rule(
+    id="TRN013",
+    name="optimizer-unknown",
+    severity=Severity.ERROR,
+    summary="TrainingArguments does not take that optimizer.",
+    sources=("OptimizerNames in training_args.py of the transformers wheels",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_hf}\n', "adamw_hf"),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {optimizer: adam_torch}\n', "adam_torch"),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.42.4", grokadamw]\ntraining: {optimizer: grokadamw}\n', "grokadamw"),
+    ),
+    good=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: {optimizer: adamw_hf}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {optimizer: sgd}\n',
+            resolved=ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+        ),
+    ),
+)

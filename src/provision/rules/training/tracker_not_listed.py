@@ -1,0 +1,71 @@
+"""`report_to` names a tracker whose package is missing.
+
+## What it does
+
+Looks up each tracker under `report_to` and the package that it comes from.
+
+## Why
+
+Trainer ends when it starts: "WandbCallback requires wandb to be installed".
+
+## How to fix
+
+Add the package, or take the tracker out of `report_to`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.package_requirements import add_package_fix
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
+
+IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
+"""What brings a tracker by its own declaration (METADATA of the tensorflow wheels)."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such tracker."""
+    said = case.spec.training.arguments.get("report_to")
+    named = [said] if isinstance(said, str) else [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    if not named or case.spec.framework() != "hf-trainer":
+        return
+    there = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
+    conda = {package.name for package in case.spec.conda_packages}
+    for name in dict.fromkeys(named):
+        known = case.facts.trackers.get(name)
+        if known is not None and not (there | conda) & {*known.packages, *IMPLIED_PACKAGES.get(name, ())}:
+            yield RULE.diagnostic(
+                f"report_to: {name} needs {' or '.join(known.packages)}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+                (*ARGUMENTS_ROUTE, "report_to"),
+                severity=None if case.resolved else Severity.WARNING,
+                why=f"Trainer ends when it starts, as {known.packages[0]} is not installed.",
+                way_out=f"add {known.packages[0]} to the packages, or take {name} out of report_to",
+                fix=add_package_fix(known.packages[0], ""),
+            )
+
+
+RULE = Rule(
+    id="TRN016",
+    name="tracker-not-listed",
+    severity=Severity.ERROR,
+    summary="report_to names a tracker whose package is missing.",
+    sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: tensorboard}}\n', "tensorboard"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: [mlflow]}}\n',
+            "[mlflow]",
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: none}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: all}}\n'),
+    ),
+)

@@ -1,0 +1,68 @@
+"""What `training.arguments` may hold: in which transformers releases an argument is there, and what took its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from provision.diagnostics import Applicability, Fix, Replace, Route, RouteLocation, RoutePart
+from provision.facts import Facts
+from provision.facts.schema_packages import OptimizerName, TrainingArgument
+from provision.facts.versions import require_version
+from provision.rules.releases import transformers_releases
+from provision.rules.rule import LintContext
+
+ARGUMENTS_ROUTE: Route = ("training", "arguments")
+EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bf16": ("precision", lambda value: "bf16" if value is True else None),
+    "fp16": ("precision", lambda value: "fp16" if value is True else None),
+    "tf32": ("precision", lambda value: "tf32" if value is True else None),
+    "per_device_train_batch_size": ("batch_size", lambda value: value),
+    "optim": ("optimizer", lambda value: value),
+    "gradient_checkpointing": ("gradient_checkpointing", lambda value: value),
+    "activation_checkpointing": ("gradient_checkpointing", lambda value: value),
+    "dataloader_num_workers": ("dataloader_workers", lambda value: value),
+    "torch_compile": ("torch_compile", lambda value: value),
+}
+"""Each argument with the field that says the same, and what its value is there; None where it says nothing that the field could."""
+
+
+def trainer_releases(case: LintContext) -> tuple[str, ...]:
+    """Return the transformers releases that Trainer's arguments go to, oldest first; () where they are unknown, or Trainer is not used."""
+    if case.spec.framework() != "hf-trainer" or not case.spec.training.arguments:
+        return ()
+    found = transformers_releases(case)
+    return found.known if found else ()
+
+
+def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
+    """Tell whether a release takes an argument, or an optimizer; None between two releases that were read and differ."""
+    read, wanted = facts.arguments_read, require_version(release)
+    if row.first and wanted < require_version(row.first):
+        before = read.index(row.first) - 1
+        return False if before >= 0 and wanted <= require_version(read[before]) else None
+    if row.last and wanted > require_version(row.last):
+        return False if wanted >= require_version(read[read.index(row.last) + 1]) else None
+    return True if require_version(read[0]) <= wanted <= require_version(read[-1]) else None
+
+
+def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
+    """Return the argument that took the place of one in a release, through several renamings, and whether only the name changed."""
+    renamed, seen = True, {row.argument}
+    while row.replaced_by and row.replaced_by not in seen:
+        renamed = renamed and row.renamed
+        seen.add(row.replaced_by)
+        following = facts.arguments.get(row.replaced_by)
+        if following is None:
+            return None, False
+        if is_in_release(facts, following, release):
+            return following.argument, renamed
+        row = following
+    return None, False
+
+
+def rename_argument_fix(case: LintContext, old: str, new: str) -> Fix | None:
+    """Return the fix that gives an argument its new name; None when that is there already."""
+    if new in case.spec.training.arguments:
+        return None
+    return Fix(f"write {new}", (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),), Applicability.UNSAFE)

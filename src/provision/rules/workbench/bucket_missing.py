@@ -1,0 +1,52 @@
+"""An instance has no bucket.
+
+## What it does
+
+Finds Workbench targets without `bucket`.
+
+## Why
+
+The program that sets the instance up, its document and its report travel through a bucket of Cloud Storage: nothing is pasted into metadata, and no port is
+open. `plan` refuses a target without one.
+
+## How to fix
+
+Make a bucket in the region of the zones (`gcloud storage buckets create gs://NAME --location=REGION`) and write `bucket: gs://NAME/FOLDER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import example_spec, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each instance without a bucket."""
+    for instance in workbench_instances(case):
+        if instance.target.bucket is not None:
+            continue
+        region = next((region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)), "REGION")
+        yield RULE.diagnostic(
+            f"{instance.site.name} has no bucket",
+            instance.site.route,
+            at=RoutePart.KEY,
+            why="The program and the report travel through a bucket; plan refuses a target without one.",
+            way_out=f"make one (gcloud storage buckets create gs://NAME --location={region}) and write bucket: gs://NAME/provision",
+        )
+
+
+RULE = Rule(
+    id="GCP021",
+    name="bucket-missing",
+    severity=Severity.ERROR,
+    summary="An instance has no bucket.",
+    sources=("docs.cloud.google.com, Workbench instances, manage metadata (post-startup-script is a Cloud Storage path)",),
+    page=__doc__,
+    check=check,
+    bad=(Example(example_spec(bucket=None), "wb"),),
+    good=(Example(example_spec(bucket="gs://my-bucket/provision")),),
+)

@@ -1,0 +1,68 @@
+"""A disk cannot be had like this.
+
+## What it does
+
+Finds kinds of disk that an instance cannot start from, and sizes above what a disk may have.
+
+## Why
+
+Google Cloud refuses the instance.
+
+## How to fix
+
+Take another kind for the boot disk, and keep fast storage for the data disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.field_types import parse_size
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each disk that cannot be."""
+    largest = case.facts.limits["largest disk"]
+    for instance in workbench_instances(case):
+        kind = case.facts.disks.get(instance.target.boot_disk.type)
+        if kind is not None and not kind.boot:
+            near = next(row.type for row in case.facts.disks.values() if row.boot and row.type.startswith("hyperdisk"))
+            yield RULE.diagnostic(
+                f"an instance cannot start from a disk of type {kind.type}",
+                instance.route("boot_disk", "type"),
+                severity=kind.evidence.cap_severity(Severity.ERROR),
+                why="It can be a data disk only.",
+                way_out=f"write {near}, and keep {kind.type} for the data disk",
+                fix=set_field_fix(case, instance.route("boot_disk", "type"), near),
+            )
+        for disk in ("boot_disk", "data_disk"):
+            size = getattr(instance.target, disk).size
+            if size is not None and parse_size(size) > largest.value * 10**9:
+                yield RULE.diagnostic(
+                    f"{disk} of {size} is larger than the {largest.value:g} GB that a disk may have",
+                    instance.route(disk, "size"),
+                    why="Google Cloud refuses the instance.",
+                    way_out=f"write at most {largest.value:g}GB, and keep the rest in a bucket",
+                )
+
+
+RULE = Rule(
+    id="GCP018",
+    name="disk-not-possible",
+    severity=Severity.ERROR,
+    summary="A disk cannot be had like this.",
+    sources=("notebooks.v2 discovery document, revision 20261006, BootDisk and DataDisk",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
+        Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),
+    ),
+    good=(
+        Example(example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}")),
+        Example(example_spec(data_disk="{size: 64000GB}")),
+    ),
+)

@@ -1,0 +1,84 @@
+"""The idle shutdown is outside what Workbench takes, or stops work that is under way.
+
+## What it does
+
+Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and tells when work is started by torchrun or accelerate, outside a notebook.
+
+## Why
+
+Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a terminal is stopped in the middle when nobody touches a notebook.
+
+## How to fix
+
+Make `idle_shutdown` longer than the longest run, or leave it out and bound the cost by `max_lifetime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.field_types import parse_duration
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.workbench_instances import Instance, example_spec, set_field_fix, workbench_instances
+
+MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
+"""Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each idle shutdown that is out of range or cuts work short."""
+    least, most = case.facts.limits["shortest idle"], case.facts.limits["longest idle"]
+    for instance in workbench_instances(case):
+        if instance.target.idle_shutdown is None:
+            continue
+        seconds = parse_duration(instance.target.idle_shutdown)
+        if not least.value * 60 <= seconds <= most.value * 60:
+            near = f"{least.value:g}m" if seconds < least.value * 60 else f"{most.value / 60:g}h"
+            yield RULE.diagnostic(
+                f"idle_shutdown: {instance.target.idle_shutdown} is outside {least.value:g} to {most.value:g} minutes",
+                instance.route("idle_shutdown"),
+                why="Workbench does not take it.",
+                way_out=f"write {near}",
+                fix=set_field_fix(case, instance.route("idle_shutdown"), near),
+            )
+        elif case.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(instance, seconds):
+            yield _cut(case, instance)
+
+
+def _covered(instance: Instance, seconds: int) -> bool:
+    """Tell whether the instance ends by its lifetime before it can end by idling."""
+    lifetime = instance.target.max_lifetime
+    return lifetime is not None and parse_duration(lifetime) <= seconds
+
+
+def _cut(case: LintContext, instance: Instance) -> Diagnostic:
+    return RULE.diagnostic(
+        f"{case.spec.training.launcher} runs outside the notebook, and the instance stops after {instance.target.idle_shutdown} without a busy kernel",
+        instance.route("idle_shutdown"),
+        severity=Severity.INFO,
+        why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
+        way_out="make it longer than the longest run, or leave it out and bound the cost by max_lifetime",
+        related=(related_at(("training", "launcher"), "started here"),),
+    )
+
+
+RULE = Rule(
+    id="GCP009",
+    name="idle-shutdown",
+    severity=Severity.WARNING,
+    summary="The idle shutdown is outside what Workbench takes, or stops work that is under way.",
+    sources=("docs.cloud.google.com, Workbench instances, idle shutdown and manage metadata",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
+        Example(example_spec(idle_shutdown="2d"), "2d"),
+        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"),
+    ),
+    good=(
+        Example(example_spec(idle_shutdown="10m")),
+        Example(example_spec(idle_shutdown="1440m")),
+        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h")),
+    ),
+)

@@ -1,0 +1,65 @@
+"""The image is not pinned by its name.
+
+## What it does
+
+Finds Workbench targets that name a family of images in place of an image, and those that name neither.
+
+## Why
+
+A family is published anew about weekly, with other drivers and libraries. Two instances of one spec differ by the day they were made on.
+
+## How to fix
+
+Ask for the newest image of the family, and write its name: `gcloud compute images describe-from-family`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.schema_platforms import split_image_name
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import example_spec, newest_image_family, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each image that moves."""
+    for instance in workbench_instances(case):
+        name, image = instance.target.image, instance.site.image
+        if name is None:
+            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest_image_family(case.facts)
+        elif image is not None and image.pinnable and image.kind == "workbench" and not split_image_name(name)[1]:
+            problem, family = f"{name} is a family of images, and the newest of the day is taken", name
+        else:
+            continue
+        yield RULE.diagnostic(
+            problem,
+            instance.site.route if name is None else instance.route("image"),
+            at=RoutePart.KEY if name is None else RoutePart.VALUE,
+            why="A family is published anew about weekly, with other drivers and libraries.",
+            way_out=f"write the name that this gives: {_ask(family)}",
+        )
+
+
+def _ask(family: str) -> str:
+    return f'gcloud compute images describe-from-family {family} --project=cloud-notebooks-managed --format="value(name)"'
+
+
+RULE = Rule(
+    id="IMG002",
+    name="image-floats",
+    severity=Severity.WARNING,
+    summary="The image is not pinned by its name.",
+    sources=("docs.cloud.google.com, Workbench instances, image versioning",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
+        Example(example_spec(image=None), "wb"),
+    ),
+    good=(
+        Example(example_spec(image="workbench-instances-2603-20260809-2130-rc0")),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    ),
+)

@@ -1,0 +1,76 @@
+"""The image is of a legacy family, or out of support.
+
+## What it does
+
+Looks at the family of the image: whether it is a legacy one, and whether its support or availability ended before the day of the table. The day on which you
+look does not matter, so that an unchanged spec does not turn yellow overnight.
+
+## Why
+
+The family that most samples name carries an old system, Python and CUDA. Out of support, an image gets no security updates; out of availability, it is gone.
+
+## How to fix
+
+Take an image of the newest family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.schema_platforms import ImageFamily
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import example_spec, newest_image_family, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each image that has had its day."""
+    for instance in workbench_instances(case):
+        image = instance.site.image
+        state = _state(image) if image else None
+        if image is None or state is None or image.kind == "container":
+            continue
+        problem, severity = state
+        carries = ", ".join(filter(None, (image.os, f"Python {image.python}" if image.python else "", f"CUDA {image.cuda}" if image.cuda else "")))
+        yield RULE.diagnostic(
+            f"{image.family} {problem}",
+            instance.route("image"),
+            severity=image.evidence.cap_severity(severity),
+            why=f"It carries {carries}." if severity is Severity.WARNING else "An image that is gone cannot be started.",
+            way_out=f"take an image of the family {newest_image_family(case.facts)}",
+        )
+
+
+def _state(image: ImageFamily) -> tuple[str, Severity] | None:
+    if _over(image.end_of_availability, image):
+        return f"is gone since {image.end_of_availability}", Severity.ERROR
+    if _over(image.end_of_support, image):
+        return f"is out of support since {image.end_of_support}", Severity.WARNING
+    if image.legacy:
+        return f"is a legacy family, supported until {image.end_of_support}", Severity.WARNING
+    return None
+
+
+def _over(end: str, image: ImageFamily) -> bool:
+    """Tell whether a day or month lay before the day of the row; a month ends with its last day."""
+    return bool(end) and end < image.evidence.as_of[: len(end)]
+
+
+RULE = Rule(
+    id="IMG003",
+    name="image-legacy",
+    severity=Severity.ERROR,
+    summary="The image is of a legacy family, or out of support.",
+    sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(image="workbench-instances-20260713-2130-rc0"), "workbench-instances-20260713-2130-rc0"),
+        Example(example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"),
+    ),
+    good=(
+        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
+        Example(example_spec(image="our-own-image-7")),
+    ),
+)

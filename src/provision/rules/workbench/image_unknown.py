@@ -1,0 +1,58 @@
+"""The facts know no image of that name.
+
+## What it does
+
+Takes the family out of the image's name and looks it up in the table of images.
+
+## Why
+
+Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.
+
+## How to fix
+
+Take the nearest family, if that is meant. The names that exist, `gcloud compute images list` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.schema_platforms import split_image_name
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
+from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each image without a row."""
+    for instance in workbench_instances(case):
+        name = instance.target.image
+        if name is None or instance.site.image is not None:
+            continue
+        meant = nearest_word(split_image_name(name)[0], (image.family for image in case.facts.images.values() if image.kind == "workbench"), 3)
+        yield RULE.diagnostic(
+            f"the facts know no image {name}" + (f"; the nearest family is {meant}" if meant else ""),
+            instance.route("image"),
+            why="Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.",
+            way_out="ask: gcloud compute images list --project=cloud-notebooks-managed --show-deprecated --filter=name~workbench-instances",
+        )
+
+
+RULE = Rule(
+    id="IMG001",
+    name="image-unknown",
+    severity=Severity.UNKNOWN,
+    summary="The facts know no image of that name.",
+    sources=("docs.cloud.google.com, Workbench instances, image versioning",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(image="workbench-instance-2603-20261004-2157-rc0"), "workbench-instance-2603-20261004-2157-rc0"),
+        Example(example_spec(image="our-own-image-7"), "our-own-image-7"),
+    ),
+    good=(
+        Example(example_spec(image=EXAMPLE_IMAGE)),
+        Example(example_spec(image="workbench-instances-v20260713")),
+    ),
+)

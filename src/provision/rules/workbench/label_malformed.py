@@ -1,0 +1,92 @@
+"""A label is not written as Google Cloud wants it.
+
+## What it does
+
+Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that start with a letter, values of the same characters, 63 characters
+each, 64 labels together; and for labels that Workbench sets by itself.
+
+## Why
+
+Google Cloud refuses the instance. A label that the service sets is written over.
+
+## How to fix
+
+Write it as it is proposed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import Instance, example_spec, json_quote, workbench_instances
+
+LONGEST, MOST = 63, 64
+"""Characters of a key and of a value, and labels of one resource (Google Cloud documentation, Requirements for labels)."""
+KEY, VALUE = re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST - 1}}}"), re.compile(rf"[a-z0-9_-]{{0,{LONGEST}}}")
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each label that is refused or not the author's."""
+    for instance in workbench_instances(case):
+        labels = instance.target.labels
+        for key, value in labels.items():
+            yield from _judge(case, instance, key, value)
+        if len(labels) > MOST:
+            yield RULE.diagnostic(
+                f"{len(labels)} labels, and a resource has at most {MOST}",
+                instance.route("labels"),
+                why="Google Cloud refuses the instance.",
+                way_out=f"leave {len(labels) - MOST} of them out",
+            )
+
+
+def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
+    route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
+    if not KEY.fullmatch(_latin(key)):
+        proposed = f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
+        yield RULE.diagnostic(f"{json_quote(key)} cannot be the key of a label", route, at=RoutePart.KEY, why=refused, way_out=proposed)
+    if not VALUE.fullmatch(_latin(value)):
+        yield RULE.diagnostic(f"{json_quote(value)} cannot be the value of a label", route, why=refused, way_out=f"write {_respelled(value)}")
+    reserved = case.facts.reserved_labels.get(key)
+    if reserved is not None:
+        yield RULE.diagnostic(
+            f"Workbench sets the label {key} by itself",
+            route,
+            at=RoutePart.KEY,
+            severity=Severity.WARNING,
+            why="What is written here is written over.",
+            way_out="choose another key",
+        )
+
+
+def _latin(text: str) -> str:
+    """Return text with lower-case letters of other scripts as "a": they are allowed too."""
+    return "".join("a" if char.isalpha() and not char.isupper() and ord(char) > 127 else char for char in text)
+
+
+def _respelled(text: str) -> str:
+    return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
+
+
+RULE = Rule(
+    id="GCP015",
+    name="label-malformed",
+    severity=Severity.ERROR,
+    summary="A label is not written as Google Cloud wants it.",
+    sources=("Google Cloud documentation, Requirements for labels",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(labels="{Team: research}"), "Team"),
+        Example(example_spec(labels="{team: Research Group}"), "Research Group"),
+        Example(example_spec(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
+        Example(example_spec(labels="{resource-name: mine}"), "resource-name"),
+    ),
+    good=(
+        Example(example_spec(labels='{team: research, cost-center: "0042", empty: ""}')),
+        Example(example_spec(labels=f"{{team: {'a' * 63}}}")),
+    ),
+)

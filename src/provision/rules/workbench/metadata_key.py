@@ -1,0 +1,104 @@
+"""A metadata key is not the author's to set, or not one at all.
+
+## What it does
+
+Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that can be set only when the instance is made, and at the form of
+keys and the size of all of them.
+
+## Why
+
+Workbench refuses the whole change: "metadata key ... is protected by Workbench Notebooks". A key that provision sets too has two owners, and one of them loses.
+
+## How to fix
+
+Leave the key out, and use the field that says the same where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.schema_platforms import MetadataKey
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import Instance, example_spec, json_quote, workbench_instances
+
+KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
+"""Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A value above its own bound, 256 KiB, cannot be in a spec."""
+_WHY = {
+    "service": "Workbench refuses the whole change with: metadata key is protected by Workbench Notebooks.",
+    "provision": "The plan writes this key by itself, and a key has one owner.",
+    "create": "It is taken when the instance is made and never changed afterwards: another value means another instance.",
+}
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each key that is not the author's, or not one."""
+    for instance in workbench_instances(case):
+        metadata = instance.target.metadata
+        for key in metadata:
+            owned = next((row for row in case.facts.metadata_keys if row.matches(key)), None)
+            if owned is not None:
+                yield _owned(instance, key, owned)
+            elif not KEY.fullmatch(key):
+                yield _malformed(instance, key)
+        total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
+        if total >= ALL_BYTES:
+            yield _large(instance, total)
+
+
+def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
+    says = {"service": "is Workbench's own", "provision": "is set by provision", "create": "can be set only when the instance is made"}[owned.owner]
+    return RULE.diagnostic(
+        f"the metadata key {key} {says}",
+        instance.route("metadata", key),
+        at=RoutePart.KEY,
+        severity=Severity.WARNING if owned.owner == "create" else owned.evidence.cap_severity(Severity.ERROR),
+        why=_WHY[owned.owner],
+        way_out=f"use the field {owned.instead}" if owned.instead else "leave it out",
+    )
+
+
+def _malformed(instance: Instance, key: str) -> Diagnostic:
+    return RULE.diagnostic(
+        f"{json_quote(key)} cannot be a metadata key",
+        instance.route("metadata", key),
+        at=RoutePart.KEY,
+        why="Google Cloud refuses the instance.",
+        way_out="write letters, digits, hyphens and underscores, at most 128",
+    )
+
+
+def _large(instance: Instance, total: int) -> Diagnostic:
+    return RULE.diagnostic(
+        f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
+        instance.route("metadata"),
+        why="Google Cloud refuses the instance.",
+        way_out="keep it in the bucket, and its address here",
+    )
+
+
+RULE = Rule(
+    id="GCP017",
+    name="metadata-key",
+    severity=Severity.ERROR,
+    summary="A metadata key is not the author's to set, or not one at all.",
+    sources=(
+        "docs.cloud.google.com, Workbench instances, manage metadata",
+        "hashicorp/terraform-provider-google#19342",
+        "compute.v1 discovery document, Metadata",
+    ),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
+        Example(example_spec(metadata='{idle-timeout-seconds: "3600"}'), "idle-timeout-seconds"),
+        Example(example_spec(metadata='{serial-port-logging-enable: "true"}'), "serial-port-logging-enable"),
+        Example(example_spec(metadata='{my.key: "1"}'), "my.key"),
+    ),
+    good=(
+        Example(example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}')),
+        Example(example_spec(metadata='{report-event-health: "true", titles: "x"}')),
+    ),
+)

@@ -1,0 +1,62 @@
+"""A network tag is not written as Google Cloud wants it.
+
+## What it does
+
+Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen last, 63 characters.
+
+## Why
+
+Google Cloud refuses the instance.
+
+## How to fix
+
+Write it as it is proposed. Keys with values belong under `labels`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, example_spec, json_quote, workbench_instances
+
+_LONGEST = 63
+"""Characters of a tag (compute.v1 discovery document, Tags.items)."""
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each tag that is refused."""
+    for instance in workbench_instances(case):
+        for index, tag in enumerate(instance.target.tags):
+            if re.fullmatch(RESOURCE_NAME_PATTERN, tag):
+                continue
+            proposed = re.sub(r"[^a-z0-9]+", "-", tag.lower()).strip("-")[:_LONGEST].strip("-")
+            yield RULE.diagnostic(
+                f"{json_quote(tag)} cannot be a network tag",
+                instance.route("tags", index),
+                why="Google Cloud refuses the instance.",
+                way_out=f"write {proposed}"
+                if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
+                else "write lower-case letters, digits and hyphens, a letter first",
+            )
+
+
+RULE = Rule(
+    id="GCP016",
+    name="tag-malformed",
+    severity=Severity.ERROR,
+    summary="A network tag is not written as Google Cloud wants it.",
+    sources=("compute.v1 discovery document, Tags.items",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(tags="[no_ingress]"), "no_ingress"),
+        Example(example_spec(tags=f"[{'a' * 64}]"), "a" * 64),
+    ),
+    good=(
+        Example(example_spec(tags="[no-ingress, a]")),
+        Example(example_spec(tags=f"[{'a' * 63}]")),
+    ),
+)

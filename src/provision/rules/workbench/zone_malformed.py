@@ -1,0 +1,67 @@
+"""This is not the name of a zone.
+
+## What it does
+
+Looks at the form of each zone: a region, a hyphen and a letter, as in us-central1-a.
+
+## Why
+
+An instance is made in a zone, never in a region. Google Cloud refuses any other name.
+
+## How to fix
+
+Name zones of the region, in the order in which they are to be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.lazy_tables import load_zones
+from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
+from provision.rules.workbench_instances import example_spec, format_list, json_quote, workbench_instances
+
+
+def check(case: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each zone that cannot be one."""
+    for instance in workbench_instances(case):
+        for index, zone in enumerate(instance.target.zones):
+            if ZONE_PATTERN.fullmatch(zone):
+                continue
+            near = _zones(zone, instance.site.card.name if instance.site.card else "")
+            yield RULE.diagnostic(
+                f"{json_quote(zone)} is {'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
+                instance.route("zones", index),
+                why="An instance is made in a zone: a region, a hyphen and a letter.",
+                way_out=f"write {format_list(near)}" if near else "write a zone, as in us-central1-a",
+            )
+
+
+def _zones(written: str, card: str) -> tuple[str, ...]:
+    """Return zones that were meant: those of the region, with that card where one is asked for, else the nearest name."""
+    known = sorted({zone for row in load_zones() if not card or row.card == card for zone in row.zones})
+    inside = tuple(zone for zone in known if zone.startswith(f"{written}-"))
+    near = nearest_word(written.lower().replace("_", "-").replace(" ", "-"), known, 2)
+    return inside or ((near,) if near else ())
+
+
+RULE = Rule(
+    id="GCP006",
+    name="zone-malformed",
+    severity=Severity.ERROR,
+    summary="This is not the name of a zone.",
+    sources=("Compute Engine documentation, Regions and zones",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(example_spec(zones="[us-central1]"), "us-central1"),
+        Example(example_spec(zones="[us-central1-a, US-Central1-B]"), "US-Central1-B"),
+    ),
+    good=(
+        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
+        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]")),
+    ),
+)

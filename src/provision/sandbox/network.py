@@ -1,0 +1,168 @@
+"""What connects an isolated machine to the outside: its metadata server, the sandbox's own ports, and hosts by name.
+
+Nothing of this machine's network is set up for it.
+
+The machine hands over sockets that listen inside its own network namespace. A socket stays in the namespace it was made in, so this process accepts there
+and connects here. Inside, every name resolves to an address of its own below 127.1.0.0/16: the address that a connection came to tells the name it is for.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from provision.sandbox.metadata_server import METADATA_ADDRESS, METADATA_HOSTS
+
+DNS_PORT = 53
+OUTBOUND_PORTS = (80, 443)
+"""Ports on which hosts can be reached by name."""
+_CHUNK = 2**16
+_PREFIX = "127.1."
+
+
+@dataclass
+class NetworkProxy:
+    """The wires of one machine. `loopback` are ports of this machine that it may reach at 127.0.0.1; `metadata` serves a connection and closes it."""
+
+    loopback_ports: frozenset[int]
+    serve_metadata: Callable[[socket.socket], None]
+    _names: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _open: list[socket.socket] = field(default_factory=list)
+
+    def attach(self, sockets: Sequence[socket.socket]) -> None:
+        """Serve sockets that were made inside: the last one is for DNS, the others listen."""
+        self._open += sockets
+        for one in sockets[:-1]:
+            _start(self._accept, one)
+        _start(self._resolve, sockets[-1])
+
+    def close(self) -> None:
+        """Let go of them; connections end with the machine."""
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                inner, _ = listening.accept()
+            except OSError:
+                return
+            _start(self._connect, inner)
+
+    def _connect(self, inner: socket.socket) -> None:
+        host, port = inner.getsockname()[:2]
+        if host == METADATA_ADDRESS:
+            self.serve_metadata(inner)
+            return
+        try:
+            outer = self._dial(host, port)
+        except OSError:
+            inner.close()
+            return
+        _start(_pump, inner, outer)
+        _pump(outer, inner)
+
+    def _dial(self, host: str, port: int) -> socket.socket:
+        if host == "127.0.0.1" and port in self.loopback_ports:
+            return socket.create_connection((host, port), timeout=30)
+        name = self._name_at(host)
+        if name is None or port not in OUTBOUND_PORTS:
+            raise ConnectionRefusedError
+        return socket.create_connection((_reachable(name, port), port), timeout=30)
+
+    def _name_at(self, host: str) -> str | None:
+        if not host.startswith(_PREFIX):
+            return None
+        high, low = (int(part) for part in host.split(".")[2:])
+        with self._lock:
+            place = high * 256 + low - 1
+            return self._names[place] if 0 <= place < len(self._names) else None
+
+    def _address_of(self, name: str) -> str | None:
+        with self._lock:
+            if name not in self._names:
+                if len(self._names) >= 4096:
+                    return None
+                self._names.append(name)
+            place = self._names.index(name) + 1
+        return f"{_PREFIX}{place // 256}.{place % 256}"
+
+    def _resolve(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                asked, who = listening.recvfrom(1024)
+            except OSError:
+                return
+            _start(self._tell, listening, asked, who)
+
+    def _tell(self, listening: socket.socket, asked: bytes, who: tuple[str, int]) -> None:
+        with suppress(OSError, ValueError, IndexError, struct.error):
+            listening.sendto(self._answer(asked), who)
+
+    def _answer(self, asked: bytes) -> bytes:
+        """Answer a DNS question for one name: its address where this machine knows the name, NXDOMAIN where it does not. Source: RFC 1035, section 4."""
+        name, end = _question(asked)
+        kind = struct.unpack_from("!H", asked, end)[0]
+        found = self._address_of(name) if _known(name) else None
+        records = b"" if found is None or kind != 1 else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found)
+        flags = 0x8180 if found else 0x8183
+        return asked[:2] + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0) + asked[12 : end + 4] + records
+
+
+def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
+    """Return the sockets that come over a channel, none when the other side ended."""
+    _, handles, _, _ = socket.recv_fds(channel, 16, most)
+    return [socket.socket(fileno=handle) for handle in handles]
+
+
+def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
+    """Hand sockets over a channel."""
+    socket.send_fds(channel, [b"sockets"], [one.fileno() for one in sockets])
+
+
+def _reachable(name: str, port: int) -> str:
+    """Return an address of a name that is not on this machine or its own link (there lies a real metadata server)."""
+    for *_, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+        known = ipaddress.ip_address(address[0])
+        if not (known.is_link_local or known.is_loopback or known.is_unspecified or known.is_multicast):
+            return str(address[0])
+    raise ConnectionRefusedError
+
+
+def _known(name: str) -> bool:
+    if name in METADATA_HOSTS or "." not in name:
+        return False
+    try:
+        return bool(_reachable(name, 443))
+    except (OSError, UnicodeError):
+        return False
+
+
+def _question(asked: bytes) -> tuple[str, int]:
+    labels, place = [], 12
+    while asked[place]:
+        labels.append(asked[place + 1 : place + 1 + asked[place]].decode("ascii").lower())
+        place += asked[place] + 1
+    return ".".join(labels), place + 1
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while chunk := source.recv(_CHUNK):
+            sink.sendall(chunk)
+    for one, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)):
+        with suppress(OSError):
+            one.shutdown(how)
+
+
+def _start(work: Callable[..., None], *words: object) -> None:
+    threading.Thread(target=work, args=words, daemon=True, name=f"wires-{os.getpid()}").start()

@@ -1,0 +1,61 @@
+"""An error as somebody met it, read from a JSON file: its code and words, and the moment at which the look-alike tells it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from provision.sandbox.api_errors import ERROR_INFO, RETRY_INFO, ApiError, StatusCode
+
+TRIGGERS = {
+    "request": "every request to the Notebooks API is refused with it",
+    "create": "creating is refused with it",
+    "operation": "the operation of a creation ends with it",
+    "update": "the operation of an update ends with it",
+    "upload": "writing to a bucket is refused with it",
+}
+_LONGEST = 1 << 20
+_FIELDS = {"at": str, "zone": str, "times": int, "code": int, "http": int, "message": str, "reason": str, "details": list, "headers": dict}
+_TYPES = (ERROR_INFO, RETRY_INFO)
+
+
+class InvalidErrorFile(ValueError):
+    """The file holds no error; the words say why."""
+
+
+class ScriptedError(NamedTuple):
+    """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often (None: always)."""
+
+    at: str
+    zone: str
+    times: int | None
+    error: dict[str, Any]
+
+    def to_api_error(self) -> ApiError:
+        """Return it as the service's refusal."""
+        words = {name: self.error[name] for name in ("details", "reason", "http", "headers") if name in self.error}
+        return ApiError(StatusCode(self.error["code"]), self.error["message"], **words)
+
+
+def read_error_file(path: Path) -> ScriptedError:
+    """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be read."""
+    text = path.read_bytes()
+    try:
+        found = json.loads(text) if len(text) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidErrorFile("it is no JSON object")
+    for name, value in found.items():
+        if name not in _FIELDS:
+            raise InvalidErrorFile(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
+        if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
+            raise InvalidErrorFile(f"its {name} is no {_FIELDS[name].__name__}")
+    if found.get("at") not in TRIGGERS:
+        raise InvalidErrorFile(f"its `at` must be one of {', '.join(TRIGGERS)}")
+    if found.get("code") not in list(StatusCode) or not found.get("message"):
+        raise InvalidErrorFile("it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message")
+    if any(not isinstance(one, dict) or one.get("@type") not in _TYPES for one in found.get("details", ())):
+        raise InvalidErrorFile(f"each of its details must have an @type, {' or '.join(_TYPES)}")
+    return ScriptedError(found["at"], found.get("zone", ""), found.get("times"), found)

@@ -1,5 +1,0 @@
-"""Where the ledger is kept."""
-
-from provision.stores.local import LocalStore
-
-__all__ = ["LocalStore"]

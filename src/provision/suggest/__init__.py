@@ -1,0 +1,1 @@
+"""Searches for specs that every rule accepts."""

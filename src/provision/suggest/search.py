@@ -1,0 +1,197 @@
+"""Complete combinations that every rule accepts at every target: the least change first, then the newest."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from provision.diagnostics import Diagnostic, Location, Route, RouteLocation, Severity
+from provision.errors import ProvisionError
+from provision.facts import Facts, flavour_of
+from provision.facts.versions import require_version
+from provision.rules import LintContext, run_rules
+from provision.spec import Spec
+from provision.suggest.candidates import Candidate, CandidateSpace, SpecChange
+
+MAX_TRIED_SPECS = 400
+"""Specs that are put before the rules in one search: about a second. Our choice."""
+WARNING_COST = 0.5
+"""What a warning weighs that the spec did not have before, against 1 for a changed version. Our choice."""
+
+
+class Suggestion(NamedTuple):
+    """A spec that no rule finds an error in, what was changed to get there, and what the rules still say that they did not say before."""
+
+    spec: Spec
+    candidate: Candidate
+    changes: tuple[SpecChange, ...]
+    remarks: tuple[Diagnostic, ...]
+
+    @property
+    def gives_up(self) -> tuple[str, ...]:
+        """What is given up, in words."""
+        return tuple(change.gives_up for change in self.changes if change.gives_up)
+
+
+class SearchResult(NamedTuple):
+    """The combinations that were found, and the errors that all of them share with all others that were tried; how many specs the rules were asked of."""
+
+    suggestions: tuple[Suggestion, ...]
+    in_the_way: tuple[Diagnostic, ...]
+    tried: int
+
+
+class SuggestionStatus(StrEnum):
+    """How well a combination is backed."""
+
+    RULES = "rules only"
+    RESOLVED = "resolved by uv"
+    REFUTED = "uv finds no set of versions"
+    REFUSED = "refused once resolved"
+    VERIFIED = "verified on a device"
+
+
+class AssessedSuggestion(NamedTuple):
+    """A combination with its evidence; `note` says what backs it, or why nothing more does."""
+
+    suggestion: Suggestion
+    evidence: SuggestionStatus
+    note: str
+
+
+class SuggestionResult(NamedTuple):
+    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody has written it.
+
+    `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
+    """
+
+    name: str
+    written: bool
+    combinations: tuple[AssessedSuggestion, ...]
+    in_the_way: tuple[Diagnostic, ...]
+    tried: int
+    uv_error: ProvisionError | None = None
+
+    @property
+    def has_usable_combination(self) -> bool:
+        """Whether at least one combination satisfies every rule, and uv where it was asked."""
+        return not self.in_the_way and any(one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED) for one in self.combinations)
+
+
+class EmptySourceText:
+    """The text of a spec that nobody has written: it stands nowhere."""
+
+    def text(self, _route: Route) -> str | None:
+        """Return None."""
+        return None
+
+    def is_plain(self, _route: Route) -> bool:
+        """Return False."""
+        return False
+
+
+def find_suggestions(
+    spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True, refuted: tuple[Route, ...] = ()
+) -> SearchResult:
+    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left open, `written` tells whether somebody has written the spec.
+
+    Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
+    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by uv, `refuted` are the places that take part. Errors
+    that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
+    """
+    first = _search(spec, facts, most, free, written, frozenset(), refuted)
+    if first.suggestions or not first.in_the_way:
+        return first
+    second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way), refuted)
+    return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
+
+
+def _search(
+    spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Location]], refuted: tuple[Route, ...]
+) -> SearchResult:
+    variations = CandidateSpace(spec, facts, free)
+    # Of a spec that somebody wrote, lint says that already.
+    known = set() if not written else {(one.id, one.message) for one in _judged(spec, facts)}
+    queue, found = _Queue(variations), list[Suggestion]()
+    always: dict[tuple[str, Location], Diagnostic] | None = None
+    for cost, choice in queue:
+        changes = variations.changes(choice)
+        if any(_covers(one, choice, changes) for one in found):
+            continue
+        if refuted and not changes:
+            queue.widen(cost, choice, refuted)
+            continue
+        made = variations.to_spec(choice)
+        said = _judged(made, facts)
+        wrong = {(one.id, one.where): one for one in said if one.severity is Severity.ERROR and (one.id, one.where) not in aside}
+        always = wrong if always is None else {key: one for key, one in always.items() if key in wrong}
+        if wrong:
+            queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, RouteLocation)])
+            continue
+        remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity in (Severity.WARNING, Severity.UNKNOWN))
+        if queue.postponed(cost, choice, WARNING_COST * len(remarks)):
+            continue
+        found.append(Suggestion(made, choice, changes, remarks))
+        if len(found) >= most:
+            break
+    return SearchResult(tuple(found), tuple((always or {}).values()), queue.tried)
+
+
+class _Queue:
+    """The choices, cheapest first and of equal ones the newest, each once."""
+
+    def __init__(self, variations: CandidateSpace) -> None:
+        self._variations = variations
+        self._heap = [(cost, _age(choice, variations.facts), choice) for cost, choice in variations.initial_candidates()]
+        heapq.heapify(self._heap)
+        self._seen: set[Candidate] = set()
+        self._weighed: set[Candidate] = set()
+        self.tried = 0
+
+    def __iter__(self) -> Iterator[tuple[float, Candidate]]:
+        while self._heap and self.tried < MAX_TRIED_SPECS:
+            cost, _, choice = heapq.heappop(self._heap)
+            if choice in self._seen:
+                continue
+            self._seen.add(choice)
+            self.tried += 1
+            yield cost, choice
+
+    def widen(self, cost: float, choice: Candidate, routes: Collection[Route]) -> None:
+        """Offer what could be had instead where errors point."""
+        for more, other in self._variations.alternatives(choice, routes):
+            heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
+
+    def postponed(self, cost: float, choice: Candidate, more: float) -> bool:
+        """Tell whether the choice was put back, because it turned out to cost more than was known."""
+        if not more or choice in self._weighed:
+            return False
+        self._weighed.add(choice)
+        self._seen.discard(choice)
+        heapq.heappush(self._heap, (cost + more, _age(choice, self._variations.facts), choice))
+        return True
+
+
+def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
+    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the same build of torch."""
+    these, those = {change.route for change in one.changes}, {change.route for change in changes}
+    return these < those or (these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda))
+
+
+def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
+    """Return what sorts the newest first: torch, transformers, the build that the public index serves by default, CUDA, Python."""
+    release = facts.torch_release(choice.torch) if choice.torch else None
+    usual = release is not None and flavour_of(choice.cuda) == release.default if choice.cuda not in ("auto", "none") else True
+    versions = (choice.torch, choice.transformers, "" if choice.cuda in ("auto", "none") else choice.cuda, choice.python)
+    torch, transformers, cuda, python = (tuple(-part for part in require_version(version).release) if version else () for version in versions)
+    return torch, transformers, (int(not usual),), cuda, python
+
+
+def _places(finding: Diagnostic) -> tuple[Location, ...]:
+    return (finding.where, *(related.where for related in finding.related))
+
+
+def _judged(spec: Spec, facts: Facts) -> tuple[Diagnostic, ...]:
+    return run_rules(LintContext(spec, EmptySourceText(), facts))

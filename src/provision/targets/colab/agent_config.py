@@ -1,0 +1,115 @@
+"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it by the name they have in Colab's own store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import provision
+from provision.facts import Facts
+from provision.facts.lazy_tables import load_colab_packages
+from provision.facts.schema_platforms import ColabRuntime
+from provision.lock import LockedPackage, TargetChoice
+from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
+from provision.lock.wheels import wheel_runs_on
+from provision.targets.base import TargetContext
+from provision.targets.colab.file_names import get_colab_target
+from provision.targets.colab.shapes import find_shape
+from provision.verification import expectations_of
+
+SCHEMA = "provision.agent.notebook/1"
+NONCE_DIGITS = 32
+_OWN = "google-colab"
+"""Colab's own package: no index has it, so nothing could bring it back."""
+
+
+def build_agent_config(place: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
+    """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
+
+    Without a nonce it gets the one that follows from all the rest, so that the same choices are the same bytes.
+    """
+    document = _build_declaration(place, facts, uv)
+    nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
+    return {**document, "nonce": nonce, "expectations": {**document["expectations"], "nonce": nonce}}
+
+
+def encode_config(document: Mapping[str, Any]) -> bytes:
+    """Return a document's bytes: sorted, ASCII, one line."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
+    spec, target, environment = place.spec, get_colab_target(place), place.environment
+    expectations = expectations_of(place.effective_spec, place.target, place.lock, environment, PurePosixPath())
+    runtime = facts.runtimes.get(target.runtime)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "provision", "version": provision.__version__},
+        "spec": {"name": spec.name, "stem": place.stem, "target": place.target, "digest": expectations["spec"]["digest"]},
+        "lock": {"digest": place.lock.digest, "environment_digest": environment.digest},
+        "runtime": _runtime(runtime, place, facts) if runtime else None,
+        "isolation": target.isolation,
+        "python": place.lock.python,
+        "gpu": _gpu(place, facts),
+        "driver_min": environment.driver,
+        "system_packages": list(spec.system_packages),
+        "install": _install(place),
+        "predicted": _predicted(place.lock.targets[place.target]),
+        "protected": sorted(name for name, row in facts.protected.items() if row.critical or row.kills or name == _OWN),
+        "env": dict(spec.env),
+        "paths": dict(spec.paths),
+        "secrets": {name: reference.colab for name, reference in spec.secrets.items() if reference.colab},
+        "uv": {"version": uv["version"], "files": dict(uv["files"])},
+        # Where the environment lies is known on the runtime only.
+        "expectations": {**expectations, "python": {**expectations["python"], "prefix": ""}},
+    }
+
+
+def _runtime(runtime: ColabRuntime, place: TargetContext, facts: Facts) -> dict[str, Any]:
+    cpu = place.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()  # machines without a GPU have an image of their own since 2025-12
+    return {
+        "version": runtime.runtime,
+        "as_of": runtime.evidence.as_of,
+        "python": runtime.python,
+        "torch": runtime.torch,
+        "flavour": "cpu" if cpu else runtime.flavour,
+        "os": runtime.os,
+        "driver": None if place.spec.gpu.is_none else facts.conditions["host driver"].value,
+    }
+
+
+def _gpu(place: TargetContext, facts: Facts) -> dict[str, Any] | None:
+    gpu = place.spec.gpu
+    if gpu.is_none:
+        return None
+    shape = find_shape(gpu, get_colab_target(place).shape, facts)
+    return {"type": gpu.type, "device": (shape.device or None) if shape else None, "count": gpu.count}
+
+
+def _install(place: TargetContext) -> dict[str, Any]:
+    """Return what the installer is given: every file by hash; on top of a runtime it touches nothing else there."""
+    held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
+    used = {"pypi", *(one.index for one in held)}
+    given = place.sandbox_sources.indexes if place.sandbox_sources else {}
+    known = {name: given.get(name) or address for name, address in {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}.items() if name in used}
+    return {
+        "schema": "provision.install/1",
+        "mode": "shared" if get_colab_target(place).isolation == "system" else "own",
+        "python_version": place.lock.python,
+        "audit": "size",
+        "packages": [{"name": one.name, "version": one.version, "index": one.index, "files": _files(one, place)} for one in held],
+        "indexes": {name: address for name, address in known.items() if address},
+        "links": list(place.sandbox_sources.find_links) if place.sandbox_sources else [],
+    }
+
+
+def _files(package: LockedPackage, place: TargetContext) -> dict[str, str]:
+    """Return the files that a runtime can use: a lock for several platforms holds others too."""
+    return {file.name: file.sha256 for file in package.files if not is_wheel(file) or wheel_runs_on(file.name, place.lock.python, place.platform)}
+
+
+def _predicted(chosen: TargetChoice) -> dict[str, Any]:
+    return {"kept": list(chosen.kept), "changed": dict(chosen.changed), "added": list(chosen.added), "restart": list(chosen.restart)}

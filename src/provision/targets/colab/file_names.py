@@ -1,0 +1,30 @@
+"""What the files of a Colab target are called, and which target a spec's own words call what."""
+
+from __future__ import annotations
+
+import shlex
+
+from provision.kinds.models import ColabTarget
+from provision.targets.base import TargetContext
+
+CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"
+
+
+def get_colab_target(place: TargetContext) -> ColabTarget:
+    """Return the target of a place; the registry asks by kind."""
+    target = place.spec.targets[place.target]
+    assert isinstance(target, ColabTarget)  # noqa: S101 - the registry asks by kind
+    return target
+
+
+def build_file_stem(place: TargetContext) -> str:
+    """Return what the files of a target begin with: the spec's stem, and the target's name where the spec has several Colab targets."""
+    asked = place.lock.inputs.get("targets", {})
+    several = sum(str(words).split(" ", 1)[0] == "colab" for words in asked.values()) > 1
+    return f"{place.stem}.{place.target}" if several else place.stem
+
+
+def build_render_command(place: TargetContext, spec_file: str, url: str = "") -> str:
+    """Return the command that makes the files again, as it is typed in the folder of the spec."""
+    apart = f" --payload-url {shlex.quote(url)}" if url else ""
+    return f"provision render {shlex.quote(spec_file)} --target {shlex.quote(place.target)}{apart}"

@@ -1,0 +1,71 @@
+"""Compares a local environment with the lock by its packages, and with what was installed by its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from provision.agent.core.versions import is_same_version
+from provision.effects import Damage, Reader
+from provision.state import Ledger
+from provision.targets.base import TargetContext
+from provision.targets.local import conda_prefix as conda
+
+MAX_NAMED = 3
+"""How many differences are named; of more the number is given."""
+_LIMIT = 2**20
+
+
+def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
+    """Return how the packages of an environment differ from the lock, by its own records: removed, changed or added by hand."""
+    installed: dict[str, str] = {}
+    for entry in reader.list_folder(path / f"lib/python{place.spec.python}/site-packages"):
+        if entry.endswith(".dist-info"):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            installed[canonicalize_name(name)] = version
+    locked = {**_read_conda_packages(place, path, reader), **place.lock.versions(place.environment)}
+    lost = [f"{name} is missing" for name in locked if name not in installed]
+    other = [
+        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and not is_same_version(installed[name], version)
+    ]
+    brought = conda.list_python_names(place)
+    of_conda = conda.find_conda_drift(place, reader.list_folder(path / "conda-meta")) if conda.uses_conda(place) else ()
+    return (*of_conda, *lost, *other, *(f"{name} was added" for name in installed if name not in locked and name not in brought))
+
+
+def find_damage(place: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
+    """Return how the files of an environment's packages differ from what was installed; after a failed verification every file is read for that."""
+    stored = ledger.state.resource(place.address, "verification") or {}
+    names = tuple(sorted({*_read_conda_packages(place, path, reader), *place.lock.versions(place.environment)}))
+    return reader.find_damage(path, place.spec.python, names, hashed=stored.get("verdict") == "failed", shared=conda.uses_conda(place))
+
+
+def describe_damage(damage: Damage) -> tuple[str, ...]:
+    """Return what differs, in words: a line for each package, and for each file that belongs to none and is read at each start."""
+    packages = (f"{name}: {join_limited(flaws, '; ')}" for name, flaws in damage.packages)
+    return (*packages, *(f"{name}, which Python reads at each start, belongs to no package" for name in damage.startup_files))
+
+
+def join_limited(found: tuple[str, ...], between: str = ", ") -> str:
+    """Return the first of some differences, and how many more there are."""
+    more = len(found) - MAX_NAMED
+    return between.join(found[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
+    """Return the JSON object in a file of an environment; None if there is none, or it is damaged."""
+    if not reader.exists(path):
+        return None
+    try:
+        document = json.loads(reader.read(path, _LIMIT))
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _read_conda_packages(place: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
+    return conda.read_python_packages(place, read_json(path / conda.INSTALL_RECORD, reader)) if conda.uses_conda(place) else {}

@@ -1,0 +1,158 @@
+"""The request body of an instance, as REST JSON of Notebooks v2: values of the spec and what was chosen, and nothing of the service's own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from provision.facts import Card, Facts
+from provision.field_types import parse_duration, parse_size
+from provision.kinds.models import Disk, WorkbenchTarget
+from provision.targets.base import TargetContext
+from provision.targets.workbench.resource_names import ResourceNames, build_labels
+
+STARTUP_BEHAVIOR = "download_and_run_every_start"
+GUEST_NAMESPACE = "provision"
+_ENCRYPTION = {True: "CMEK", False: "GMEK"}
+CREATION_METADATA_KEY = "provision-made"
+"""The metadata key in which an instance says how it was made, as far as that never changes: the service itself does not tell it faithfully."""
+IMMUTABLE_SETUP_FIELDS = ("vmImage", "bootDisk", "dataDisks", "serviceAccounts", "networkInterfaces")
+"""Fields below gceSetup that no update changes."""
+IMMUTABLE_FIELDS = ("instanceOwners", "enableManagedEuc")
+"""Fields of an instance that no update changes."""
+STARTUP_PROGRAM = "program.sh"
+"""The program that the instance runs at each start, below the instance's folder."""
+
+
+class InstanceChoices(NamedTuple):
+    """What the spec leaves open, decided: machine type, the image by its exact name with its project, the card (None: CPU), and how many."""
+
+    machine_type: str
+    image_project: str
+    image: str
+    gpu: Card | None
+    gpu_count: int = 0
+
+
+class AgentRun(NamedTuple):
+    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run.
+
+    `document` is where the document lies, as an instance was told it.
+    """
+
+    nonce: str
+    config_sha256: str
+    declared_digest: str
+    config_uri: str = ""
+
+
+def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
+    """Return the run that an instance was last told of; None where it was not told, or not by us."""
+    text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
+    try:
+        told = json.loads(text)
+        return AgentRun(str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of the body that an instance was made with and that never changes, as it says itself; {} where it says nothing."""
+    text = instance.get("gceSetup", {}).get("metadata", {}).get(CREATION_METADATA_KEY, "")
+    try:
+        told = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    whole = isinstance(told, dict) and isinstance(told.get("gceSetup"), dict) and isinstance(told["gceSetup"].get("vmImage"), dict)
+    return told if whole else {}
+
+
+def build_body(place: TargetContext, names: ResourceNames, choices: InstanceChoices, run: AgentRun, facts: Facts) -> dict[str, Any]:
+    """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The same for every zone."""
+    target = _target(place)
+    body: dict[str, Any] = {"labels": {**target.labels, **build_labels(place, names)}, "gceSetup": _setup(target, names, choices, run, facts)}
+    if target.access.owner is not None:
+        body["instanceOwners"] = [target.access.owner]
+    if target.managed_euc:
+        body["enableManagedEuc"] = True
+    body["gceSetup"]["metadata"][CREATION_METADATA_KEY] = _encode_creation_body(body)
+    return body
+
+
+def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun) -> dict[str, str]:
+    """Return the metadata that is ours, and the author's own; values that are texts, as the service wants them."""
+    idle = parse_duration(target.idle_shutdown) if target.idle_shutdown else None
+    document = {"nonce": run.nonce, "digest": run.config_sha256, "holds": run.declared_digest, "document": f"{names.run_folder(run.nonce)}document.json"}
+    limit = {"provision-max-lifetime-seconds": str(parse_duration(target.max_lifetime))} if target.max_lifetime else {}
+    return {
+        **target.metadata,
+        **limit,
+        "provision-run": json.dumps(document, sort_keys=True, separators=(",", ":")),
+        "post-startup-script": names.folder + STARTUP_PROGRAM,
+        "post-startup-script-behavior": STARTUP_BEHAVIOR,
+        "enable-guest-attributes": "true",
+        # An empty value switches the service's own default (three hours) off.
+        "idle-timeout-seconds": "" if idle is None else str(idle),
+    }
+
+
+def _encode_creation_body(body: Mapping[str, Any]) -> str:
+    lasting = {key: body["gceSetup"][key] for key in IMMUTABLE_SETUP_FIELDS if key in body["gceSetup"]}
+    return json.dumps({"gceSetup": lasting, **{key: body[key] for key in IMMUTABLE_FIELDS if key in body}}, sort_keys=True, separators=(",", ":"))
+
+
+def _setup(target: WorkbenchTarget, names: ResourceNames, choices: InstanceChoices, run: AgentRun, facts: Facts) -> dict[str, Any]:
+    setup: dict[str, Any] = {
+        "machineType": choices.machine_type,
+        "vmImage": {"project": choices.image_project, "name": choices.image},
+        "bootDisk": _disk(target.boot_disk, facts.limits["boot disk"].value, facts),
+        "dataDisks": [_disk(target.data_disk, facts.limits["data disk"].value, facts)],
+        "shieldedInstanceConfig": {
+            "enableSecureBoot": target.shielded.secure_boot,
+            "enableVtpm": target.shielded.vtpm,
+            "enableIntegrityMonitoring": target.shielded.integrity_monitoring,
+        },
+        "disablePublicIp": not target.public_ip,
+        "metadata": build_metadata(target, names, run),
+    }
+    if choices.gpu is not None:
+        setup["acceleratorConfigs"] = [{"type": choices.gpu.workbench, "coreCount": str(choices.gpu_count)}]
+        setup["gpuDriverConfig"] = {"enableGpuDriver": target.gpu_driver}
+    if target.service_account is not None:
+        setup["serviceAccounts"] = [{"email": target.service_account}]
+    if target.network is not None or target.subnet is not None:
+        setup["networkInterfaces"] = [_interface(target, names)]
+    if target.tags:
+        setup["tags"] = list(target.tags)
+    if target.reservation is not None:
+        setup["reservationAffinity"] = {
+            "consumeReservationType": "RESERVATION_SPECIFIC",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [target.reservation],
+        }
+    return setup
+
+
+def _disk(disk: Disk, default_gb: float, facts: Facts) -> dict[str, Any]:
+    # The service counts a GB of a disk as 2^30 bytes (compute.v1 discovery document, Disk.sizeGb; Compute Engine, About disks).
+    size = math.ceil(parse_size(disk.size) / 2**30) if disk.size else int(default_gb)
+    made: dict[str, Any] = {"diskSizeGb": str(size), "diskType": facts.disks[disk.type].api, "diskEncryption": _ENCRYPTION[disk.kms_key is not None]}
+    return {**made, "kmsKey": disk.kms_key} if disk.kms_key is not None else made
+
+
+def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
+    interface = {}
+    if target.network is not None:
+        interface["network"] = target.network if "/" in target.network else f"projects/{names.project}/global/networks/{target.network}"
+    if target.subnet is not None:
+        region = names.zones[0].rpartition("-")[0]
+        interface["subnet"] = target.subnet if "/" in target.subnet else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
+    return interface
+
+
+def _target(place: TargetContext) -> WorkbenchTarget:
+    target = place.spec.targets[place.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    return target

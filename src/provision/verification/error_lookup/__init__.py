@@ -1,0 +1,1 @@
+"""Explains error messages with the facts, the lock and reports."""

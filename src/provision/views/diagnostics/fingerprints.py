@@ -1,0 +1,78 @@
+"""Where a finding stands in words that outlive an edit: the YAML path, with items of lists by what they are and never by line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from packaging.utils import canonicalize_name
+
+from provision.diagnostics import Diagnostic, Route, Span
+from provision.sanitize import redact
+from provision.views.diagnostics.secret_filter import may_contain_secret
+
+_PACKAGES = ("packages", "conda_packages")
+_PACKAGE = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_DIGITS = 32
+
+
+class SpecDocument(Protocol):
+    """One document of a spec file: its index there, its data, and the text of every file."""
+
+    @property
+    def document(self) -> int:
+        """0-based index of the YAML document."""
+        ...
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """What the document means; None when its text is too broken."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Shown name to decoded text."""
+        ...
+
+
+def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
+    """Return a route as `packages[torch].version`; items of lists by package name, name or text, by index when they are `private` or have none of these."""
+    path, holder = "", ""
+    for part in route:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            data = None
+        if isinstance(part, int):
+            path += f"[{part if private else _item_name(holder, data, part)}]"
+        else:
+            path += f".{part}" if _WORD.fullmatch(part) else f"[{json.dumps(part)}]"
+            holder = part
+    return redact(path.removeprefix("."))
+
+
+def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
+    """Return 32 hexadecimal digits that stay the same while lines move, versions change and other items come and go."""
+    data = source.data or {}
+    name = data.get("name")
+    document = name if isinstance(name, str) else source.document
+    where = finding.where
+    place = _text_of_span(where, source) if isinstance(where, Span) else stable_path(where.route, data, private=may_contain_secret(finding))
+    return hashlib.sha256(json.dumps([finding.id, document, place]).encode()).hexdigest()[:_DIGITS]
+
+
+def _item_name(holder: str, item: Any, index: int) -> str:
+    named = item.get("name") if isinstance(item, dict) else item
+    if isinstance(named, str) and holder in _PACKAGES and (match := _PACKAGE.match(named)):
+        return canonicalize_name(match[1])
+    return str(index) if named is None or isinstance(named, dict | list) else str(named)
+
+
+def _text_of_span(span: Span, source: SpecDocument) -> str:
+    """Text that has no route stands for itself, so far as its line goes."""
+    text = source.files.get(span.file, "")[span.start.offset : span.end.offset]
+    return redact(text.splitlines()[0] if text else "")

@@ -1,0 +1,103 @@
+"""Findings as data for other programs: 1-based lines and code-point columns, 0-based offsets, ends exclusive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, assert_never
+
+from provision import __version__
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Location, Position, Replace, Route, RouteLocation, Severity, Span
+from provision.sanitize import redact
+
+VERSION = 1
+
+
+class FindingSource(Protocol):
+    """Where findings stand: the index of the document in its file, and the stretch of text that a `Where` means."""
+
+    @property
+    def document(self) -> int:
+        """0-based index of the YAML document."""
+        ...
+
+    def span(self, where: Location) -> Span:
+        """Return the stretch of text that `where` means."""
+        ...
+
+    def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
+        """Return the new text of each file that the fixes change."""
+        ...
+
+
+def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
+    """Return the findings of one document, sorted by file and place. Strings are exact but for secrets: dump them with `ensure_ascii`.
+
+    A fix that `applies` can be made by `--fix` when it is "safe"; one that does not would change an extended file or a value that other places share.
+    """
+    ranks = list(Severity)
+    order = sorted(diagnostics, key=lambda d: (source.span(d.where).file, source.span(d.where).start, ranks.index(d.severity), d.id, d.message))
+    return _envelope([_finding(d, source) for d in order])
+
+
+def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return one answer for the findings of several documents, in the order given."""
+    return _envelope([finding for document in documents for finding in document["diagnostics"]])
+
+
+def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
+    counts = {severity.value: sum(one["severity"] == severity.value for one in found) for severity in Severity}
+    fixes = [one["fix"] for one in found if one["fix"] is not None]
+    fixable = sum(fix["applies"] and fix["applicability"] == Applicability.SAFE.value for fix in fixes)
+    return {
+        "version": VERSION,
+        "tool": {"name": "provision", "version": __version__},
+        "summary": {**counts, "fixable": fixable},
+        "diagnostics": found,
+    }
+
+
+def _finding(finding: Diagnostic, source: FindingSource) -> dict[str, Any]:
+    span = source.span(finding.where)
+    return {
+        "id": finding.id,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "message": redact(finding.message),
+        "why": redact(finding.why),
+        "help": redact(finding.help),
+        "source": redact(finding.source),
+        "file": redact(span.file),
+        "document": source.document,
+        "path": _path(finding.where.route) if isinstance(finding.where, RouteLocation) else None,
+        "range": _range(span),
+        "related": [{"message": redact(r.text), "file": redact(source.span(r.where).file), "range": _range(source.span(r.where))} for r in finding.related],
+        "fix": None if finding.fix is None else _fix(finding.fix, source),
+    }
+
+
+def _fix(fix: Fix, source: FindingSource) -> dict[str, Any]:
+    applies = bool(source.apply_fixes((fix,)))
+    return {"title": redact(fix.title), "applicability": fix.applicability.value, "applies": applies, "edits": [_edit(edit, source) for edit in fix.edits]}
+
+
+def _edit(edit: Edit, source: FindingSource) -> dict[str, Any]:
+    match edit:
+        case Replace(where, text):
+            span = source.span(where)
+            return {"kind": "replace", "file": redact(span.file), "range": _range(span), "text": redact(text)}
+        case Insert(route, key, text):
+            return {"kind": "insert", "path": _path(route), "key": key, "text": redact(text)}
+        case _:
+            assert_never(edit)
+
+
+def _path(route: Route) -> list[str | int]:
+    return [redact(part) if isinstance(part, str) else part for part in route]
+
+
+def _range(span: Span) -> dict[str, Any]:
+    return {"start": _position(span.start), "end": _position(span.end)}
+
+
+def _position(position: Position) -> dict[str, int]:
+    return {"line": position.line, "column": position.column, "offset": position.offset}

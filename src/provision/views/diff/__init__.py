@@ -1,0 +1,1 @@
+"""Differences of reports and of locks as text and HTML."""

@@ -1,0 +1,75 @@
+"""JSON values, digests and amounts as a person writes them, harmless and without secrets."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from provision.sanitize import escape_control, redact
+
+_DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
+
+
+def format_json_value(value: object, sizes: bool = False) -> str:
+    """Return a JSON value as a person writes it; None is empty. With `sizes` the numbers in it are bytes. Long hexadecimal digests are shortened."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return _DIGEST.sub(lambda digest: digest.group()[:12] + "...", escape_control(redact(value)))
+        case bool():
+            return "yes" if value else "no"
+        case int() if sizes:
+            return format_amount(value, "bytes")
+        case float():
+            return f"{value:.6g}"
+        case Mapping():
+            return ", ".join(f"{format_json_value(key)}: {_inner(one, sizes)}" for key, one in value.items())
+        case list() | tuple():
+            return ", ".join(_inner(one, sizes) for one in value)
+        case _:
+            return escape_control(redact(str(value)))
+
+
+def text_or_empty(value: object) -> str:
+    """Return a text exactly but for what could do harm; empty where `value` is something else."""
+    return escape_control(redact(value)) if isinstance(value, str) else ""
+
+
+def shorten_digest(digest: str) -> str:
+    """Return a digest as far as people compare it: the algorithm and twelve digits."""
+    algorithm, colon, digits = digest.partition(":")
+    return f"{algorithm}:{digits[:12]}" if colon else digest[:19]
+
+
+def format_number(value: float) -> str:
+    """Return a number with four significant digits, large ones with separators."""
+    return f"{value:,.0f}" if abs(value) >= 10_000 and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def format_amount(value: float, unit: str) -> str:
+    """Return a number with its unit; bytes as KiB to TiB (IEC 80000-13)."""
+    if not unit.startswith("bytes"):
+        return f"{format_number(value)} {unit}".strip()
+    steps = max(0, min(4, int(math.log2(max(1.0, abs(value)))) // 10))
+    return f"{value / 1024**steps:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[steps]}{unit.removeprefix('bytes')}"
+
+
+def format_seconds(value: float) -> str:
+    """Return seconds as precisely as they repeat: two decimals below one, one below ten, none above."""
+    return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f}"
+
+
+def pluralize(count: int, noun: str, bare: bool = False) -> str:
+    """Return a count with its noun, or the noun alone when `bare`."""
+    word = noun if count == 1 else noun + "s"
+    return word if bare else f"{count} {word}"
+
+
+def _inner(value: object, sizes: bool) -> str:
+    if not value and isinstance(value, (Mapping, list, tuple)):
+        return "none"
+    if isinstance(value, (list, tuple)):
+        return f"[{format_json_value(value, sizes)}]"
+    return f"({format_json_value(value, sizes)})" if isinstance(value, Mapping) else format_json_value(value, sizes) or "none"

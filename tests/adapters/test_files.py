@@ -1,0 +1,163 @@
+"""Files are there whole or as they were, links are never followed by a removal, and every failure says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from provision.adapters import files
+from provision.errors import ExternalError
+
+WRITE_FOR_EVER = """
+import sys
+from pathlib import Path
+from provision.adapters import files
+path, sizes = Path(sys.argv[1]), (10, 300_000)
+number = 0
+while True:
+    number += 1
+    files.write(path, f"{number}\\n" * sizes[number % 2], 0o600)
+    if number == 1:
+        print("begun", flush=True)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_content(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    for attempt in range(12):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITE_FOR_EVER, str(path)], stdout=subprocess.PIPE
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"begun\n"
+        time.sleep(0.003 * attempt)
+        writer.kill()
+        assert writer.wait(300) == -signal.SIGKILL
+        lines = path.read_text().splitlines()
+        assert len(set(lines)) == 1, "a mixture of two writes"
+        assert len(lines) == (10, 300_000)[int(lines[0]) % 2], "cut short"
+
+
+def test_a_write_replaces_content_and_mode_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write(path, "old", 0o644)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    files.write(path, b"\x00new", 0o600)
+    assert path.read_bytes() == b"\x00new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write(path, "old", 0o644)
+    with pytest.raises(UnicodeEncodeError):
+        files.write(path, "lone \ud800 surrogate", 0o644)
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_link_in_the_way_is_replaced_and_what_it_points_at_stays(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "link").symlink_to(precious)
+    files.write(tmp_path / "link", "ours", 0o600)
+    assert precious.read_text() == "precious"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_text() == "ours"
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda root: files.write(root / "file/below", "x", 0o600), "a part of the path is a file"),
+        (lambda root: files.write(root / "folder", "x", 0o600), "it is a folder"),
+        (lambda root: files.write(root / "folder/..", "x", 0o600), "it is a folder"),
+        (lambda root: files.write(root / "nowhere/file", "x", 0o600), "No such file"),
+        (
+            lambda root: files.make_folder(root / "file/below", 0o700),
+            "a part of the path is a file",
+        ),
+        (lambda root: files.make_folder(root / "file", 0o700), "something of that name is there"),
+        (lambda root: files.read(root / "folder", 10), "a folder, and no regular file"),
+        (lambda root: files.read(root / "pipe", 10), "no regular file"),
+        (lambda root: files.read(root / "file", 3), "longer than 3 bytes"),
+        (lambda root: files.read(root / "nowhere", 3), "No such file"),
+        (lambda root: files.set_symlink(root / "file", "x"), "something that is no link"),
+        (lambda root: files.set_symlink(root / "folder", "x"), "something that is no link"),
+    ],
+)
+def test_every_failure_names_path_and_reason(tmp_path: Path, act, why: str) -> None:
+    (tmp_path / "file").write_text("file")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ExternalError) as caught:
+        act(tmp_path)
+    assert str(tmp_path) in caught.value.what
+    assert why in caught.value.why
+    assert (
+        caught.value.hint or "nowhere" in caught.value.what.split("/")[-1]
+    )  # who reads knows best what was meant
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder", "pipe"]
+    assert (tmp_path / "file").read_text() == "file"
+
+
+def test_a_link_is_pointed_elsewhere_in_one_step_even_when_its_end_is_gone(tmp_path: Path) -> None:
+    files.set_symlink(tmp_path / "link", "first")
+    files.set_symlink(tmp_path / "link", "second")
+    assert (tmp_path / "link").readlink() == Path("second")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
+
+
+def test_removing_a_tree_never_follows_links(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    doomed = tmp_path / "doomed"
+    (doomed / "below").mkdir(parents=True)
+    (doomed / "to-folder").symlink_to(outside)
+    (doomed / "below/to-file").symlink_to(outside / "precious")
+    (doomed / "dangling").symlink_to("nowhere")
+    files.remove_tree(doomed)
+    assert (outside / "precious").read_text() == "precious"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["outside"]
+    (tmp_path / "link").symlink_to(outside)
+    files.remove_tree(tmp_path / "link")
+    assert (outside / "precious").read_text() == "precious"
+    (tmp_path / "dangling").symlink_to("nowhere")
+    files.remove_tree(tmp_path / "dangling")
+    files.remove_tree(tmp_path / "never-was")
+    files.remove_tree(outside / "precious" / "below-a-file")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["outside"]
+
+
+def test_a_removal_cut_short_leaves_nothing_at_the_path(tmp_path: Path) -> None:
+    folder = tmp_path / "envs/one"
+    folder.mkdir(parents=True)
+    for number in range(2000):
+        (folder / f"{number:04}").touch()
+    code = "import sys, pathlib, provision.adapters.files as f; print(1, flush=True); f.remove_tree(pathlib.Path(sys.argv[1]))"
+    remover = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
+    assert remover.stdout is not None
+    remover.stdout.readline()
+    remover.kill()
+    remover.wait(300)
+    whole = folder.exists() and len(list(folder.iterdir())) == 2000
+    assert whole or not folder.exists()
+
+
+def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+    assert files.is_writable(tmp_path / "a/b/c")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_a_folder_without_write_permission_is_not_writable(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert not files.is_writable(tmp_path / "a/b")

@@ -1,0 +1,90 @@
+"""A Python that is not on this machine: what the real uv says of why it cannot install it comes to the person, with what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from provision.adapters import RealSystem
+from provision.adapters.uv.commands import install_python, why_not_downloadable
+from provision.effects import InstallPython
+from provision.errors import ExternalError, NetworkError, ProvisionError
+from tests.rig import Bench, small_spec
+
+MIRROR = {"UV_PYTHON_INSTALL_MIRROR": "http://127.0.0.1:9/nowhere", "UV_HTTP_RETRIES": "0"}
+
+
+def refused(tmp_path: Path, minor: str = "3.14", **variables: str) -> ProvisionError:
+    environment = {
+        **os.environ,
+        "UV_PYTHON_INSTALL_DIR": str(tmp_path / "pythons"),
+        **MIRROR,
+        **variables,
+    }
+    with pytest.raises(ProvisionError) as caught:
+        install_python(InstallPython(minor), environment)
+    assert f"uv could not install Python {minor}" in caught.value.what
+    assert f"install Python {minor} yourself, or change `python`" in caught.value.hint
+    return caught.value
+
+
+def test_without_network_the_hint_names_a_mirror(tmp_path: Path) -> None:
+    error = refused(tmp_path)
+    assert isinstance(error, NetworkError)
+    assert "127.0.0.1:9" in error.why
+    assert "UV_PYTHON_INSTALL_MIRROR" in error.hint
+
+
+def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    error = refused(tmp_path, UV_PYTHON_INSTALL_DIR=str(tmp_path / "file/pythons"))
+    assert isinstance(error, ExternalError)
+    assert "failed to create directory" in error.why
+    assert "UV_PYTHON_INSTALL_DIR" in error.hint
+
+
+def test_a_version_that_uv_does_not_know(tmp_path: Path) -> None:
+    assert "No download found" in refused(tmp_path, "3.99").why
+
+
+def test_a_home_that_cannot_be_used_is_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "UV_"))
+    }
+    found = why_not_downloadable("3.14", {**kept, "HOME": str(tmp_path / "file")})
+    assert found.startswith("uv cannot list its downloads: error: ")
+    assert str(tmp_path / "file") in found
+
+
+@pytest.mark.long(after=1)
+@pytest.mark.parametrize(
+    ("option", "variables"), [("--offline", {}), ("", {"UV_PYTHON_DOWNLOADS": "never"})]
+)
+def test_plan_names_what_keeps_uv_from_fetching_it(
+    bench: Bench, option: str, variables: dict[str, str]
+) -> None:
+    missing = next(
+        (
+            minor
+            for minor in ("3.14", "3.13", "3.12")
+            if RealSystem(bench.environment()).find_pythons(minor).selected is None
+        ),
+        None,
+    )
+    if missing is None:
+        pytest.skip("every Python is on this machine")
+    spec = bench.spec(small_spec("alpha"))
+    spec.write_text(
+        "\n".join(
+            f'python: "{missing}"' if line.startswith("python:") else line
+            for line in spec.read_text().splitlines()
+        )
+    )
+    environment = {"UV_PYTHON_DOWNLOADS": "manual", **variables}
+    assert bench.run("lock", "spec.yaml", **environment).returncode == 0
+    done = bench.run("plan", "spec.yaml", *([option] if option else []), **environment)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"{option or 'UV_PYTHON_DOWNLOADS=never'} keeps uv from fetching one" in done.stderr

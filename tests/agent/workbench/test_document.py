@@ -1,0 +1,107 @@
+"""What a document may hold: whatever reaches a command line is checked once more on the instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.agent.workbench import DocumentError, parse_document
+from provision.agent.workbench.document import read_document
+from tests.agent.workbench.bench import Cloud
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with Cloud(tmp_path_factory.mktemp("cloud")) as found:
+        yield found
+
+
+def test_a_whole_document_is_read(cloud: Cloud) -> None:
+    gpu, kernel = {"type": "L4", "count": 1}, {"name": "provision-x", "title": "A title"}
+    document = parse_document(
+        cloud.document(
+            "nonce-0001", "alpha", paths={"data": "/home/jupyter/data"}, gpu=gpu, kernel=kernel
+        )
+    )
+    assert (document.package_count, document.gpu, document.driver_timeout_s) == (1, ("L4", 1), 900)
+    assert document.variables == {
+        "TOKENIZERS_PARALLELISM": "false",
+        "PROVISION_PATH_DATA": "/home/jupyter/data",
+    }
+
+
+def changed(route: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    *parts, last = route.split(".")
+
+    def change(document: dict[str, Any]) -> None:
+        for part in parts:
+            document = document[part]
+        document[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("route", "value", "words"),
+    [
+        ("schema", "provision.agent.workbench/9", "not for this program"),
+        ("nonce", "../../etc", "nonce has to be"),
+        ("nonce", None, "nonce has to be"),
+        ("digest", "abc", "digest has to be"),
+        ("python", "3.11; id", "python has to be"),
+        ("uv", {"version": "1.0; id", "files": {}}, "uv.version has to be"),
+        ("uv", {"version": "1.0", "files": {"uv-1.0.whl": "md5"}}, "uv.files.uv-1.0.whl has to be"),
+        (
+            "uv",
+            {"version": "1.0", "files": {"evil-1.0.whl": "0" * 64}},
+            "uv.files.evil-1.0.whl has to be",
+        ),
+        ("system_packages", ["--allow-downgrades"], "system_packages has to be"),
+        ("system_packages", ["git; id"], "system_packages has to be"),
+        ("system_packages", "git", "system_packages has to be"),
+        ("env", {"A B": "x"}, "env.A B has to be"),
+        ("env", {"A": 1}, "env.A has to be"),
+        ("env", {"A": "x\0y"}, "env.A has to be"),
+        ("paths", {"data": "relative"}, "paths.data has to be absolute"),
+        ("paths", {"data": "/home/../etc"}, "paths.data has to be absolute"),
+        ("secrets", {"HF_TOKEN": "hf_literal"}, "secrets.HF_TOKEN has to be"),
+        (
+            "secrets",
+            {"HF_TOKEN": "projects/p/secrets/s/versions/../../x"},
+            "secrets.HF_TOKEN has to be",
+        ),
+        ("gpu", {"type": "L4", "count": 0}, "gpu.count has to be"),
+        ("gpu", {"type": "L4\nx", "count": 1}, "gpu.type has to be"),
+        ("kernel", {"name": "../x", "title": "t"}, "kernel.name has to be"),
+        ("fetch.probe", {"uri": "https://x", "sha256": "0" * 64}, "fetch.probe.uri has to be"),
+        ("fetch.probe.sha256", "0", "fetch.probe.sha256 has to be"),
+        ("report.log", "/tmp/log", "report.log has to be"),
+        ("install.mode", "shared", "install has to be in mode own"),
+        ("install.python", "/usr/bin/python3", "install has to be in mode own"),
+        ("install.packages", None, "install.packages has to be"),
+        ("expectations", None, "expectations has to be"),
+        ("simulated", [1], "simulated has to be"),
+    ],
+)
+def test_a_bad_document_is_refused_with_the_place(
+    cloud: Cloud, route: str, value: Any, words: str
+) -> None:
+    document = cloud.document("nonce-0001", "alpha")
+    changed(route, value)(document)
+    with pytest.raises(DocumentError) as caught:
+        parse_document(document)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    with pytest.raises(DocumentError, match="cannot read"):
+        read_document(path)
+    for content in (b"{\xff", b"[" * 100_000, b"[]"):
+        path.write_bytes(content)
+        with pytest.raises(DocumentError):
+            read_document(path)
