@@ -1,1 +1,1 @@
-"""Every speed promise, measured beside its peer on this machine: `python -m benchmarks [NAME ...]`."""
+"""Every speed promise, measured beside its peer on this machine: `python -m benchmarks [NAME ...]`."""  # noqa: E501

@@ -1,4 +1,6 @@
-"""`python -m benchmarks [NAME ...]`: measure the promises and print the table; exit 1 when a bound does not hold, 2 when one could not be measured."""
+"""`python -m benchmarks [NAME ...]`: measure the promises and print the table; exit 1 when a bound
+does not hold, 2 when one could not be measured.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def main(words: list[str]) -> int:
             outcomes.append(outcome)
     sys.stdout.write(table(outcomes))
     sys.stdout.write(
-        f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load average {before:.1f} before and {os.getloadavg()[0]:.1f} after\n"
+        f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load average "
+        f"{before:.1f} before and {os.getloadavg()[0]:.1f} after\n"
     )
     return exit_code(outcomes)
 

@@ -1,10 +1,15 @@
-"""A device of the sandbox from boot until its environment is in place, by our program or by the same one with pip in the place of uv.
+"""A device of the sandbox from boot until its environment is in place, by our program or by the
+same one with pip in the place of uv.
 
-    python booted.py uv|pip|pip-no-compile SPEC    # prints [wall, CPU] in seconds, of the device alone
+    python booted.py uv|pip|pip-no-compile SPEC    # prints [wall, CPU] in seconds, of the device
+    alone
 
-The device runs what it always runs, from the startup script on; this process listens to its console and ends it where the packages are in place. Our side
-fetches uv first, as an instance does: that of this machine is not used. The other side makes an environment with venv and has its pip install the same
-files by the same hashes; it looks at nothing afterwards. pip writes bytecode unless told not to, which uv leaves to the first import.
+The device runs what it always runs, from the startup script on; this process listens to its
+console and ends it where the packages are in place. Our side
+fetches uv first, as an instance does: that of this machine is not used. The other side makes an
+environment with venv and has its pip install the same
+files by the same hashes; it looks at nothing afterwards. pip writes bytecode unless told not to,
+which uv leaves to the first import.
 """
 
 from __future__ import annotations
@@ -52,7 +57,7 @@ def make(document, uv, python, machine, *_):
     words = ["install", "--quiet", "--no-deps", "--require-hashes", "-r", str(where / "requirements.txt")]
     machine.must("pip failed", [str(where / "bin/python"), "-m", "pip", *words], 900, variables=variables)
     return {"installed by pip": len(document.install["packages"])}
-"""
+"""  # noqa: E501
 _WAYS = {
     "uv": _UV,
     "pip": _PIP,
@@ -124,7 +129,9 @@ def _device(way: str, ours: bytes) -> bytes:
 
 
 def main(way: str, path: Path) -> int:
-    """Boot a device and say what it took; 1 with its console where the packages did not come in place."""
+    """Boot a device and say what it took; 1 with its console where the packages did not come in
+    place.
+    """
     changed = _device(way, verification.workbench_zipapp())
     verification.workbench_zipapp = lambda: changed
     booter = _Timed(path.parent / ".provision" / "sandbox")

@@ -1,6 +1,8 @@
-"""The promises about Colab, measured in real kernels on a stand-in for its machines: how soon the cell has looked, how soon it sees that nothing is to do.
+"""The promises about Colab, measured in real kernels on a stand-in for its machines: how soon the
+cell has looked, how soon it sees that nothing is to do.
 
-What is installed on top of a runtime is compared with a bare uv, and with pip, for the same wheels on a machine of the same image.
+What is installed on top of a runtime is compared with a bare uv, and with pip, for the same
+wheels on a machine of the same image.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ targets:
 
 
 class _Colab:
-    """The image, and the notebook that goes on top of it; made once for all that is measured in a workshop."""
+    """The image, and the notebook that goes on top of it; made once for all that is measured in a
+    workshop.
+    """
 
     def __init__(self, workshop: Workshop) -> None:
         self.folder, self.uv, self.booted = workshop.folder / "colab", uv.find_uv_bin(), 0
@@ -61,7 +65,9 @@ _MADE: dict[Path, _Colab] = {}
 
 
 def checked(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure the cell where it asks for a card that is not there: it unpacks, looks at the machine, says so, and stops."""
+    """Measure the cell where it asks for a card that is not there: it unpacks, looks at the
+    machine, says so, and stops.
+    """
     colab = _colab(workshop)
 
     def card(document: dict[str, Any]) -> None:
@@ -73,7 +79,9 @@ def checked(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def again(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure the cell where all is as it left it: sizes of files are compared, and the stored report is shown."""
+    """Measure the cell where all is as it left it: sizes of files are compared, and the stored
+    report is shown.
+    """
     colab = _colab(workshop)
     with colab.machine() as booted, Notebook(booted, colab.rendered.notebook) as notebook:
         _timed(notebook, "report", booted)
@@ -81,7 +89,9 @@ def again(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def install(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure the stages from comparing to auditing, and a bare uv for the same wheels on such a machine; both from a warm cache."""
+    """Measure the stages from comparing to auditing, and a bare uv for the same wheels on such a
+    machine; both from a warm cache.
+    """
     return _installing(
         workshop,
         lambda booted, pins: (
@@ -156,7 +166,9 @@ def _pins(colab: _Colab) -> Path:
 
 
 def _timed(notebook: Notebook, stage: str, booted: machine.Machine) -> Cost:
-    """Run the first cell; its wall clock as a person waits for it, and the CPU of its kernel and of what that started."""
+    """Run the first cell; its wall clock as a person waits for it, and the CPU of its kernel and of
+    what that started.
+    """
     before = _spent(notebook)
     ran: Ran = notebook.run(0)
     if booted.status["stage"] != stage or (stage == "report" and ran.ended != "ok"):

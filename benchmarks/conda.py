@@ -1,4 +1,6 @@
-"""A conda environment from a channel on disk, beside py-rattler alone for the same records; and a second one, made of links to the first one's files."""
+"""A conda environment from a channel on disk, beside py-rattler alone for the same records; and a
+second one, made of links to the first one's files.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ packages: []
 conda_packages: [ffmpeg=7, gxx]
 targets: {{here: {{kind: local, manager: conda}}}}
 """
-_CHANNEL = "import sys; from pathlib import Path; from tests.conda_rig import conda_channel; print(conda_channel(Path(sys.argv[1])).address, flush=True)"
+_CHANNEL = (
+    "import sys; from pathlib import Path; from tests.conda_rig import conda_channel; "
+    "print(conda_channel(Path(sys.argv[1])).address, flush=True)"
+)
 _TIMED = """
 import json, os, sys, time
 from pathlib import Path
@@ -60,7 +65,7 @@ def make():
     world.perform(prefix, lambda _: None)
 
 timed(make)
-"""
+"""  # noqa: E501
 )
 _BARE = (
     _TIMED
@@ -82,12 +87,14 @@ async def make():
 
 asyncio.run(solve())
 timed(lambda: asyncio.run(make()))
-"""
+"""  # noqa: E501
 )
 
 
 def make(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Solving and making a prefix, both with files in the cache; reading the spec and the lock is not counted."""
+    """Solving and making a prefix, both with files in the cache; reading the spec and the lock is
+    not counted.
+    """
     channel, spec, variables = _locked(workshop, "conda-make")
     prefix, kept = spec.with_name("bare"), spec.with_name("kept")
 
@@ -123,7 +130,9 @@ def again(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def _locked(workshop: Workshop, name: str) -> tuple[str, Path, dict[str, str]]:
-    """Return the channel's address, the path of a locked spec and the variables that lead to the channel."""
+    """Return the channel's address, the path of a locked spec and the variables that lead to the
+    channel.
+    """
     spec = workshop.project(name, locked=False)
     spec.write_text(_SPEC)
     made = Call(

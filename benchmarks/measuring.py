@@ -81,7 +81,7 @@ wall, cpu = time.perf_counter(), time.process_time()
 for spec, document in cases:
     rules.judge(rules.Case(spec, document, facts))
 print(json.dumps([(time.perf_counter() - wall) / len(cases), (time.process_time() - cpu) / len(cases)]))
-"""
+"""  # noqa: E501
 _INSTALL = """
 import json, os, sys, time
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The promise about `provision run`: what the process beside a program takes while it watches, beginning and record with it."""
+"""The promise about `provision run`: what the process beside a program takes while it watches,
+beginning and record with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the probe costs beside what it measures, and what looking alone costs, in an environment with torch that was made and verified."""
+"""What the probe costs beside what it measures, and what looking alone costs, in an environment
+with torch that was made and verified.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def inventory(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def overhead(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """The probe's whole run beside what its checks took while they were observed, imports included."""
+    """The probe's whole run beside what its checks took while they were observed, imports included."""  # noqa: E501
     call, report = _probe(workshop, "quick")
     ours, checks = [], []
     for _ in range(3):
@@ -42,7 +44,9 @@ def _python(workshop: Workshop) -> Path:
 
 
 def _probe(workshop: Workshop, tier: str) -> tuple[Call, Path]:
-    """Return the call of the probe that last verified the environment, at another tier, and where its report goes."""
+    """Return the call of the probe that last verified the environment, at another tier, and where
+    its report goes.
+    """
     stored = workshop.applied.parent / ".provision/reports/spec.here"
     folder = workshop.folder / f"probe-{tier}"
     folder.mkdir(exist_ok=True)

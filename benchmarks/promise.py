@@ -22,7 +22,9 @@ class Figure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A row of the table: what is compared, with which peer ("" for none), by which figure, and its bound (None: printed for information)."""
+    """A row of the table: what is compared, with which peer ("" for none), by which figure, and its
+    bound (None: printed for information).
+    """
 
     name: str
     what: str

@@ -1,4 +1,6 @@
-"""The calls of uv that the command line made, made again by hand: same words, same variables, same files, in a folder that stays."""
+"""The calls of uv that the command line made, made again by hand: same words, same variables, same
+files, in a folder that stays.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ _WORK = ("lock", "export", "venv", "pip")
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Calls of uv written down in `recorded` (see benchmarks.shortened), to be made again in `folder`.
+    """Calls of uv written down in `recorded` (see benchmarks.shortened), to be made again in
+    `folder`.
 
-    `environment_path` is the environment that the recorded calls made, if they made one; by hand it is made as `folder`/env.
+    `environment_path` is the environment that the recorded calls made, if they made one; by hand
+    it is made as `folder`/env.
     """
 
     recorded: Path
@@ -26,7 +30,9 @@ class Replay:
     environment_path: Path | None = None
 
     def prepare(self) -> tuple[Call, ...]:
-        """Lay out the files as they lay before the first call, remove what an earlier replay made, and return the calls."""
+        """Lay out the files as they lay before the first call, remove what an earlier replay made,
+        and return the calls.
+        """
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         return tuple(self._calls())

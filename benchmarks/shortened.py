@@ -1,9 +1,12 @@
-"""The command line as it is, ended where verification would begin; every call of uv is written down when a folder for that is named.
+"""The command line as it is, ended where verification would begin; every call of uv is written down
+when a folder for that is named.
 
     python shortened.py FOLDER apply SPEC ...    # "-" for FOLDER: write nothing down
 
-Python tells an audit hook of each program before it is started. The hook ends this process when the program is the probe, so that what was spent is
-exactly what comes before the verification; and it keeps each call of uv (words, variables, a copy of its folder), so that the very same calls can be made
+Python tells an audit hook of each program before it is started. The hook ends this process when
+the program is the probe, so that what was spent is
+exactly what comes before the verification; and it keeps each call of uv (words, variables, a
+copy of its folder), so that the very same calls can be made
 by hand afterwards. The hook itself costs some milliseconds, and they count against us.
 """
 

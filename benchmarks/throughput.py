@@ -1,6 +1,8 @@
-"""`python -m benchmarks.throughput`: the speed that the probe measures beside what a bare torch loop measures, on the same device, taking turns; each card.
+"""`python -m benchmarks.throughput`: the speed that the probe measures beside what a bare torch
+loop measures, on the same device, taking turns; each card.
 
-Needs an interpreter with torch, so it is no row of the table: exit 1 when they differ by more than 5 %, 0 when they do not or when there is no GPU.
+Needs an interpreter with torch, so it is no row of the table: exit 1 when they differ by more
+than 5 %, 0 when they do not or when there is no GPU.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def main(words: list[str]) -> int:
         return 2
     if asked.device == "cuda" and not torch.cuda.is_available():
         sys.stdout.write(
-            "gpu-throughput was not measured: no GPU is here (--device cpu --size 1024 shows that it works)\n"
+            "gpu-throughput was not measured: no GPU is here (--device cpu --size 1024 "
+            "shows that it works)\n"
         )
         return 0
     if asked.device == "cpu":
@@ -50,15 +53,21 @@ def _holds(name: str, device: str, size: int, where: str) -> bool:
     ]
     ours, bare = (median([pair[side] for pair in pairs]) for side in (0, 1))
     holds = abs(ours / bare - 1) <= BOUND
-    words_of = f"gpu-throughput  {name} {size}^3 on {where}  probe {ours:.4g} TFLOP/s  bare loop {bare:.4g} TFLOP/s"
+    words_of = (
+        f"gpu-throughput  {name} {size}^3 on {where}  probe {ours:.4g} TFLOP/s  bare loop "
+        f"{bare:.4g} TFLOP/s"
+    )
     sys.stdout.write(
-        f"{words_of}  ratio {ours / bare:.3f}  bound {1 - BOUND:.2f}-{1 + BOUND:.2f}  holds {'yes' if holds else 'NO'}\n"
+        f"{words_of}  ratio {ours / bare:.3f}  bound {1 - BOUND:.2f}-{1 + BOUND:.2f}  "
+        f"holds {'yes' if holds else 'NO'}\n"
     )
     return holds
 
 
 def bare_tflops(name: str, device: str, size: int) -> float:
-    """Return the TFLOP/s of the loop that anybody would write: products in a row between two looks at the clock, on the same kind of random numbers."""
+    """Return the TFLOP/s of the loop that anybody would write: products in a row between two looks
+    at the clock, on the same kind of random numbers.
+    """
     import torch
 
     kind: Any = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[name]

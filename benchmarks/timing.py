@@ -1,4 +1,6 @@
-"""How long programs take: CPU and wall of a process with all its children, two programs in turn, medians."""
+"""How long programs take: CPU and wall of a process with all its children, two programs in turn,
+medians.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run took, in seconds: wall clock, and CPU (user and system, of the process and every child it waited for)."""
+    """What a run took, in seconds: wall clock, and CPU (user and system, of the process and every
+    child it waited for).
+    """
 
     wall_s: float
     cpu_s: float
@@ -29,7 +33,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One program to run: its words, variables and folder, and the exit codes that mean it did its work."""
+    """One program to run: its words, variables and folder, and the exit codes that mean it did its
+    work.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -38,11 +44,13 @@ class Call:
 
 
 Subject = Callable[[], Cost]
-"""Does one side's work once and returns its cost; what it prepares beforehand is not in the cost."""
+"""Does one side's work once and returns its cost; what it prepares beforehand is not in the cost."""  # noqa: E501
 
 
 def cost(call: Call) -> Cost:
-    """Run a program to its end and return what it took; raises Unmeasured with its last words when it failed."""
+    """Run a program to its end and return what it took; raises Unmeasured with its last words when
+    it failed.
+    """
     with tempfile.TemporaryFile() as said:
         began = time.perf_counter()
         process = subprocess.Popen(
@@ -71,7 +79,9 @@ def total(calls: Iterable[Call]) -> Cost:
 
 
 def alternate(ours: Subject, peer: Subject, rounds: int) -> tuple[Cost, Cost]:
-    """Run both sides in turn, first once unmeasured (bytecode, caches), and return the medians; who begins changes with every round."""
+    """Run both sides in turn, first once unmeasured (bytecode, caches), and return the medians; who
+    begins changes with every round.
+    """
     ours()
     peer()
     first: list[Cost] = []

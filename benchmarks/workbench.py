@@ -1,4 +1,6 @@
-"""The promises about instances of Vertex AI Workbench, measured on the sandbox: what our side costs, and how soon an environment is in place."""
+"""The promises about instances of Vertex AI Workbench, measured on the sandbox: what our side
+costs, and how soon an environment is in place.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,11 @@ targets:
 
 
 def apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure one `provision apply --sandbox` on a new project, and the calls of uv in it made by hand.
+    """Measure one `provision apply --sandbox` on a new project, and the calls of uv in it made by
+    hand.
 
-    The cost is that of the process and the children it waited for. It waits for no device: what runs there is not in it. The services of the sandbox are:
+    The cost is that of the process and the children it waited for. It waits for no device: what
+    runs there is not in it. The services of the sandbox are:
     they run in the same process.
     """
     _isolated(workshop)
@@ -66,7 +70,9 @@ def apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def install(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure a device from boot until its packages are in place, by our program and by the same one with a plain `pip install -r`."""
+    """Measure a device from boot until its packages are in place, by our program and by the same
+    one with a plain `pip install -r`.
+    """
     return _installing(workshop, "pip")
 
 

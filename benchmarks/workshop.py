@@ -1,4 +1,6 @@
-"""A temporary folder to measure in: copies of a spec and its lock, variables that leave the caller's own files alone, and the command lines."""
+"""A temporary folder to measure in: copies of a spec and its lock, variables that leave the
+caller's own files alone, and the command lines.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from benchmarks.timing import Call, cost
 
 ROOT = Path(__file__).parent.parent
 _SHORTENED = Path(__file__).with_name("shortened.py")
-# The first two would leave one side without bytecode, which costs more than anything measured here; the rest are not ours.
+# The first two would leave one side without bytecode, which costs more than anything measured here;
+# the rest are not ours.
 _DROPPED = (
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONPYCACHEPREFIX",
@@ -29,7 +32,9 @@ _DROPPED = (
 
 
 class Workshop:
-    """The folder with all that is made in it. Costly things are made when first asked for, and once."""
+    """The folder with all that is made in it. Costly things are made when first asked for, and
+    once.
+    """
 
     def __init__(
         self,
@@ -57,7 +62,7 @@ class Workshop:
         compileall.compile_dir(Path(provision.__file__).parent, quiet=2)
 
     def project(self, name: str, *, locked: bool = True) -> Path:
-        """Copy spec (and lock) into a folder of that name, afresh, and return the path of the spec."""
+        """Copy spec (and lock) into a folder of that name, afresh, and return the path of the spec."""  # noqa: E501
         place = self.folder / name
         self.clear(place)
         place.mkdir()
@@ -83,11 +88,15 @@ class Workshop:
         return Call((sys.executable, *words), self.environment, self.folder)
 
     def shortened(self, *words: str, record: Path | None = None) -> Call:
-        """`provision WORDS` up to the verification, its calls of uv recorded when asked for (see benchmarks.shortened)."""
+        """`provision WORDS` up to the verification, its calls of uv recorded when asked for (see
+        benchmarks.shortened).
+        """
         return self.python("-P", str(_SHORTENED), str(record or "-"), *words)
 
     def recorded(self, name: str, *words: str, environment_of: Path | None = None) -> Replay:
-        """Run `provision WORDS` up to the verification and return its calls of uv; `environment_of` is the spec whose environment they make."""
+        """Run `provision WORDS` up to the verification and return its calls of uv; `environment_of`
+        is the spec whose environment they make.
+        """
         notes = self.folder / f"{name}-calls"
         notes.mkdir()
         cost(self.shortened(*words, record=notes))
@@ -107,13 +116,17 @@ class Workshop:
 
     @cached_property
     def applied(self) -> Path:
-        """The path of a spec whose environment was made and verified; that run has left bytecode behind."""
+        """The path of a spec whose environment was made and verified; that run has left bytecode
+        behind.
+        """
         spec = self.project("applied")
         cost(self.script("provision", "apply", str(spec), "--yes", "--locked"))
         return spec
 
 
 def environment_path(spec: Path) -> Path:
-    """Return the environment that was made for a spec with one target: the folder that its stable link points at, or will."""
+    """Return the environment that was made for a spec with one target: the folder that its stable
+    link points at, or will.
+    """
     envs = spec.resolve().parent / ".provision" / "envs"
     return next(path for path in envs.iterdir() if path.is_dir() and not path.is_symlink())

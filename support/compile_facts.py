@@ -1,4 +1,6 @@
-"""Compile the fact tables (YAML and CSV, for people) into the JSON that the program loads; `--check` only tells whether it is up to date."""
+"""Compile the fact tables (YAML and CSV, for people) into the JSON that the program loads;
+`--check` only tells whether it is up to date.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ PARTS = FACTS / "on_demand"
 SCHEMA = 1
 EVIDENCE = ("source", "as_of", "confidence")
 FOR_READERS = ("sources", "csv", "types")
-"""Keys of a table that serve those who edit it: anchors of long sources, and how its CSV is read."""
+"""Keys of a table that serve those who edit it: anchors of long sources, and how its CSV is read."""  # noqa: E501
 
 
 def compiled(folder: Path) -> str:
-    """Return the compiled form of all tables in `folder`: sorted keys, one row a line, so that a change of a fact is a change of a line."""
+    """Return the compiled form of all tables in `folder`: sorted keys, one row a line, so that a
+    change of a fact is a change of a line.
+    """
     tables = {path.stem: table(path) for path in sorted(folder.glob("*.yaml"))}
     texts = [
         f'"schema": {SCHEMA}',
@@ -32,7 +36,9 @@ def compiled(folder: Path) -> str:
 
 
 def parts(folder: Path) -> dict[str, str]:
-    """Return the compiled form of each table that is loaded on demand only, by the name of its file."""
+    """Return the compiled form of each table that is loaded on demand only, by the name of its
+    file.
+    """
     return {
         f"{path.stem}.json": f'{{\n"schema": {SCHEMA},\n{body(table(path))}\n}}\n'
         for path in sorted((folder / "parts").glob("*.yaml"))
@@ -40,7 +46,7 @@ def parts(folder: Path) -> dict[str, str]:
 
 
 def table(path: Path) -> dict[str, Any]:
-    """Return one table; every row that stands in it ends up with its own or the table's evidence."""
+    """Return one table; every row that stands in it ends up with its own or the table's evidence."""  # noqa: E501
     text = path.read_text(encoding="utf-8")
     content = yaml.load(text, yaml.CSafeLoader)
     lost = [key for key in (*EVIDENCE, "keys") if key not in content]
@@ -58,7 +64,9 @@ def table(path: Path) -> dict[str, Any]:
 
 
 def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
-    """Yield the header and the rows of a CSV; a column of type `number` holds numbers, one of type `words` words between spaces."""
+    """Yield the header and the rows of a CSV; a column of type `number` holds numbers, one of type
+    `words` words between spaces.
+    """
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file)
         header = next(reader)
@@ -78,7 +86,9 @@ def typed(value: str, kind: str) -> Any:
 
 
 def flat(value: Any) -> Any:
-    """Return `value` with dates as text and lists of lists of names joined (names are grouped for the reader only)."""
+    """Return `value` with dates as text and lists of lists of names joined (names are grouped for
+    the reader only).
+    """
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, dict):
@@ -104,7 +114,9 @@ def line(value: Any) -> str:
 
 
 def stale(files: dict[Path, str]) -> list[str]:
-    """Return the names of compiled files that are not what the tables make, those that no table makes included."""
+    """Return the names of compiled files that are not what the tables make, those that no table
+    makes included.
+    """
     moved = [
         path.name
         for path, text in files.items()

@@ -1,4 +1,6 @@
-"""Write what the sandbox checks request bodies by: an extract of the discovery document that google-api-python-client ships."""
+"""Write what the sandbox checks request bodies by: an extract of the discovery document that
+google-api-python-client ships.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,15 @@ def main() -> int:
         + "\n }"
         for name, fields in extract["messages"].items()
     ]
-    source = "notebooks.v2 discovery document of google-api-python-client; written by support/extract_notebooks_surface.py"
-    head = f'{{"source": {json.dumps(source)},\n"revision": {json.dumps(extract["revision"])},\n"masks": {json.dumps(extract["masks"], indent=1)},\n'
+    source = (
+        "notebooks.v2 discovery document of google-api-python-client; written by "
+        "support/extract_notebooks_surface.py"
+    )
+    head = (
+        f'{{"source": {json.dumps(source)},\n"revision": '
+        f'{json.dumps(extract["revision"])},\n"masks": '
+        f"{json.dumps(extract['masks'], indent=1)},\n"
+    )
     EXTRACT_FILE.write_text(head + '"messages": {\n' + ",\n".join(lines) + "\n}}\n")
     return 0
 

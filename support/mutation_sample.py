@@ -1,6 +1,8 @@
-"""Measure how many sampled mutants of src/provision the tests kill; CONTRIBUTING.md has the commands.
+"""Measure how many sampled mutants of src/provision the tests kill; CONTRIBUTING.md has the
+commands.
 
-Each mutant is tested with the test files closest to its module. Every package has the same number of mutants in the sample.
+Each mutant is tested with the test files closest to its module. Every package has the same
+number of mutants in the sample.
 A second start with the same files continues an interrupted run.
 """
 
@@ -32,7 +34,8 @@ LIMIT_S = 1200.0
 def main() -> None:
     """Run the sample and print the table."""
     options = parse_options()
-    # A shell ignores these for what it starts in the background, and some tests check that nothing is ignored.
+    # A shell ignores these for what it starts in the background, and some tests check that nothing
+    # is ignored.
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     git = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{options.commit}^{{commit}}"]
@@ -100,7 +103,9 @@ def parse_options() -> argparse.Namespace:
 
 
 def read_sample(options: argparse.Namespace, copy: Path) -> list[Mutant]:
-    """Return the mutants of the sample file, or of a new one; test files that no longer exist are replaced."""
+    """Return the mutants of the sample file, or of a new one; test files that no longer exist are
+    replaced.
+    """
     is_new = not options.sample.exists()
     if is_new:
         sample = draw_mutants(copy, options.per_package, options.seed)
@@ -147,7 +152,9 @@ def share(copies: list[Path], jobs: Sequence[Callable[[Path], None]]) -> None:
 def print_report(
     sample: list[Mutant], outcomes: dict[str, dict[str, Any]], against: Path | None
 ) -> None:
-    """Print the kill rate of each package, the survivors, and what another commit killed but this one does not."""
+    """Print the kill rate of each package, the survivors, and what another commit killed but this
+    one does not.
+    """
     others = (Results(against).mutants if against else {}) or outcomes
     both = [
         mutant
@@ -155,7 +162,7 @@ def print_report(
         if "skipped" not in {outcomes[mutant.key]["outcome"], others[mutant.key]["outcome"]}
     ]
     print(
-        f"\n{'package':14}{'mutants':>8}{'killed':>8}{'survived':>9}{'timeout':>8}{'rate':>7}{'before' if against else '':>8}"
+        f"\n{'package':14}{'mutants':>8}{'killed':>8}{'survived':>9}{'timeout':>8}{'rate':>7}{'before' if against else '':>8}"  # noqa: E501
     )
     for package in [*sorted({mutant.package for mutant in both}), ""]:
         chosen = [mutant.key for mutant in both if package in {"", mutant.package}]
@@ -164,7 +171,7 @@ def print_report(
             1 - sum(rows[key]["outcome"] == "survived" for key in chosen) / len(chosen)
             for rows in (outcomes, others)
         )
-        numbers = f"{len(chosen):8}{counts['killed']:8}{counts['survived']:9}{counts['timeout']:8}{rate:7.0%}"
+        numbers = f"{len(chosen):8}{counts['killed']:8}{counts['survived']:9}{counts['timeout']:8}{rate:7.0%}"  # noqa: E501
         print(f"{package or 'all':14}{numbers}{f'{other:8.0%}' if against else ''}")
     for mutant in sample:
         outcome, other = outcomes[mutant.key]["outcome"], others[mutant.key]["outcome"]
@@ -262,13 +269,16 @@ def run_mutant(mutant: Mutant, budget_s: float, results: Results, copy: Path) ->
         }
     )
     print(
-        f"{len(results.mutants):4} {run.outcome:8} {run.seconds:6.1f} s  {mutant.module}:{mutant.line} {mutant.operator[5:]}  {failure}",
+        f"{len(results.mutants):4} {run.outcome:8} {run.seconds:6.1f} s  "
+        f"{mutant.module}:{mutant.line} {mutant.operator[5:]}  {failure}",
         flush=True,
     )
 
 
 def write_source(path: Path, text: str) -> None:
-    """Write a module and delete its bytecode, which could pass for that of another text with the same size and second."""
+    """Write a module and delete its bytecode, which could pass for that of another text with the
+    same size and second.
+    """
     path.write_text(text, encoding="utf-8")
     for bytecode in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         bytecode.unlink()

@@ -1,7 +1,10 @@
-"""Read the arguments and optimizers of TrainingArguments from the wheels of transformers and print facts/tables/training_arguments.yaml.
+"""Read the arguments and optimizers of TrainingArguments from the wheels of transformers and print
+facts/tables/training_arguments.yaml.
 
-`--check` fails when the newest transformers on the index is newer than the table. Nothing of a wheel is imported: training_args.py is parsed as text.
-Needs pip and a package index; fetches the newest patch of each minor release, one at a time, and removes it (some 10 MB each).
+`--check` fails when the newest transformers on the index is newer than the table. Nothing of a
+wheel is imported: training_args.py is parsed as text.
+Needs pip and a package index; fetches the newest patch of each minor release, one at a time, and
+removes it (some 10 MB each).
 """
 
 from __future__ import annotations
@@ -26,27 +29,32 @@ TABLE = (
 OLDEST = Version("4.20")
 """The table of transformers releases begins there."""
 _DEPRECATED = re.compile(
-    r"(?<!for )(?<!as )`-{0,2}(\w+)`(?: and `-{0,2}(\w+)`)? (?:is|are) deprecated|[Uu]sing deprecated `-{0,2}(\w+)` argument"
+    r"(?<!for )(?<!as )`-{0,2}(\w+)`(?: and `-{0,2}(\w+)`)? (?:is|are) deprecated|[Uu]sing "
+    r"deprecated `-{0,2}(\w+)` argument"
 )
 _HELP = re.compile(r"(?:deprecated|this (?:argument|parameter) is deprecated)\b", re.IGNORECASE)
 _INSTEAD = re.compile(
     r"`?-{0,2}\b(\w+)`?(?: is preferred| instead)|alias of `(\w+)`|[Uu]se (?:of )?`-{0,2}(\w+)"
 )
 
-# What took the place of an argument whose own deprecation text names none, or names it in a sentence. Each was read in the release that is given.
+# What took the place of an argument whose own deprecation text names none, or names it in a
+# sentence. Each was read in the release that is given.
 SUCCESSORS = {
     "adafactor": "optim",  # 4.57.6, warning in __post_init__: use --optim adafactor
-    "dispatch_batches": "accelerator_config",  # 4.45.2, help: pass {'dispatch_batches': VALUE} to accelerator_config
+    # 4.45.2, help: pass {'dispatch_batches': VALUE} to accelerator_config
+    "dispatch_batches": "accelerator_config",
     "fsdp_min_num_params": "fsdp_config",  # 4.57.6, warning in _process_fsdp_args
     "fsdp_transformer_layer_cls_to_wrap": "fsdp_config",  # 4.57.6, warning in _process_fsdp_args
-    "group_by_length": "train_sampling_strategy",  # 5.0.0, docstring of train_sampling_strategy: "group_by_length"
+    # 5.0.0, docstring of train_sampling_strategy: "group_by_length"
+    "group_by_length": "train_sampling_strategy",
     "include_inputs_for_metrics": "include_for_metrics",  # 4.57.6, warning in __post_init__
     "include_tokens_per_second": "include_num_input_tokens_seen",
     "no_cuda": "use_cpu",  # 4.57.6, docstring of use_cpu, warning in __post_init__
     "push_to_hub_model_id": "hub_model_id",
     "push_to_hub_organization": "hub_model_id",
     "push_to_hub_token": "hub_token",
-    "split_batches": "accelerator_config",  # 4.45.2, help: pass {'split_batches': True} to accelerator_config
+    # 4.45.2, help: pass {'split_batches': True} to accelerator_config
+    "split_batches": "accelerator_config",
     "tpu_metrics_debug": "debug",  # 4.57.6, help: the use of --debug tpu_metrics_debug is preferred
     "torchdynamo": "torch_compile_backend",  # 4.57.6, warning in __post_init__
     "warmup_ratio": "warmup_steps",  # 5.0.0, docstring of warmup_steps: below 1 it is a ratio
@@ -75,10 +83,12 @@ RENAMED = {
 INSTEAD = {
     "logging_dir": "set TENSORBOARD_LOGGING_DIR in env",  # 5.0.0, help of logging_dir
     "overwrite_output_dir": "leave it out: Trainer never used it",  # huggingface/transformers#41323
-    "use_mps_device": "leave it out: mps is used where it is there",  # 4.57.6, help of use_mps_device
+    # 4.57.6, help of use_mps_device
+    "use_mps_device": "leave it out: mps is used where it is there",
 }
 
-# What an optimizer's constructor imports, by the beginning of its name; the first that fits counts. Read in trainer.py (4.x) and trainer_optimizer.py (5.x).
+# What an optimizer's constructor imports, by the beginning of its name; the first that fits counts.
+# Read in trainer.py (4.x) and trainer_optimizer.py (5.x).
 PACKAGES = {
     "adamw_torch_4bit": "torchao",
     "adamw_torch_8bit": "torchao",
@@ -104,7 +114,9 @@ PACKAGES = {
 
 @dataclass
 class Argument:
-    """An argument or the name of an optimizer: the releases it is in, oldest first, and since when its own text calls it deprecated."""
+    """An argument or the name of an optimizer: the releases it is in, oldest first, and since when
+    its own text calls it deprecated.
+    """
 
     releases: list[str] = field(default_factory=list)
     deprecated_since: str = ""
@@ -112,7 +124,9 @@ class Argument:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table, or with `--check` exit 1 when the newest release on the index is missing from it."""
+    """Print the table, or with `--check` exit 1 when the newest release on the index is missing
+    from it.
+    """
     newest = newest_patches()
     if "--check" in arguments:
         return checked(newest[-1])
@@ -155,7 +169,8 @@ def checked(release: str) -> int:
     last = yaml.safe_load(TABLE.read_text(encoding="utf-8"))["read"][-1]
     if Version(release) > Version(last):
         print(
-            f"transformers {release} is on the index, {TABLE.name} ends with {last}; run python support/read_training_arguments.py > {TABLE}"
+            f"transformers {release} is on the index, {TABLE.name} ends with {last}; run "
+            f"python support/read_training_arguments.py > {TABLE}"
         )
         return 1
     print(f"{TABLE.name} knows transformers {release}")
@@ -189,7 +204,8 @@ def add(known: dict[str, Argument], release: str, parsed: ast.ClassDef) -> None:
     fields = {name: texts for name, texts in fields_of(parsed) if not name.startswith("_")}
     if len(fields) < 80:
         raise SystemExit(
-            f"transformers {release}: only {len(fields)} fields were found in TrainingArguments; its form has changed"
+            f"transformers {release}: only {len(fields)} fields were found in "
+            "TrainingArguments; its form has changed"
         )
     warned = deprecations(parsed)
     for name, help_text in fields.items():
@@ -293,7 +309,7 @@ confidence: high
 source: "training_args.py, trainer.py and trainer_optimizer.py in the transformers wheels on PyPI"
 keys: {{rows: [argument], optimizers: [optimizer]}}
 read:
-    [{releases}]"""
+    [{releases}]"""  # noqa: E501
 
 
 def row(kind: str, name: str, known: Argument, releases: list[str]) -> str:

@@ -1,10 +1,15 @@
-"""Read the CUDA toolkits (the list `toolkits` of cuda.yaml) anew from NVIDIA's compiler wheels on the default index.
+"""Read the CUDA toolkits (the list `toolkits` of cuda.yaml) anew from NVIDIA's compiler wheels on
+the default index.
 
-The newest patch of each minor is read: `gcc_max` from crt/host_config.h, and from CUDA 13.0 on the capabilities from the names of targets in the program nvcc
-(8 MB a toolkit; read as bytes, never run). A new minor takes the driver floors of its major, which minor-version compatibility makes common to it.
+The newest patch of each minor is read: `gcc_max` from crt/host_config.h, and from CUDA 13.0 on
+the capabilities from the names of targets in the program nvcc
+(8 MB a toolkit; read as bytes, never run). A new minor takes the driver floors of its major,
+which minor-version compatibility makes common to it.
 
-Not touched, because no wheel tells: drivers, driver floors of a new major, toolkits before 11.7 (no wheels), capabilities before 13.0 (those wheels carry ptxas
-without nvcc, and only running it tells; they get no more releases), the lists `drivers`, `capabilities` and `cudnn`.
+Not touched, because no wheel tells: drivers, driver floors of a new major, toolkits before 11.7
+(no wheels), capabilities before 13.0 (those wheels carry ptxas
+without nvcc, and only running it tells; they get no more releases), the lists `drivers`,
+`capabilities` and `cudnn`.
 """
 
 from __future__ import annotations
@@ -63,7 +68,9 @@ def gcc_in(header: str) -> int | None:
 
 
 def capabilities_in(program: bytes) -> list[str]:
-    """Return the capabilities whose code (sm_90) nvcc names as a target, lowest first; what it names as a virtual one only is none."""
+    """Return the capabilities whose code (sm_90) nvcc names as a target, lowest first; what it
+    names as a virtual one only is none.
+    """
     named = {
         kind: set(re.findall(rb"\0" + kind + rb"_(\d+)(?=\0)", program))
         for kind in (b"sm", b"compute")
@@ -83,7 +90,9 @@ def _wheels(shelf: Shelf, package: str, first: str) -> list[tuple[str, Wheel]]:
 
 
 def _of_same_major(cuda: str, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the beginning of a row for a new minor, {} when its major is new: then its driver floors are nowhere to be read."""
+    """Return the beginning of a row for a new minor, {} when its major is new: then its driver
+    floors are nowhere to be read.
+    """
     known = [
         row for row in rows.values() if row["cuda"].split(".")[0] == cuda.split(".", maxsplit=1)[0]
     ]

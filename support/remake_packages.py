@@ -1,8 +1,12 @@
-"""Read the table of what releases of packages declare (packages.yaml) anew from the wheels of the default index.
+"""Read the table of what releases of packages declare (packages.yaml) anew from the wheels of the
+default index.
 
-Of each package in the table the newest patch of each minor is read (of xformers every release), from the table's first minor on: `python` and `declared` from
-METADATA, `floors` from the *_MIN_VERSION constants of its import_utils.py, which is parsed and never imported. Which other packages `declared` speaks of is
-taken from the table: those that any row of the package names. Where bounds differ with the Python, the one with the lowest floor is taken.
+Of each package in the table the newest patch of each minor is read (of xformers every release),
+from the table's first minor on: `python` and `declared` from
+METADATA, `floors` from the *_MIN_VERSION constants of its import_utils.py, which is parsed and
+never imported. Which other packages `declared` speaks of is
+taken from the table: those that any row of the package names. Where bounds differ with the
+Python, the one with the lowest floor is taken.
 
 Not touched: packages that the table does not have.
 """

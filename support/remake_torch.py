@@ -1,13 +1,20 @@
-"""Read the tables of torch releases and of their machine code (torch.yaml, builds.yaml) anew from the wheels of the default index.
+"""Read the tables of torch releases and of their machine code (torch.yaml, builds.yaml) anew from
+the wheels of the default index.
 
-torch.yaml: which Pythons have a wheel and the glibc floor (file names), `python` and the pins (METADATA), the default flavours (torch/version.py), the
-torchvision and torchaudio releases made for a release (their METADATA). builds.yaml: what the index's own builds were compiled for (the compiler flags in
-ATen/cuda/CUDAConfig.h), and from 2.13 on what a release says of the other flavours (torch/cuda/__init__.py). Each is a small member that is read by HTTP range;
+torch.yaml: which Pythons have a wheel and the glibc floor (file names), `python` and the pins
+(METADATA), the default flavours (torch/version.py), the
+torchvision and torchaudio releases made for a release (their METADATA). builds.yaml: what the
+index's own builds were compiled for (the compiler flags in
+ATen/cuda/CUDAConfig.h), and from 2.13 on what a release says of the other flavours
+(torch/cuda/__init__.py). Each is a small member that is read by HTTP range;
 what was read is kept in .cache/remake.
 
-Not touched, because the default index does not tell: `builds` beyond the default flavour, rows of builds.yaml about other flavours before 2.13, `released`
-where the index gives no day, and the glibc floor of wheels tagged manylinux1, which asks for less than their code needs. Releases before the oldest one in the
-table are not added. A new row names the default flavour only: add the others by hand, from PyTorch's own build matrix.
+Not touched, because the default index does not tell: `builds` beyond the default flavour, rows
+of builds.yaml about other flavours before 2.13, `released`
+where the index gives no day, and the glibc floor of wheels tagged manylinux1, which asks for
+less than their code needs. Releases before the oldest one in the
+table are not added. A new row names the default flavour only: add the others by hand, from
+PyTorch's own build matrix.
 """
 
 from __future__ import annotations
@@ -38,7 +45,9 @@ COMPANIONS = ("torchvision", "torchaudio")
 
 
 def read(shelf: Shelf, known: Iterable[Row], newest: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of torch.yaml as the wheels have them, without the companions; only the `newest` are read where a number is given."""
+    """Return the rows of torch.yaml as the wheels have them, without the companions; only the
+    `newest` are read where a number is given.
+    """
     rows = {row["release"]: dict(row) for row in known}
     anew = each(
         lambda item: _release(*item, shelf, rows.get(str(item[0]), {})),
@@ -53,9 +62,11 @@ def read(shelf: Shelf, known: Iterable[Row], newest: int | None = None) -> list[
 def companions(
     shelf: Shelf, rows: Iterable[Row], newest: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of torch.yaml with the torchvision and torchaudio releases whose Linux x86_64 wheels name each torch release.
+    """Return the rows of torch.yaml with the torchvision and torchaudio releases whose Linux x86_64
+    wheels name each torch release.
 
-    Companions of torch releases before the first row are left out, and all before them: `torch>=1.1.0` of long ago was no promise.
+    Companions of torch releases before the first row are left out, and all before them:
+    `torch>=1.1.0` of long ago was no promise.
     """
     found = [dict(row) for row in rows]
     wanted = found[-newest:] if newest else found
@@ -86,7 +97,7 @@ def companions(
 def code(
     shelf: Shelf, known: Iterable[Row], named: Iterable[Row], newest: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of builds.yaml as the wheels have them; `named` are the rows of torch.yaml."""
+    """Return the rows of builds.yaml as the wheels have them; `named` are the rows of torch.yaml."""  # noqa: E501
     builds = {row["release"]: row["builds"] for row in named}
     rows = {(row["release"], row["flavour"], row["platform"]): dict(row) for row in known}
     wanted = [
@@ -149,7 +160,9 @@ def _release(version: Version, files: list[File], shelf: Shelf, known: Row) -> d
 
 
 def _for(files: Iterable[File], platform: str) -> list[File]:
-    """Return the wheels for a platform and the usual interpreter, the one of the newest Python last."""
+    """Return the wheels for a platform and the usual interpreter, the one of the newest Python
+    last.
+    """
     return sorted(
         (file for file in files if any(_fits(tag, platform) for tag in file.tags)),
         key=lambda file: (_pythons(file), file.name),
@@ -181,7 +194,9 @@ def pythons(files: Iterable[File]) -> list[str]:
 
 
 def glibc(files: Iterable[File]) -> str:
-    """Return the C library that file names ask for; "" for manylinux1 and manylinux2010, whose torch wheels need more than they say."""
+    """Return the C library that file names ask for; "" for manylinux1 and manylinux2010, whose
+    torch wheels need more than they say.
+    """
     platforms = {tag.platform for file in files for tag in file.tags}
     asked = {(2, 17) for platform in platforms if platform.startswith("manylinux2014_")}
     asked |= {
@@ -212,7 +227,9 @@ def pins(wheel: Wheel) -> dict[str, str]:
 
 
 def _compiled(shelf: Shelf, files: list[File], platform: str) -> dict[str, dict[str, str]]:
-    """Return what builds of a release were compiled for, by flavour: the index's own, and those that the release itself lists."""
+    """Return what builds of a release were compiled for, by flavour: the index's own, and those
+    that the release itself lists.
+    """
     fitting = _for(files, platform)
     if not fitting:
         return {}
@@ -242,7 +259,9 @@ def targets(header: str) -> dict[str, str]:
 
 
 def others(source: str, machine: str) -> dict[str, str]:
-    """Return the code of every published build that torch/cuda/__init__.py lists for a machine, by flavour; {} where it does not tell machines apart."""
+    """Return the code of every published build that torch/cuda/__init__.py lists for a machine, by
+    flavour; {} where it does not tell machines apart.
+    """
     for line in ast.walk(ast.parse(source)):
         if (
             isinstance(line, ast.AnnAssign)

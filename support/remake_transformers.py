@@ -1,10 +1,15 @@
-"""Read the table of transformers releases (transformers.yaml) anew from the wheels of the default index.
+"""Read the table of transformers releases (transformers.yaml) anew from the wheels of the default
+index.
 
-The newest patch of each minor is read, from the table's first minor on: `python` and `declared` from METADATA (torch as the extra `torch` asks for it),
-`accelerate`, `floors` and `ceilings` from the *_MIN_VERSION and *_MAX_VERSION constants of utils/import_utils.py (before 4.37 `accelerate` from the extra
-`torch`), and `torch` from what is_torch_available says when it turns PyTorch off. The module is parsed, never imported.
+The newest patch of each minor is read, from the table's first minor on: `python` and `declared`
+from METADATA (torch as the extra `torch` asks for it),
+`accelerate`, `floors` and `ceilings` from the *_MIN_VERSION and *_MAX_VERSION constants of
+utils/import_utils.py (before 4.37 `accelerate` from the extra
+`torch`), and `torch` from what is_torch_available says when it turns PyTorch off. The module is
+parsed, never imported.
 
-Not touched: `brings_accelerate` at the top of the table, which is a choice made by hand from the extras in METADATA.
+Not touched: `brings_accelerate` at the top of the table, which is a choice made by hand from the
+extras in METADATA.
 """
 
 from __future__ import annotations
@@ -23,7 +28,9 @@ from remaking.wheels import Shelf, constants, each, python_of, requirements
 
 NAMES = ("huggingface-hub", "numpy", "tokenizers", "safetensors")
 OTHERS = ("ACCELERATE", "FSDP", "XLA_FSDPV2", "TRITON")
-"""Constants that stand in a column of their own, or speak of one feature and not of a package that is used."""
+"""Constants that stand in a column of their own, or speak of one feature and not of a package that
+is used.
+"""
 
 
 def read(shelf: Shelf, known: list[Row], pythons: list[str]) -> list[dict[str, Any]]:
@@ -60,7 +67,9 @@ def _release(shelf: Shelf, files: list[File], pythons: list[str]) -> dict[str, A
 
 
 def switched_off_below(source: str) -> str | None:
-    """Return the torch release below which transformers turns PyTorch off, as its own warning says; None when it has no such warning."""
+    """Return the torch release below which transformers turns PyTorch off, as its own warning says;
+    None when it has no such warning.
+    """
     texts = (
         line.value
         for line in ast.walk(ast.parse(source))

@@ -1,4 +1,6 @@
-"""Write the reference pages under docs/ from the program itself; `--check` only tells whether they are up to date."""
+"""Write the reference pages under docs/ from the program itself; `--check` only tells whether they
+are up to date.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ WorkbenchTarget:
 Disk: {size: 500GB, type: ssd, kms_key: projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}
 Access: {mode: single-user, owner: me@example.com}
 Shielded: {secure_boot: true, vtpm: true, integrity_monitoring: true}
-"""
+"""  # noqa: E501
 """Every key of every part as it may be written. (Of `secrets.NAME` exactly one key is taken.)"""
 
 WHOLE = """\
@@ -96,7 +98,7 @@ training: {precision: bf16}
 cost: {limit_per_hour: 3.0}
 verify: {tier: quick}
 targets: {here: {kind: local}}
-"""
+"""  # noqa: E501
 """Every key at the top of a spec."""
 
 
@@ -150,18 +152,21 @@ Nothing is converted silently: `python: 3.10` is an error, because YAML reads a 
 - Which of these keys have an effect on a local target, and which are refused, is said in [the guide](guide.md#what-this-version-does-not-do).
 - What can be wrong with a spec is listed in [findings.md](findings.md) (text, shape, `extends`) and [rules.md](rules.md) (meaning).
 - The same as JSON Schema, draft 7: [spec.schema.json](spec.schema.json), or `provision schema`.
-"""
+"""  # noqa: E501
 
 
 def table(part: dict[str, Any], examples: dict[str, str], known: dict[str, Any]) -> str:
-    """Return one row for each key of a part: name, type, default, description and example; `known` holds the parts that it may refer to."""
+    """Return one row for each key of a part: name, type, default, description and example; `known`
+    holds the parts that it may refer to.
+    """
     rows = ["| key | type | default | what it is | example |", "|---|---|---|---|---|"]
     for key, field in sorted(part["properties"].items(), key=lambda item: item[0] != "kind"):
         default = (
             "required" if key in part.get("required", ()) else code(given(field.get("default")))
         )
         rows.append(
-            f"| `{key}` | {cell(words(field))} | {default} | {cell(described(field, known))} | {code(examples[key])} |"
+            f"| `{key}` | {cell(words(field))} | {default} | "
+            f"{cell(described(field, known))} | {code(examples[key])} |"
         )
     return "\n".join(rows)
 
@@ -221,7 +226,9 @@ def referred(field: dict[str, Any]) -> str:
 
 
 def described(field: dict[str, Any], known: dict[str, Any]) -> str:
-    """Return what a field is; where it says the same as its part, pydantic leaves it to the part, and a key that takes one value needs no more."""
+    """Return what a field is; where it says the same as its part, pydantic leaves it to the part,
+    and a key that takes one value needs no more.
+    """
     if "description" in field:
         return sentence(field["description"])
     part = referred(field)
@@ -242,7 +249,7 @@ def top_values(example: str) -> dict[str, str]:
 
 
 def given(value: Any) -> str:
-    """Return a value as YAML in one line, without what it leaves open; "" when it leaves all open."""
+    """Return a value as YAML in one line, without what it leaves open; "" when it leaves all open."""  # noqa: E501
     if isinstance(value, dict):
         parts = [f"{key}: {text}" for key, item in value.items() if (text := given(item))]
         return "{" + ", ".join(parts) + "}" if parts else ""
@@ -265,7 +272,10 @@ def findings_page() -> str:
         f"| {kind.id} | {kind.name} | {kind.severity} | {cell(kind.explanation)} |"
         for kind in FINDING_KINDS
     ]
-    intro = "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). Findings about its meaning are [rules](rules.md)."
+    intro = (
+        "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). "
+        "Findings about its meaning are [rules](rules.md)."
+    )
     return (
         "\n\n".join(
             [
@@ -282,12 +292,15 @@ def findings_page() -> str:
 def rules_page() -> str:
     """Return the table of rules, each with a link to its page."""
     rows = [
-        f"| [{rule.id}](rules/{rule.id}.md) | {rule.name} | {rule.severity} | {cell(rule.summary)} |"
+        f"| [{rule.id}](rules/{rule.id}.md) | {rule.name} | {rule.severity} | "
+        f"{cell(rule.summary)} |"
         for rule in sorted(RULES, key=lambda r: r.id)
     ]
     intro = (
-        "What `provision lint` says about the meaning of a spec. The rules are asked of the spec, and again of every resolved set. "
-        "`severity` is the gravest that a rule speaks with; `unknown` says that the facts have no row for what the spec names. "
+        "What `provision lint` says about the meaning of a spec. The rules are asked of "
+        "the spec, and again of every resolved set. "
+        "`severity` is the gravest that a rule speaks with; `unknown` says that the facts "
+        "have no row for what the spec names. "
         "Findings about text and shape are in [findings.md](findings.md)."
     )
     return (

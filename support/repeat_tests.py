@@ -1,6 +1,8 @@
-"""Run the tests that start programs or measure time many times on a loaded machine, and list those that failed at least once.
+"""Run the tests that start programs or measure time many times on a loaded machine, and list those
+that failed at least once.
 
-A test that fails in one run of twenty is a defect: it depends on the load, on a race or on another test. Run it before a release, or on the tests of a change:
+A test that fails in one run of twenty is a defect: it depends on the load, on a race or on
+another test. Run it before a release, or on the tests of a change:
 `python support/repeat_tests.py --times 20 tests/world`. The exit code is 1 if a test failed.
 """
 
@@ -69,14 +71,17 @@ def main() -> int:
 
 
 def _tests(paths: list[str], folder: Path) -> list[str]:
-    """Return the ids of the tests that start a program, and of all tests in files that use time or threads."""
+    """Return the ids of the tests that start a program, and of all tests in files that use time or
+    threads.
+    """
     report = folder / "quick.xml"
     done = _pytest(
         "-q", "--quick", "-n", "2", f"--junitxml={report}", "-o", "junit_family=xunit1", *paths
     )
     if done.returncode not in (0, 1):
         sys.exit(
-            f"the tests cannot be listed; pytest ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}"
+            "the tests cannot be listed; pytest ended with "
+            f"{done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}"
         )
     timed = {
         str(path.relative_to(ROOT))

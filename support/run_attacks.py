@@ -1,6 +1,8 @@
-"""Run the tests of attacks against the source of an earlier commit, and list those that fail there: `python support/run_attacks.py COMMIT`.
+"""Run the tests of attacks against the source of an earlier commit, and list those that fail there:
+`python support/run_attacks.py COMMIT`.
 
-The tests are those of the newest commit, the package, its templates and the action those of the named one.
+The tests are those of the newest commit, the package, its templates and the action those of the
+named one.
 A test that imports what the named commit lacks fails there too.
 """
 
@@ -70,7 +72,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _failing(copy: Path, path: Path) -> list[str]:
-    """Return the tests of a file that fail, or one line for a file whose tests do not end in time."""
+    """Return the tests of a file that fail, or one line for a file whose tests do not end in time."""  # noqa: E501
     name = str(path.relative_to(copy))
     command = [
         str(copy / ".venv/bin/python"),

@@ -1,6 +1,8 @@
-"""Measure the structure of src/provision: density, sizes, import cycles, branches on a kind of target, and the files that `apply` enters.
+"""Measure the structure of src/provision: density, sizes, import cycles, branches on a kind of
+target, and the files that `apply` enters.
 
-`make structure` prints one line for each figure with its bound. The exit code is 1 if a bound does not hold.
+`make structure` prints one line for each figure with its bound. The exit code is 1 if a bound
+does not hold.
 """
 
 from __future__ import annotations
@@ -90,7 +92,9 @@ def _code_lines(tree: ast.Module, text: str) -> int:
 
 
 def kind_branches(tree: ast.Module) -> Iterator[int]:
-    """Yield the lines that compare with a kind's name, match it, use it as a key or member of a set, or import a kind's module."""
+    """Yield the lines that compare with a kind's name, match it, use it as a key or member of a
+    set, or import a kind's module.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             values = [node.left, *node.comparators]
@@ -126,7 +130,9 @@ def _is_kind_module(name: str) -> bool:
 
 
 def cycles() -> list[str]:
-    """Return the import cycles between siblings of any package, as import-linter's `acyclic_siblings` understands them."""
+    """Return the import cycles between siblings of any package, as import-linter's
+    `acyclic_siblings` understands them.
+    """
     import grimp
 
     graph = grimp.build_graph("provision", cache_dir=None)
@@ -151,7 +157,9 @@ def cycles() -> list[str]:
 
 
 def _strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:
-    """Return groups of nodes that reach each other. The graphs here are small: reachability by search is enough."""
+    """Return groups of nodes that reach each other. The graphs here are small: reachability by
+    search is enough.
+    """
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -185,11 +193,13 @@ finally:
     sys.setprofile(None)
     json.dump(sorted(entered), open("entered.json", "w"))
 sys.exit(code)
-"""
+"""  # noqa: E501
 
 
 def files_entered() -> list[str]:
-    """Apply a local spec of two small packages in a folder of its own and return the files outside rules/ in which a function was called."""
+    """Apply a local spec of two small packages in a folder of its own and return the files outside
+    rules/ in which a function was called.
+    """
     sys.path.insert(0, str(ROOT))
     from tests.rig import Bench, make_index, make_wheel, small_spec
 
@@ -255,7 +265,8 @@ def main() -> int:
         if listed:
             print("".join(f"       {line}\n" for line in details), end="")
     print(
-        f"     {figures.code_lines:>9,} code lines, {figures.functions:,} functions, {len(repeated)} class names defined more than once"
+        f"     {figures.code_lines:>9,} code lines, {figures.functions:,} functions, "
+        f"{len(repeated)} class names defined more than once"
     )
     if listed:
         print("     ", ", ".join(f"{name} {figures.classes[name]}" for name in repeated))

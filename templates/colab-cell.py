@@ -1,6 +1,6 @@
 # @title Make and prove the environment { display-mode: "form" }
-# Written by `provision render`. ABOUT says which spec and lock it was made from, and how to make it again; the program itself stands below it.
-# The program is the same for everyone: all that a spec says is data in ABOUT. Run it as often as you like: nothing is installed twice.
+# Written by `provision render`. ABOUT says which spec and lock it was made from, and how to make it again; the program itself stands below it.  # noqa: E501
+# The program is the same for everyone: all that a spec says is data in ABOUT. Run it as often as you like: nothing is installed twice.  # noqa: E501
 # @markdown Go on when the machine is not the one that was asked for:
 CONTINUE_ANYWAY = False  # @param {type:"boolean"}
 # @markdown Restart the runtime by itself when something that is loaded was replaced:
@@ -27,13 +27,13 @@ def _provision_fetched(address, whole_s=600):
         except (OSError, ValueError) as error:
             why[0] = error
 
-    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.
+    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.  # noqa: E501
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(whole_s)
     if not came:
         raise _ProvisionStopped(
-            f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached"
+            f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached"  # noqa: E501
         )
     return came[0]
 

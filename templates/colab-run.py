@@ -1,5 +1,5 @@
 # @title Run a script in the environment { display-mode: "form" }
-# Written by `provision render`. The environment is one of its own, so what this notebook imports is not in it: a script runs there with this cell.
+# Written by `provision render`. The environment is one of its own, so what this notebook imports is not in it: a script runs there with this cell.  # noqa: E501
 # @markdown The script and its arguments, as in a terminal:
 SCRIPT = ""  # @param {type:"string"}
 
@@ -29,7 +29,7 @@ def _provision_found():
         } == {os.getuid()}:
             return folder
     raise _ProvisionStopped(
-        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"
+        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"  # noqa: E501
     )
 
 

@@ -1,5 +1,5 @@
 # @title Show what was proved { display-mode: "form" }
-# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this
+# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this  # noqa: E501
 # session: after a restart it can be run alone.
 ABOUT = {"ABOUT": "HERE"}
 
@@ -27,7 +27,7 @@ def _provision_found():
         } == {os.getuid()}:
             return folder
     raise _ProvisionStopped(
-        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"
+        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"  # noqa: E501
     )
 
 

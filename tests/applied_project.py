@@ -1,4 +1,6 @@
-"""Projects that were locked and applied once, copied for each test as if they had been applied in its folder."""
+"""Projects that were locked and applied once, copied for each test as if they had been applied in
+its folder.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.support import make_once
 def apply_once(
     factory: pytest.TempPathFactory, bench: Bench, name: str, text: str, **variables: str
 ) -> Bench:
-    """Return the bench with spec.yaml applied and verified for real: a copy of a project that is made once."""
+    """Return the bench with spec.yaml applied and verified for real: a copy of a project that is
+    made once.
+    """
 
     def make(folder: Path) -> None:
         (folder / "home").mkdir()
@@ -34,7 +38,9 @@ def apply_once(
 
 
 def copy_applied(project: Path, folder: Path) -> None:
-    """Copy a project into a folder: absolute paths are rewritten, and the digest of what its verdict was asked, which holds the path of the environment."""
+    """Copy a project into a folder: absolute paths are rewritten, and the digest of what its
+    verdict was asked, which holds the path of the environment.
+    """
     shutil.copytree(project, folder, symlinks=True, dirs_exist_ok=True)
     before, after = str(project).encode(), str(folder).encode()
     own = folder / ".provision"

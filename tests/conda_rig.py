@@ -1,6 +1,8 @@
-"""A conda channel on disk: the running CPython repacked, and small packages with the names and constraints of those that have builds for CUDA.
+"""A conda channel on disk: the running CPython repacked, and small packages with the names and
+constraints of those that have builds for CUDA.
 
-It is made once and kept in the folder that pytest keeps for itself; another content of this file, or another Python, makes another one.
+It is made once and kept in the folder that pytest keeps for itself; another content of this
+file, or another Python, makes another one.
 """
 
 from __future__ import annotations
@@ -149,7 +151,9 @@ def assemble(
 
 
 def _stand_ins(folder: Path) -> None:
-    """What conda-forge has of these names: builds by CUDA that ask for `__cuda`, and all of them for a C library."""
+    """What conda-forge has of these names: builds by CUDA that ask for `__cuda`, and all of them
+    for a C library.
+    """
     libc = "__glibc >=2.17,<3.0.a0"
     for version in ("6.1.2", "7.1.1"):
         assemble(folder, "ffmpeg", version, build="h0_gpl", depends=[libc])
@@ -197,7 +201,9 @@ def _stand_ins(folder: Path) -> None:
 
 
 def _pack_python(folder: Path, staging: Path) -> None:
-    """Pack the running CPython: its program, its standard library, its shared library where it has one."""
+    """Pack the running CPython: its program, its standard library, its shared library where it has
+    one.
+    """
     stdlib = Path(sysconfig.get_path("stdlib"))
     shutil.copytree(stdlib, staging / f"lib/python{MINOR}", ignore=_NOT_PACKED, symlinks=True)
     (staging / f"lib/python{MINOR}/site-packages").mkdir(exist_ok=True)
@@ -235,7 +241,9 @@ def _bundled(name: str) -> Path:
 def _pack_wheel(
     folder: Path, wheel: Path, staging: Path, *, name: str = "", version: str = ""
 ) -> None:
-    """Pack a wheel as a package that is for any Python, as conda does, under another name and version if told so."""
+    """Pack a wheel as a package that is for any Python, as conda does, under another name and
+    version if told so.
+    """
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(staging / "site-packages")
     own, its = wheel.name.split("-")[:2]

@@ -1,4 +1,6 @@
-"""Fixtures shared by all tests: a bench with its own index, and one real Hugging Face environment for the whole session."""
+"""Fixtures shared by all tests: a bench with its own index, and one real Hugging Face environment
+for the whole session.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,18 @@ from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent
-gc.disable()  # collecting the tests makes a million objects that stay: looking for garbage among them takes half of that time
-# As the command line sets it: uv is started beside gRPC's threads, whose handlers of a fork may end it. gRPC reads it when it is imported.
+# collecting the tests makes a million objects that stay: looking for garbage among them takes half
+# of that time
+gc.disable()
+# As the command line sets it: uv is started beside gRPC's threads, whose handlers of a fork may end
+# it. gRPC reads it when it is imported.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def _settle() -> None:
-    """Undo what programs inherit from whoever starts the tests: ignored and blocked signals, the umask, and variables that change what people read."""
+    """Undo what programs inherit from whoever starts the tests: ignored and blocked signals, the
+    umask, and variables that change what people read.
+    """
     for number in signal.valid_signals() - {
         signal.SIGPIPE,
         signal.SIGXFSZ,
@@ -83,7 +90,9 @@ _running: list[pytest.Item] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options by which `make test-quick`, `make test`, `.ci/run` and `make test-long` differ."""
+    """Add the options by which `make test-quick`, `make test`, `.ci/run` and `make test-long`
+    differ.
+    """
     group = parser.getgroup("provision")
     group.addoption(
         "--quick",
@@ -99,7 +108,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for programs and connections, if --quick was given; draw the same examples in each run, but with --long=all."""
+    """Watch for programs and connections, if --quick was given; draw the same examples in each run,
+    but with --long=all.
+    """
     settings.register_profile(
         "same examples",
         derandomize=True,
@@ -140,7 +151,8 @@ def pytest_collection_finish() -> None:
 
 
 def _long_tests(items: list[pytest.Item]) -> Iterator[tuple[str, bool]]:
-    """Yield the names of the tests marked long, and whether they take more than half a minute (`minutes=True`): a sample does not have them.
+    """Yield the names of the tests marked long, and whether they take more than half a minute
+    (`minutes=True`): a sample does not have them.
 
     With `after=N` the first N cases of each test are not long.
     """
@@ -175,7 +187,9 @@ def _skip_unless_pure(event: str, _: object) -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """An empty project with an index of three small packages: alpha 1.0 and 2.0, beta (needs alpha<2), gamma (needs alpha>=2)."""
+    """An empty project with an index of three small packages: alpha 1.0 and 2.0, beta (needs
+    alpha<2), gamma (needs alpha>=2).
+    """
     wheels = tmp_path / "wheels"
     made = (
         make_wheel(wheels, "alpha", "1.0"),
@@ -202,7 +216,9 @@ def pytorch(tmp_path_factory: pytest.TempPathFactory) -> PyTorch:
 
 @pytest.fixture(scope="session")
 def conda() -> CondaChannel:
-    """A conda channel with a real Python, made once for all sessions; read only. Below pytest's own folder, which git ignores."""
+    """A conda channel with a real Python, made once for all sessions; read only. Below pytest's own
+    folder, which git ignores.
+    """
     pytest.importorskip("rattler_build", reason="the channel is made with py-rattler-build")
     if "deb_system" in sysconfig.get_scheme_names():
         pytest.skip("a channel of Debian's own Python: it does not look where conda puts packages")
@@ -211,7 +227,9 @@ def conda() -> CondaChannel:
 
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of specs/quickstart.yaml, applied for real with the machine's own package sources; the folder that holds it. Read only."""
+    """A copy of specs/quickstart.yaml, applied for real with the machine's own package sources; the
+    folder that holds it. Read only.
+    """
 
     def make(folder: Path) -> None:
         for name in ("quickstart.yaml", "quickstart.lock"):
@@ -228,7 +246,9 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def hf_python(request: pytest.FixtureRequest) -> str:
-    """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
+    """The interpreter of an environment with torch, transformers, accelerate and datasets:
+    PROVISION_TEST_HF_PYTHON, or the quickstart's.
+    """
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
     return given or str(
         request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python"
@@ -237,7 +257,9 @@ def hf_python(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def pythons() -> list[str]:
-    """Interpreters that the probe and the installer promise to run on; says which ones are not here."""
+    """Interpreters that the probe and the installer promise to run on; says which ones are not
+    here.
+    """
     listed = [
         path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path
     ]

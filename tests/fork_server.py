@@ -1,7 +1,10 @@
-"""Runs `provision` in forks of one process that has imported it: real processes, without the imports that each would repeat.
+"""Runs `provision` in forks of one process that has imported it: real processes, without the
+imports that each would repeat.
 
-`Process` is `subprocess.Popen` and `run` is `subprocess.run`, for the program `python -m provision`. A fork has its own exit code, signals, streams and process
-group. It cannot have what an interpreter reads when it starts (the variables PYTHON..., the locale, preloaded libraries), so a call that changes one of these
+`Process` is `subprocess.Popen` and `run` is `subprocess.run`, for the program `python -m
+provision`. A fork has its own exit code, signals, streams and process
+group. It cannot have what an interpreter reads when it starts (the variables PYTHON..., the
+locale, preloaded libraries), so a call that changes one of these
 starts a true process. With PROVISION_TEST_FORK=0 every call does.
 """
 
@@ -48,11 +51,16 @@ _SIGNALS = (
     signal.SIGTTOU,
 )
 _ON_DEVICE = ("_assets", "cell", "device", "installing", "probe", "sandbox")
-_SERVER = "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import serve; serve(int(sys.argv[2]))"
+_SERVER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import serve; "
+    "serve(int(sys.argv[2]))"
+)
 
 
 def can_fork(arguments: object, options: Mapping[str, Any]) -> bool:
-    """Return whether a fork would behave as the program that `subprocess.Popen` starts with these arguments and options."""
+    """Return whether a fork would behave as the program that `subprocess.Popen` starts with these
+    arguments and options.
+    """
     if (
         sys.platform != "linux"
         or os.environ.get("PROVISION_TEST_FORK") == "0"
@@ -140,7 +148,8 @@ class Process(subprocess.Popen[str]):
             status = self._status.recv(64)
         if not status:
             raise RuntimeError(
-                f"the fork server ended before process {self.pid}; PROVISION_TEST_FORK=0 does without it"
+                f"the fork server ended before process {self.pid}; PROVISION_TEST_FORK=0 "
+                "does without it"
             )
         self.returncode = os.waitstatus_to_exitcode(int(status))
 
@@ -148,7 +157,7 @@ class Process(subprocess.Popen[str]):
 def run(
     arguments: list[str],
     *,
-    input: str | None = None,  # noqa: A002 - the name of subprocess.run
+    input: str | None = None,  # noqa: A002
     capture_output: bool = False,
     timeout: float | None = None,
     check: bool = False,
@@ -226,7 +235,9 @@ _server = functools.cache(Server)
 
 
 def serve(number: int) -> None:
-    """Fork for each request on the socket `number`, and report how each child ends, until the other end is closed."""
+    """Fork for each request on the socket `number`, and report how each child ends, until the other
+    end is closed.
+    """
     import_all()
     control, children = socket.socket(fileno=number), dict[int, tuple[int, socket.socket]]()
     poller = select.poll()
@@ -265,7 +276,9 @@ def serve(number: int) -> None:
 
 
 def import_all() -> None:
-    """Import the package, without what runs on devices, and the libraries that its functions import, and warm it up; nothing that starts threads."""
+    """Import the package, without what runs on devices, and the libraries that its functions
+    import, and warm it up; nothing that starts threads.
+    """
     import pkgutil
     from importlib import import_module
 
@@ -309,7 +322,9 @@ def _report(watch: int, pid: int, status: socket.socket) -> None:
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
-    """Be the program: in a child, set all that a started interpreter would have been given, and run the command line."""
+    """Be the program: in a child, set all that a started interpreter would have been given, and run
+    the command line.
+    """
     if request["session"]:
         os.setsid()
     for number, stream in enumerate(streams):
@@ -345,7 +360,8 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     from provision.cli import run_cli
 
     code = run_cli()
-    # As the interpreter ends, but for the 50 ms in which it takes apart what the server has imported.
+    # As the interpreter ends, but for the 50 ms in which it takes apart what the server has
+    # imported.
     threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

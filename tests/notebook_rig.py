@@ -1,4 +1,6 @@
-"""A spec with a Colab target, made for real; reports of its notebook by the real probe; and machines that nobody has, judged by the probe's functions."""
+"""A spec with a Colab target, made for real; reports of its notebook by the real probe; and
+machines that nobody has, judged by the probe's functions.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ from tests.applied_project import bind
 from tests.rig import Bench, small_spec
 from tests.support import with_bytecode
 
-TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: {isolation}}}\n"
+TARGETS = (
+    "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', "
+    "isolation: {isolation}}}\n"
+)
 Change = Callable[[dict[str, Any]], None]
 RUNTIME = "2026.07"
 RUNTIMES = {"3.11": "2025.07", "3.12": "2026.07", "3.13": "latest"}
@@ -40,13 +45,17 @@ RUNTIMES = {"3.11": "2025.07", "3.12": "2026.07", "3.13": "latest"}
 
 
 def with_colab(*packages: str, runtime: str = RUNTIME, isolation: str = "venv") -> str:
-    """A small spec with a local target and a Colab target; in an environment of its own any Python will do."""
+    """A small spec with a local target and a Colab target; in an environment of its own any Python
+    will do.
+    """
     return small_spec(*packages, extra=TARGETS.format(runtime=runtime, isolation=isolation))
 
 
 @dataclass
 class Home:
-    """A folder with a spec whose notebook was made, and the interpreter of an environment with the same packages."""
+    """A folder with a spec whose notebook was made, and the interpreter of an environment with the
+    same packages.
+    """
 
     bench: Bench
     python: Path | None = None
@@ -134,7 +143,9 @@ def copied(home: Home, folder: Path) -> Home:
 
 
 def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
-    """The report that the real probe writes of the environment, asked as the notebook's cell asks it."""
+    """The report that the real probe writes of the environment, asked as the notebook's cell asks
+    it.
+    """
     assert home.python is not None
     expectations = home.promised(**changes)
     expectations["python"] = {**expectations["python"], "prefix": str(home.python.parent.parent)}
@@ -155,7 +166,9 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
 
 
 def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
-    """A report as somebody changed it; `sealed`: with digests that fit again, as one who knows how would write them."""
+    """A report as somebody changed it; `sealed`: with digests that fit again, as one who knows how
+    would write them.
+    """
     document = whole_report(json.loads(content))
     change(document)
     if sealed:
@@ -172,7 +185,9 @@ def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
 
 
 def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = "") -> bytes:
-    """The report of a machine that was never here: what its observers would have noted, judged and written by the probe's own functions."""
+    """The report of a machine that was never here: what its observers would have noted, judged and
+    written by the probe's own functions.
+    """
     expected = parse_expectations(promised)
     checks = select_checks(expected)
     account = ObservationLog(frozenset(one.id for one in checks))
@@ -235,7 +250,9 @@ OF_TORCH: dict[str, Any] = {
 
 
 def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
-    """What the observers would note on a Colab machine with a T4 as the facts list it; keywords (with __ for dots) are what is otherwise."""
+    """What the observers would note on a Colab machine with a T4 as the facts list it; keywords
+    (with __ for dots) are what is otherwise.
+    """
     installed = {package["name"]: package["version"] for package in promised["packages"]}
     nothing = (
         "shadowed",

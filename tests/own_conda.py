@@ -1,4 +1,6 @@
-"""A stand-in for a person's own conda: it makes what an explicit list names, tells its folders of environments, and writes down what it was asked."""
+"""A stand-in for a person's own conda: it makes what an explicit list names, tells its folders of
+environments, and writes down what it was asked.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ prefix = pathlib.Path(words[words.index("--prefix") + 1])
 asyncio.run(rattler.install(records, prefix, cache_dir={cache!r}, show_progress=False))
 (prefix / "conda-meta/history").write_text("made by the stand-in\\n")
 os._exit(0)  # py-rattler's threads are not waited for: on a busy machine their end has taken the program's exit code with it
-"""
+"""  # noqa: E501
 
 
 def own_conda(
     folder: Path, envs: Sequence[Path], *, name: str = "conda", key: str = "envs_dirs"
 ) -> Path:
-    """Write such a program, whose folders of environments are `envs`; what it is asked stands in asked.txt beside it."""
+    """Write such a program, whose folders of environments are `envs`; what it is asked stands in
+    asked.txt beside it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     told = {
         "log": str(folder / "asked.txt"),
@@ -52,7 +56,8 @@ def own_conda(
 
 
 def found_by_name(name: str, envs: Sequence[Path]) -> Path | None:
-    """Return what conda, mamba and micromamba take for an environment of this name: the first folder of theirs with a folder of it, links followed.
+    """Return what conda, mamba and micromamba take for an environment of this name: the first
+    folder of theirs with a folder of it, links followed.
 
     Source: locate_prefix_by_name of conda 26.7, and compute_prefix_from_name of mamba 2.
     """
@@ -60,5 +65,7 @@ def found_by_name(name: str, envs: Sequence[Path]) -> Path | None:
 
 
 def is_environment(prefix: Path) -> bool:
-    """Tell what conda lists by name from other folders. Source: PrefixData.is_environment of conda 26.7."""
+    """Tell what conda lists by name from other folders. Source: PrefixData.is_environment of conda
+    26.7.
+    """
     return (prefix / "conda-meta/history").is_file()

@@ -1,4 +1,6 @@
-"""Finds Python's own notation in texts that people read: tuples, bytes, and lists of quoted strings."""
+"""Finds Python's own notation in texts that people read: tuples, bytes, and lists of quoted
+strings.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _BYTES = re.compile(r"\bb(?:'[^']*'|\"[^\"]*\")")
 
 
 def python_values(text: str) -> list[str]:
-    """Return what in a text is a tuple, bytes or a list of strings as Python writes it; calls such as `main()` are none."""
+    """Return what in a text is a tuple, bytes or a list of strings as Python writes it; calls such
+    as `main()` are none.
+    """
     return [*_literals(text), *_BYTES.findall(text)]
 
 

@@ -1,6 +1,8 @@
-"""PyTorch's indexes as small wheels with the real names, versions and requirements: flavour logic is tested without gigabytes, and to the byte.
+"""PyTorch's indexes as small wheels with the real names, versions and requirements: flavour logic
+is tested without gigabytes, and to the byte.
 
-The same wheels, with the same sha256, come out on every machine, so that locks made with them can be kept. Their content is tests/pytorch_rig.yaml.
+The same wheels, with the same sha256, come out on every machine, so that locks made with them
+can be kept. Their content is tests/pytorch_rig.yaml.
 """
 
 from __future__ import annotations
@@ -31,12 +33,16 @@ _PINNED = re.compile(r"(nvidia-[a-z0-9-]+|triton)==([0-9.]+)")
 
 @dataclass(frozen=True)
 class PyTorch:
-    """The indexes on disk: one folder a flavour, and `default`, which holds all that the others leave to the default index."""
+    """The indexes on disk: one folder a flavour, and `default`, which holds all that the others
+    leave to the default index.
+    """
 
     folder: Path
 
     def variables(self, address: str = "") -> dict[str, str]:
-        """The caller's variables that put the indexes in the place of PyTorch's; `address` is where `folder` is served, "" for file://."""
+        """The caller's variables that put the indexes in the place of PyTorch's; `address` is where
+        `folder` is served, "" for file://.
+        """
         root = address or self.folder.as_uri()
         return {
             f"PROVISION_INDEX_PYTORCH_{flavour.upper()}": f"{root}/{flavour}"
@@ -70,7 +76,9 @@ def content() -> dict[str, Any]:
 
 
 def _of_flavour(folder: Path, flavour: str) -> Iterator[Path]:
-    """The wheels of one of PyTorch's indexes; as there, the CPU one holds macOS wheels too, without a flavour in their version."""
+    """The wheels of one of PyTorch's indexes; as there, the CPU one holds macOS wheels too, without
+    a flavour in their version.
+    """
     for release, row in content()["torch"].items():
         if flavour not in row["flavours"]:
             continue
@@ -87,7 +95,9 @@ def _of_flavour(folder: Path, flavour: str) -> Iterator[Path]:
 
 
 def _defaults(folder: Path) -> Iterator[Path]:
-    """Torch and its companions as the default index has them: Linux wheels of the default flavour that do not say so in their version."""
+    """Torch and its companions as the default index has them: Linux wheels of the default flavour
+    that do not say so in their version.
+    """
     for release, row in content()["torch"].items():
         yield from _torch(
             folder,
@@ -155,7 +165,9 @@ def _tags(platforms: tuple[str, ...]) -> Iterator[str]:
 
 
 def _nvidia(folder: Path) -> Iterator[Path]:
-    """What the CUDA builds pin: one wheel a platform, which asks for its neighbours as the real ones do, without a version."""
+    """What the CUDA builds pin: one wheel a platform, which asks for its neighbours as the real
+    ones do, without a version.
+    """
     toolkits = content()["toolkits"]
     lines = [
         *(
@@ -182,7 +194,8 @@ def _nvidia(folder: Path) -> Iterator[Path]:
     for version, parts in toolkits.items():
         on = "(sys_platform == 'linux' or sys_platform == 'win32')"
         requires = tuple(
-            f"{pin}.*; {'sys_platform == ' + repr('linux') if extra == 'cufile' else on} and extra == '{extra}'"
+            f"{pin}.*; {'sys_platform == ' + repr('linux') if extra == 'cufile' else on} "
+            f"and extra == '{extra}'"
             for extra, pin in parts.items()
         )
         yield make_wheel(

@@ -1,4 +1,6 @@
-"""A package index of small wheels on disk or on loopback, and the command line run as a person runs it."""
+"""A package index of small wheels on disk or on loopback, and the command line run as a person runs
+it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def make_wheel(
     size: int = 0,
     headers: tuple[str, ...] = (),
 ) -> Path:
-    """Write a wheel with one module; `headers` are further lines of its METADATA, `size` adds a data file of that many incompressible bytes."""
+    """Write a wheel with one module; `headers` are further lines of its METADATA, `size` adds a
+    data file of that many incompressible bytes.
+    """
     module = name.replace("-", "_")
     stem = f"{module}-{version}"
     metadata = "\n".join(
@@ -58,7 +62,7 @@ def make_wheel(
     files = {
         f"{module}/__init__.py": (code or f"__version__ = {version!r}\n").encode(),
         f"{stem}.dist-info/METADATA": metadata.encode(),
-        f"{stem}.dist-info/WHEEL": f"Wheel-Version: 1.0\nGenerator: rig\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
+        f"{stem}.dist-info/WHEEL": f"Wheel-Version: 1.0\nGenerator: rig\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),  # noqa: E501
     }
     if size:
         files[f"{module}/data.bin"] = os.urandom(size)
@@ -89,8 +93,10 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: rig\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         archive.writestr(f"{stem}.dist-info/RECORD", "")
     return f"{stem}-py3-none-any.whl"
+"""  # noqa: E501
+"""A build backend without requirements of its own: the module `rigbackend`, in a wheel
+`rigbackend`.
 """
-"""A build backend without requirements of its own: the module `rigbackend`, in a wheel `rigbackend`."""
 
 
 def make_source(
@@ -105,12 +111,17 @@ def make_source(
     without: tuple[str, ...] = (),
     more: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a source distribution that is built by `rigbackend`; each build adds a line to `marker`, and imports alpha where it is there."""
+    """Write a source distribution that is built by `rigbackend`; each build adds a line to
+    `marker`, and imports alpha where it is there.
+    """
     module, metadata = (
         name.replace("-", "_"),
         ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *headers],
     )
-    code = f"NAME, VERSION = {module!r}, {version!r}\ntry:\n    from alpha import __version__ as SEEN\nexcept ImportError:\n    SEEN = None\n"
+    code = (
+        f"NAME, VERSION = {module!r}, {version!r}\ntry:\n    from alpha import __version__ as "
+        "SEEN\nexcept ImportError:\n    SEEN = None\n"
+    )
     code += f"open({str(marker)!r}, 'a').write(f'{{SEEN}}\\n')\n" if marker else ""
     files = {
         "PKG-INFO": "\n".join([*metadata, *(f"Requires-Dist: {line}" for line in requires), ""]),
@@ -144,7 +155,8 @@ def make_index(folder: Path, wheels: tuple[Path, ...]) -> str:
             if not (folder / name / file.name).exists():
                 shutil.copy(file, folder / name / file.name)
         links = [
-            f'<a href="{quote(f.name)}#sha256={hashlib.sha256(f.read_bytes()).hexdigest()}">{f.name}</a>'
+            "<a "
+            f'href="{quote(f.name)}#sha256={hashlib.sha256(f.read_bytes()).hexdigest()}">{f.name}</a>'
             for f in files
         ]
         (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
@@ -153,7 +165,9 @@ def make_index(folder: Path, wheels: tuple[Path, ...]) -> str:
 
 @contextmanager
 def served(folder: Path, before: Callable[[str], None] | None = None) -> Iterator[str]:
-    """Serve a folder on loopback and give its address; `before` is called with each path, and may wait."""
+    """Serve a folder on loopback and give its address; `before` is called with each path, and may
+    wait.
+    """
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -178,7 +192,9 @@ def served(folder: Path, before: Callable[[str], None] | None = None) -> Iterato
 
 @functools.cache
 def interpreters() -> Path:
-    """A cache of uv that knows the machine's interpreters and nothing else: asking them is most of what uv does for a small spec."""
+    """A cache of uv that knows the machine's interpreters and nothing else: asking them is most of
+    what uv does for a small spec.
+    """
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     words = ["python", "list", "--only-installed", "--offline", "--quiet", "--no-config"]
@@ -190,14 +206,16 @@ def interpreters() -> Path:
 
 @dataclass
 class Bench:
-    """A folder to work in, with a home and a uv cache of its own, in which the real command is run."""
+    """A folder to work in, with a home and a uv cache of its own, in which the real command is run."""  # noqa: E501
 
     folder: Path
     index: str
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """The caller's variables: nothing of the machine's pip or uv configuration, the rig's index as the default one."""
+        """The caller's variables: nothing of the machine's pip or uv configuration, the rig's index
+        as the default one.
+        """
         cache = self.folder / "uv-cache"
         if (self.folder / "home").exists() and not cache.exists():
             shutil.copytree(interpreters(), cache)
@@ -266,7 +284,7 @@ class Bench:
 
 
 def small_spec(*packages: str, extra: str = "") -> str:
-    """A spec without torch, whose verification only imports: for tests of everything but training."""
+    """A spec without torch, whose verification only imports: for tests of everything but training."""  # noqa: E501
     listed = "".join(f"  - {package}\n" for package in packages)
     return (
         f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: none}}\n{extra}'

@@ -1,4 +1,6 @@
-"""Requirements of tests that a machine may lack, what is made once for all processes of a run, and programs with their bytecode."""
+"""Requirements of tests that a machine may lack, what is made once for all processes of a run, and
+programs with their bytecode.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ NAMES = ("browser", "root", "npm", "index", "cc", "device")
 
 
 def require(name: str, present: bool, reason: str) -> None:
-    """Go on when `present`; else skip with `reason`, or fail where the environment variable REQUIRE (names, comma-separated) promises `name`."""
+    """Go on when `present`; else skip with `reason`, or fail where the environment variable REQUIRE
+    (names, comma-separated) promises `name`.
+    """
     if name not in NAMES:
         raise ValueError(f"{name!r} is none of {', '.join(NAMES)}")
     if present:
@@ -29,9 +33,11 @@ def require(name: str, present: bool, reason: str) -> None:
 
 
 def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder that `make` fills once for all processes of this run of the tests; tests only read it, or copy it.
+    """Return a folder that `make` fills once for all processes of this run of the tests; tests only
+    read it, or copy it.
 
-    Waits while another process fills it. If `make` raises, the next caller tries again in a new folder.
+    Waits while another process fills it. If `make` raises, the next caller tries again in a new
+    folder.
     """
     own = factory.getbasetemp()
     root = (own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own) / "made-once"
@@ -51,7 +57,9 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 @functools.cache
 def with_bytecode(shipped: bytes) -> bytes:
-    """Return the zip of a program with its bytecode: without it each process would compile all of it, half of its time."""
+    """Return the zip of a program with its bytecode: without it each process would compile all of
+    it, half of its time.
+    """
     written = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(shipped)) as archive,

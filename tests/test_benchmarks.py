@@ -1,4 +1,6 @@
-"""The harness of benchmarks/ on trivial programs: it times, compares, judges and repeats uv's calls. Nothing here depends on how fast the machine is."""
+"""The harness of benchmarks/ on trivial programs: it times, compares, judges and repeats uv's
+calls. Nothing here depends on how fast the machine is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rig of a conda channel: a Python that runs, builds that follow the virtual packages, and a second making that is none."""
+"""The rig of a conda channel: a Python that runs, builds that follow the virtual packages, and a
+second making that is none.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ def test_the_python_of_the_channel_runs_from_its_own_prefix(
             show_progress=False,
         )
     )
-    code = "import sys, ssl, sqlite3, json, alpha; print(json.dumps([sys.prefix, '.'.join(map(str, sys.version_info[:3])), alpha.__version__]))"
+    code = (
+        "import sys, ssl, sqlite3, json, alpha; print(json.dumps([sys.prefix, "
+        "'.'.join(map(str, sys.version_info[:3])), alpha.__version__]))"
+    )
     done = subprocess.run(
         [tmp_path / "env/bin/python", "-I", "-c", code], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,6 @@
-"""The one-minute story: what `make demo` shows is true, offline, under a minute, and what the README shows of it."""
+"""The one-minute story: what `make demo` shows is true, offline, under a minute, and what the
+README shows of it.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,17 @@ PACKAGES = {
     "datasets": "5.2.0",
 }
 DRIVERS = {"colab": ("580.82.07", 13000), "workbench": ("535.261.03", 12020)}
-SENTENCE = "works on colab, fails on workbench: D02 driver version; the difference that matters: driver.version 580.82.07 -> 535.261.03"
+SENTENCE = (
+    "works on colab, fails on workbench: D02 driver version; the difference that matters: "
+    "driver.version 580.82.07 -> 535.261.03"
+)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The pair of reports by the probe as it is: one environment, a T4 of a library that answers as NVML does, two drivers."""
+    """The pair of reports by the probe as it is: one environment, a T4 of a library that answers as
+    NVML does, two drivers.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
     folder = tmp_path_factory.mktemp("demo")

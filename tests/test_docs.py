@@ -1,4 +1,6 @@
-"""The documentation is true: generated pages are fresh, links lead somewhere, paths exist, and the guide's commands do what it shows."""
+"""The documentation is true: generated pages are fresh, links lead somewhere, paths exist, and the
+guide's commands do what it shows.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,9 @@ WHOLE = [
     if page != GUIDE
     and all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
 ]
-"""Specs that a reader may copy as they stand; those of the guide, some of them wrong on purpose, are run with its commands."""
+"""Specs that a reader may copy as they stand; those of the guide, some of them wrong on purpose,
+are run with its commands.
+"""
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=[page.name for page, _ in WHOLE])
@@ -162,7 +166,8 @@ def test_links_between_pages_lead_somewhere(subtests: pytest.Subtests) -> None:
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# One\n[a](other.md) [b](#one) [c](#two) [d](page.md#one) [e](https://example.com)\n```\n[f](in-code.md)\n```\n",
+        "# One\n[a](other.md) [b](#one) [c](#two) [d](page.md#one) "
+        "[e](https://example.com)\n```\n[f](in-code.md)\n```\n",
         encoding="utf-8",
     )
     assert _broken_links(page) == ["other.md", "#two"]
@@ -175,7 +180,8 @@ def test_paths_named_in_the_architecture_exist() -> None:
 def test_a_path_that_does_not_exist_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM.TARGET`",
+        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` "
+        "`tests/rig.py` `docs/nowhere.md` `envs/STEM.TARGET`",
         encoding="utf-8",
     )
     assert _missing_paths(page) == ["nowhere/", "src/provision/nowhere.py", "docs/nowhere.md"]
@@ -225,7 +231,9 @@ def _prose(page: Path) -> str:
 
 
 def _missing_paths(page: Path) -> list[str]:
-    """Return the code words that look like a path of the repository and lead nowhere: they end in a slash or a suffix, or name a room's file."""
+    """Return the code words that look like a path of the repository and lead nowhere: they end in a
+    slash or a suffix, or name a room's file.
+    """
     words = re.findall(r"`([A-Za-z_.][\w./-]*)`", _prose(page))
     paths = [
         word
@@ -255,7 +263,7 @@ def _roots() -> Iterator[Path]:
     package = ROOT / "src/provision"
     yield package
     yield from (
-        package / name for name in ("commands", "stores", "source", "lock", "probe", "verification")
+        package / name for name in ("commands", "state_store", "source", "lock", "agent", "agent/probe", "verification")
     )
 
 
@@ -264,7 +272,7 @@ def _roots() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Step:
-    """A block of the guide: a file to write, or commands with the exit code and the output of each."""
+    """A block of the guide: a file to write, or commands with the exit code and the output of each."""  # noqa: E501
 
     line: int
     file: str = ""
@@ -279,7 +287,8 @@ class Step:
 
 
 _BLOCK = re.compile(
-    r"^<!-- (?:file: (?P<file>\S+)|tested(?:: exit (?P<code>\d+))?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    r"^<!-- (?:file: (?P<file>\S+)|tested(?:: exit (?P<code>\d+))?) "
+    r"-->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -311,11 +320,17 @@ def test_every_marked_block_of_the_guide_is_run() -> None:
     [
         ("<!-- tested -->\n```console\n$ provision lint nowhere.yaml\n```\n", "exit 2, not 0"),
         (
-            "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write nowhere.yaml\n```\n",
+            (
+                "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: "
+                "cannot write nowhere.yaml\n```\n"
+            ),
             "not said: error: cannot write nowhere.yaml",
         ),
         (
-            "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write ...\n```\n",
+            (
+                "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: "
+                "cannot write ...\n```\n"
+            ),
             "not said: error: cannot write ...",
         ),
     ],
@@ -328,7 +343,9 @@ def test_a_guide_that_lies_is_found(guide_bench: Bench, block: str, said: str) -
 
 @pytest.fixture
 def guide_bench(tmp_path: Path) -> Bench:
-    """A project with PyTorch's indexes and a default one, of small wheels that have the names and versions of the guide's packages."""
+    """A project with PyTorch's indexes and a default one, of small wheels that have the names and
+    versions of the guide's packages.
+    """
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
     make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
     of_cpu = pytorch.folder / "wheels/cpu"
@@ -347,7 +364,9 @@ def guide_bench(tmp_path: Path) -> Bench:
 
 
 def _faults(step: Step, bench: Bench) -> Iterator[str]:
-    """Do what a block says and yield each way in which it does not come out as shown. The numbers of a machine may differ, words may not."""
+    """Do what a block says and yield each way in which it does not come out as shown. The numbers
+    of a machine may differ, words may not.
+    """
     if step.file:
         bench.spec(_here(step.text, bench), step.file)
         return

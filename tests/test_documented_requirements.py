@@ -1,4 +1,6 @@
-"""Each requirement, practice, error and note of the documents behind this program has a pointer to what shows it, and every pointer holds."""
+"""Each requirement, practice, error and note of the documents behind this program has a pointer to
+what shows it, and every pointer holds.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ TRAINER = "builtin:huggingface-trainer/packages"
 
 
 def problem_of(pointer: str, folder: Path) -> str:
-    """Return why a pointer shows nothing, or "" when it holds; documented_requirements.yaml describes the forms."""
+    """Return why a pointer shows nothing, or "" when it holds; documented_requirements.yaml
+    describes the forms.
+    """
     name, _, text = pointer.partition(" ")
     identity, _, outcome = name.partition("/")
     if "::" in name:
@@ -82,7 +86,10 @@ def _problem_of_row(rows: list[Row], status: str, text: str) -> str:
         judgement.status.value == status and text in judgement.message for judgement in judgements
     ):
         return ""
-    return f"no row of {rows[0].id} gets {status} with {text!r}: {[(judgement.status.value, judgement.message) for judgement in judgements]}"
+    return (
+        f"no row of {rows[0].id} gets {status} with {text!r}: "
+        f"{[(judgement.status.value, judgement.message) for judgement in judgements]}"
+    )
 
 
 def _problem_of_error(identity: str, text: str) -> str:
@@ -105,7 +112,10 @@ def _problem_of_profile(identity: str, outcome: str, text: str, folder: Path) ->
             return f"{identity} does not list {wanted.name}"
         listed = Requirement(package.requirement).specifier
         if any(listed.contains(_version_below(floor.version)) for floor in wanted.specifier):
-            return f"{identity} lists {wanted.name}{listed}, which accepts versions below {wanted.specifier}"
+            return (
+                f"{identity} lists {wanted.name}{listed}, which accepts versions below "
+                f"{wanted.specifier}"
+            )
     return ""
 
 

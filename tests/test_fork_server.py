@@ -126,8 +126,10 @@ def test_a_change_that_a_fork_cannot_have_starts_a_program() -> None:
 
 def test_the_server_refuses_to_fork_beside_a_thread(tmp_path: Path) -> None:
     program = (
-        "import threading, time, sys; sys.path.insert(0, sys.argv[1]); from tests import fork_server\n"
-        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nfork_server.serve(int(sys.argv[2]))"
+        "import threading, time, sys; sys.path.insert(0, sys.argv[1]); from tests import "
+        "fork_server\n"
+        "threading.Thread(target=time.sleep, args=(60,), "
+        "daemon=True).start()\nfork_server.serve(int(sys.argv[2]))"
     )
     server = fork_server.Server((sys.executable, "-c", program))
     with pytest.raises(RuntimeError, match="made no process: it has 2 threads"):
@@ -136,7 +138,10 @@ def test_the_server_refuses_to_fork_beside_a_thread(tmp_path: Path) -> None:
 
 
 def test_the_server_imports_neither_torch_nor_grpc() -> None:
-    program = "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import import_all\nimport_all(); print({'torch', 'grpc'} & set(sys.modules))"
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import "
+        "import_all\nimport_all(); print({'torch', 'grpc'} & set(sys.modules))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, str(ROOT)], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,6 @@
-"""Specs with exactly what `provision lint` says about them; UPDATE_GOLDEN=1 writes it anew, for a person to read in the diff."""
+"""Specs with exactly what `provision lint` says about them; UPDATE_GOLDEN=1 writes it anew, for a
+person to read in the diff.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_lint_says_exactly_this(case: Path) -> None:
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("case", LOCKED, ids=lambda case: case.name)
 def test_lock_makes_exactly_this(case: Path, bench: Bench, pytorch: PyTorch) -> None:
-    """From the rig of PyTorch's indexes and nothing else, without an old lock: the same bytes on any machine."""
+    """From the rig of PyTorch's indexes and nothing else, without an old lock: the same bytes on
+    any machine.
+    """
     shutil.copy(case / "spec.yaml", bench.folder / "spec.yaml")
     done = bench.run("lock", "spec.yaml", **pytorch.offline())
     assert done.returncode == 0, done.stderr
@@ -102,10 +106,13 @@ def test_every_family_of_rules_has_a_case() -> None:
 
 
 def test_the_pins_of_the_first_document() -> None:
-    """The build's tag is found, and the two packages that have moved on beneath these pins since; the fix says the CUDA version once."""
+    """The build's tag is found, and the two packages that have moved on beneath these pins since;
+    the fix says the CUDA version once.
+    """
     said = (GOLDEN / "seed-pins" / "lint.txt").read_text(encoding="utf-8")
     assert said.startswith(
-        "error[CUD001] local-version-tag: torch==2.0.1+cu118 names the build cu118\n --> spec.yaml:8:5\n"
+        "error[CUD001] local-version-tag: torch==2.0.1+cu118 names the build cu118\n --> "
+        "spec.yaml:8:5\n"
     )
     assert '11 + cuda: "11.8"' in said
     assert re.findall(r"^\w+\[(\w+)\]", said, re.MULTILINE) == ["CUD001", "PKG011", "PKG010"]

@@ -1,4 +1,6 @@
-"""No regular expression takes longer than its text is long: each is run on texts made from its own parts, repeated."""
+"""No regular expression takes longer than its text is long: each is run on texts made from its own
+parts, repeated.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def held(value: Any, place: str = "") -> Iterator[tuple[str, re.Pattern[Any]]]:
 
 
 def sample(parsed: Any, repeats: list[str], before: str = "") -> str:
-    """Return a short text that a parsed pattern matches, and add to `repeats` what leads to each repetition, with its body many times."""
+    """Return a short text that a parsed pattern matches, and add to `repeats` what leads to each
+    repetition, with its body many times.
+    """
     text = ""
     for code, argument in parsed:
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
@@ -126,7 +130,9 @@ def charset(parts: Any) -> str:
 
 
 def texts(pattern: re.Pattern[str], separators: Collection[str]) -> list[str]:
-    """Return long texts that a pattern finds hard, if any; parts of it are repeated with each separator between them."""
+    """Return long texts that a pattern finds hard, if any; parts of it are repeated with each
+    separator between them.
+    """
     repeats: list[str] = []
     whole = sample(parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE.value), repeats)
     starts = {
@@ -142,7 +148,9 @@ def texts(pattern: re.Pattern[str], separators: Collection[str]) -> list[str]:
 
 
 def uses(place: str) -> set[str]:
-    """Return the methods by which a pattern is used; those of all patterns of its module where it is passed on."""
+    """Return the methods by which a pattern is used; those of all patterns of its module where it
+    is passed on.
+    """
     module, _, name = place.partition(":")
     source = inspect.getsource(importlib.import_module(module))
     methods = r"\.(search|finditer|findall|sub|subn|match|fullmatch)\("
@@ -198,6 +206,6 @@ def test_every_pattern_takes_time_in_proportion(
 )
 def test_one_that_takes_longer_is_found(pattern: str) -> None:
     compiled = re.compile(pattern)
-    with pytest.raises(TooLong):  # noqa: PT012 - one of the texts is enough
+    with pytest.raises(TooLong):  # noqa: PT012
         for text in texts(compiled, SEPARATORS[0]):
             search(compiled, text)

@@ -1,4 +1,6 @@
-"""The GitHub action and the pre-commit hooks: well-formed by their own linters, and run for real with inputs that attack a shell."""
+"""The GitHub action and the pre-commit hooks: well-formed by their own linters, and run for real
+with inputs that attack a shell.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 INSTALL, LINT = (step["run"] for step in ACTION["runs"]["steps"])
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
-"""How the runner starts `shell: bash` (docs.github.com, workflow syntax, jobs.<job_id>.steps[*].shell)."""
+"""How the runner starts `shell: bash` (docs.github.com, workflow syntax,
+jobs.<job_id>.steps[*].shell).
+"""
 HOSTILE = (
     "$(touch pwned)",
     "`touch pwned`",
@@ -53,7 +57,9 @@ def tool(name: str) -> str:
 
 @dataclass(frozen=True)
 class Runner:
-    """A folder in which steps run, with a stand-in for each program they start; it writes down how it was called."""
+    """A folder in which steps run, with a stand-in for each program they start; it writes down how
+    it was called.
+    """
 
     folder: Path
 
@@ -66,7 +72,8 @@ class Runner:
         path = self.bin / name
         # Each argument ends in NUL, each call in a line break after that.
         path.write_text(
-            f'#!/usr/bin/env bash\nprintf "%s\\0" "{name}" "$@" >>"$CALLS"; printf "\\n" >>"$CALLS"\n{body}\n'
+            f'#!/usr/bin/env bash\nprintf "%s\\0" "{name}" "$@" >>"$CALLS"; printf "\\n" '
+            f'>>"$CALLS"\n{body}\n'
         )
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
@@ -126,7 +133,8 @@ def runner(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
     made.stand_in(
         "python",
-        '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"',
+        '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo '
+        '"{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"',
     )
     return made
 
@@ -310,7 +318,8 @@ def installer(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
     made.stand_in(
         "python3",
-        '[[ "$1" == -I ]] || exit 9\n[[ "$2" != -c ]] || exit "${OLD:-0}"\n[[ "$3" != venv ]] || { mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; }',
+        '[[ "$1" == -I ]] || exit 9\n[[ "$2" != -c ]] || exit "${OLD:-0}"\n[[ "$3" != venv '
+        ']] || { mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; }',
     )
     return made
 

@@ -1,4 +1,6 @@
-"""The rig of PyTorch's indexes: the same bytes everywhere, the builds that the facts name, and uv resolves every flavour of it."""
+"""The rig of PyTorch's indexes: the same bytes everywhere, the builds that the facts name, and uv
+resolves every flavour of it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def locked(bench: Bench) -> dict[str, dict[str, str]]:
 def spec(flavour: str, *packages: str, python: str = "3.12") -> str:
     """A spec of one flavour for Linux."""
     device = "gpu: none" if flavour == "cpu" else f'gpu: L4\ncuda: "{cuda_of(flavour)}"'
-    return f'{device}\npython: "{python}"\npackages: {json.dumps(packages)}\nplatforms: [linux-x86_64]\n'
+    return (
+        f'{device}\npython: "{python}"\npackages: {json.dumps(packages)}\nplatforms: '
+        "[linux-x86_64]\n"
+    )
 
 
 def hashes(folder: Path) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
     try:
         assert loads(text[:at] + put + text[at + 1 :], "state.json") == state
     except StateError as error:
-        assert error.hint  # noqa: PT017 - the way out is what is asked for
+        assert error.hint  # noqa: PT017
 
 
 def test_an_action_is_recorded_and_a_destroyed_part_is_dropped() -> None:

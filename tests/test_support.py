@@ -12,7 +12,10 @@ import pytest
 from tests.support import require
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = "import sys; sys.path.insert(0, '.'); from tests.support import require; require('browser', False, 'no browser here')"
+PROGRAM = (
+    "import sys; sys.path.insert(0, '.'); from tests.support import require; "
+    "require('browser', False, 'no browser here')"
+)
 
 
 def test_present_goes_on() -> None:

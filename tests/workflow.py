@@ -1,4 +1,6 @@
-"""A workflow's log read as the GitHub runner reads it (actions/runner, ActionCommand.cs and ActionCommandManager.cs)."""
+"""A workflow's log read as the GitHub runner reads it (actions/runner, ActionCommand.cs and
+ActionCommandManager.cs).
+"""
 
 from __future__ import annotations
 

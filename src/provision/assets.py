@@ -1,4 +1,6 @@
-"""The one door to templates/ and specs/: inside the wheel, or at the repository's root in an editable install."""
+"""The one door to templates/ and specs/: inside the wheel, or at the repository's root in an
+editable install.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ _BUILTIN = "specs/builtin"
 
 
 def find_asset(name: str) -> Path:
-    """Return the path of an asset such as "templates/report.html.j2"; raise FileNotFoundError when this installation lacks it."""
+    """Return the path of an asset such as "templates/report.html.j2"; raise FileNotFoundError when
+    this installation lacks it.
+    """
     for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent):
         if (root / name).is_file():
             return root / name
@@ -19,7 +23,9 @@ def find_asset(name: str) -> Path:
 def list_builtin_profiles() -> tuple[str, ...]:
     """Return the names of the profiles that `extends: builtin:NAME` may name, sorted."""
     folders = [root / _BUILTIN for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent)]
-    return tuple(sorted(path.stem for folder in folders if folder.is_dir() for path in folder.glob("*.yaml")))
+    return tuple(
+        sorted(path.stem for folder in folders if folder.is_dir() for path in folder.glob("*.yaml"))
+    )
 
 
 def find_builtin_profile(name: str) -> Path:

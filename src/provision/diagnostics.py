@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 Route = tuple[str | int, ...]
-"""Where a value stands in the spec as its author wrote it: ("packages", 0), ("gpu", "type"); () is the whole document."""
+"""Where a value stands in the spec as its author wrote it: ("packages", 0), ("gpu", "type"); () is
+the whole document.
+"""
 
 
 class Severity(StrEnum):
@@ -26,7 +28,9 @@ class RoutePart(StrEnum):
 
 
 class Applicability(StrEnum):
-    """Whether a fix may be applied without asking (`SAFE`), only on request (`UNSAFE`), or by a person (`MANUAL`)."""
+    """Whether a fix may be applied without asking (`SAFE`), only on request (`UNSAFE`), or by a
+    person (`MANUAL`).
+    """
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -34,7 +38,9 @@ class Applicability(StrEnum):
 
 
 class Position(NamedTuple):
-    """A place in a file: 1-based line, 1-based column in code points, 0-based offset in code points."""
+    """A place in a file: 1-based line, 1-based column in code points, 0-based offset in code
+    points.
+    """
 
     line: int
     column: int
@@ -57,7 +63,9 @@ class RouteLocation(NamedTuple):
 
 
 Location = RouteLocation | Span
-"""Findings about meaning name a `Place`; findings about text that has no route (syntax, duplicate keys) name a `Span`."""
+"""Findings about meaning name a `Place`; findings about text that has no route (syntax, duplicate
+keys) name a `Span`.
+"""
 
 
 class RelatedLocation(NamedTuple):
@@ -75,7 +83,9 @@ class Replace(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """Add `key: text` to the mapping at `route`, or `- text` to the sequence there when `key` is None."""
+    """Add `key: text` to the mapping at `route`, or `- text` to the sequence there when `key` is
+    None.
+    """
 
     route: Route
     key: str | None
@@ -96,7 +106,8 @@ class Fix(NamedTuple):
 class Diagnostic(NamedTuple):
     """One finding.
 
-    `id` is three letters and three digits and never reused; `message` says what is wrong with both values, `why` what follows from it, `help` the way out;
+    `id` is three letters and three digits and never reused; `message` says what is wrong with
+    both values, `why` what follows from it, `help` the way out;
     `source` names where the rule's knowledge comes from.
     """
 

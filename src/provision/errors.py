@@ -6,10 +6,13 @@
     ├── Refused             exit 2   asked for something this version or this place does not do
     ├── WorldError          exit 2   disk, network, interpreter or program in the way
     │   ├── NetworkError    exit 2   an index could not be reached
-    │   ├── CloudError      exit 2   a call that Google Cloud refused (provision.adapters.google.errors)
-    │   └── NoReport        exit 3   a device sent no report that can be accepted; 1 where it failed (provision.adapters.google.report_polling)
+    │   ├── CloudError      exit 2   a call that Google Cloud refused
+    (provision.adapters.google.errors)
+    │   └── NoReport        exit 3   a device sent no report that can be accepted; 1 where it
+    failed (provision.adapters.google.report_polling)
     ├── StateError          exit 2   the ledger is damaged, foreign or locked
-    ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash that fits
+    ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash
+    that fits
     │   └── Unsatisfiable   exit 1   no set of versions satisfies the spec
     │       └── NoCondaSet  exit 1   the index has one, and no conda channel has what goes with it
     └── Failed              exit 1   the answer is no: findings, failed verification
@@ -46,7 +49,8 @@ class Refused(ProvisionError):
 class ExternalError(ProvisionError):
     """Disk, permissions, an interpreter or another program stands in the way.
 
-    `left` is what an effect that costs money left running elsewhere: () for nothing, None where that is not known.
+    `left` is what an effect that costs money left running elsewhere: () for nothing, None where
+    that is not known.
     """
 
     still_running: tuple[str, ...] | None = None
@@ -57,7 +61,9 @@ class NetworkError(ExternalError):
 
 
 class StateError(ProvisionError):
-    """The ledger in .provision/ is damaged, foreign, of a newer version, or held by another process."""
+    """The ledger in .provision/ is damaged, foreign, of a newer version, or held by another
+    process.
+    """
 
 
 class LockError(ProvisionError):
@@ -71,7 +77,9 @@ class Unsatisfiable(LockError):
 
 
 class CondaUnsatisfiable(Unsatisfiable):
-    """No set of conda packages goes with the locked versions: other versions of the index's packages are no way out that could be searched for."""
+    """No set of conda packages goes with the locked versions: other versions of the index's
+    packages are no way out that could be searched for.
+    """
 
 
 class CheckFailed(ProvisionError):

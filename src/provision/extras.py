@@ -1,4 +1,4 @@
-"""The command that adds an extra to the running copy of provision, by how that copy was installed."""
+"""The command that adds an extra to the running copy of provision, by how that copy was installed."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION_NAME = "provision-ml"
-"""The name of our distribution. On a public index it may be another project's, so no command takes it from one."""
+"""The name of our distribution. On a public index it may be another project's, so no command takes
+it from one.
+"""
 _OF_EXTRA = re.compile(r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']""")
 """A line of Requires-Dist as the build of this project writes it for an extra."""
 _UV_CACHE = re.compile(r"archive-v\d+")
@@ -23,7 +25,9 @@ _UV_CACHE = re.compile(r"archive-v\d+")
 
 
 class InstallSource(NamedTuple):
-    """What a copy was installed from: a folder or file, or the URL of another file or repository (PEP 508)."""
+    """What a copy was installed from: a folder or file, or the URL of another file or repository
+    (PEP 508).
+    """
 
     path: Path | None
     url: str
@@ -39,7 +43,8 @@ class InstallSource(NamedTuple):
 def install_command(extra: str) -> str:
     """Return the shell command that adds an extra to the running copy.
 
-    PEP 610 (direct_url.json) tells what the copy was installed from, PEP 376 (INSTALLER) and the environment's own files by what. A copy that came from an
+    PEP 610 (direct_url.json) tells what the copy was installed from, PEP 376 (INSTALLER) and the
+    environment's own files by what. A copy that came from an
     index, or from what is gone since, gets the packages of the extra by themselves.
     """
     prefix, found = Path(sys.prefix), _distribution()
@@ -47,12 +52,37 @@ def install_command(extra: str) -> str:
     if source is None or found is None:
         return _adding_packages(prefix, _requirements_of(found, extra), extra, _installer_of(found))
     if (receipt := prefix / "uv-receipt.toml").exists():
-        return _join_command(["uv", "tool", "install", *_editable(source), source.to_requirement(_with_present(found, extra)), *_with_options(receipt)])
+        return _join_command(
+            [
+                "uv",
+                "tool",
+                "install",
+                *_editable(source),
+                source.to_requirement(_with_present(found, extra)),
+                *_with_options(receipt),
+            ]
+        )
     if (prefix / "pipx_metadata.json").exists():
-        return _join_command(["pipx", "install", "--force", *_editable(source), source.to_requirement(_with_present(found, extra))])
+        return _join_command(
+            [
+                "pipx",
+                "install",
+                "--force",
+                *_editable(source),
+                source.to_requirement(_with_present(found, extra)),
+            ]
+        )
     if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
-        return _join_command(["uvx", "--from", source.to_requirement(_with_present(found, extra)), "provision"])
-    return _join_command([*_pip_install_command(_installer_of(found)), *_editable(source), source.to_requirement(extra)])
+        return _join_command(
+            ["uvx", "--from", source.to_requirement(_with_present(found, extra)), "provision"]
+        )
+    return _join_command(
+        [
+            *_pip_install_command(_installer_of(found)),
+            *_editable(source),
+            source.to_requirement(extra),
+        ]
+    )
 
 
 def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: str) -> str:
@@ -64,19 +94,27 @@ def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: s
 
 
 def _with_options(receipt: Path) -> list[str]:
-    """Return the options for packages that were installed into the environment of a uv tool with --with."""
+    """Return the options for packages that were installed into the environment of a uv tool with
+    --with.
+    """
     import tomllib
 
     try:
         rows = tomllib.loads(receipt.read_text())["tool"]["requirements"]
-        named = [f"{row['name']}{row.get('specifier', '')}" for row in rows if row["name"] != DISTRIBUTION_NAME and row.keys() <= {"name", "specifier"}]
+        named = [
+            f"{row['name']}{row.get('specifier', '')}"
+            for row in rows
+            if row["name"] != DISTRIBUTION_NAME and row.keys() <= {"name", "specifier"}
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return [word for requirement in named for word in ("--with", requirement)]
 
 
 def _pip_install_command(installer: str) -> list[str]:
-    """Return the command that installs into an interpreter: its own pip, else the uv that provision requires."""
+    """Return the command that installs into an interpreter: its own pip, else the uv that provision
+    requires.
+    """
     if installer != "uv" and find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]
     uv = ["uv"] if shutil.which("uv") else [sys.executable, "-m", "uv"]
@@ -102,7 +140,11 @@ def _source_of(found: Distribution | None) -> InstallSource | None:
     """Return what a copy was installed from; None for an index, and for a path that is gone."""
     if found is None:  # run from its sources, without an installation
         checkout = Path(__file__).parents[2]
-        return InstallSource(checkout, "", editable=True) if (checkout / "pyproject.toml").exists() else None
+        return (
+            InstallSource(checkout, "", editable=True)
+            if (checkout / "pyproject.toml").exists()
+            else None
+        )
     try:
         document = json.loads(found.read_text("direct_url.json") or "null")
         return _source(document)
@@ -113,15 +155,22 @@ def _source_of(found: Distribution | None) -> InstallSource | None:
 def _source(document: Mapping[str, Any] | None) -> InstallSource | None:
     if document is None:
         return None
-    url, part = document["url"], f"#subdirectory={document['subdirectory']}" if document.get("subdirectory") else ""
+    url, part = (
+        document["url"],
+        f"#subdirectory={document['subdirectory']}" if document.get("subdirectory") else "",
+    )
     if "vcs_info" in document:
         vcs = document["vcs_info"]
-        url = url.replace("file:///", "file://localhost/", 1)  # pip 26 takes no requirement at git+file: without a host
+        url = url.replace(
+            "file:///", "file://localhost/", 1
+        )  # pip 26 takes no requirement at git+file: without a host
         return InstallSource(None, f"{vcs['vcs']}+{url}@{vcs['commit_id']}{part}", editable=False)
     path = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
     if path is not None and not path.exists():
         return None
-    return InstallSource(path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable")))
+    return InstallSource(
+        path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable"))
+    )
 
 
 def _installer_of(found: Distribution | None) -> str:
@@ -129,12 +178,18 @@ def _installer_of(found: Distribution | None) -> str:
 
 
 def _requirements_of(found: Distribution | None, extra: str) -> list[str]:
-    lines = (_OF_EXTRA.fullmatch(line) for line in (found.requires or [])) if found is not None else ()
-    return [line["requirement"].strip() for line in lines if line is not None and line["extra"] == extra]
+    lines = (
+        (_OF_EXTRA.fullmatch(line) for line in (found.requires or [])) if found is not None else ()
+    )
+    return [
+        line["requirement"].strip() for line in lines if line is not None and line["extra"] == extra
+    ]
 
 
 def _with_present(found: Distribution, extra: str) -> str:
-    """Return an extra with those whose packages are all there: the tools of applications make their environment anew."""
+    """Return an extra with those whose packages are all there: the tools of applications make their
+    environment anew.
+    """
     extras = {extra}
     for other in found.metadata.get_all("Provides-Extra") or []:
         if all(_is_there(line) for line in _requirements_of(found, other)):

@@ -1,4 +1,6 @@
-"""What the parts of a spec are written with: sizes, durations, counts and names, and the strict and closed model under each part."""
+"""What the parts of a spec are written with: sizes, durations, counts and names, and the strict and
+closed model under each part.
+"""
 
 import os
 import re
@@ -10,7 +12,17 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError
 
-_BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BYTES_PER_UNIT = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SIZE_PATTERN = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 COUNT_PATTERN = r"^\d+(\.\d+)?[KMBT]$"
@@ -36,7 +48,9 @@ def _check_specifiers(text: str) -> str:
     try:
         SpecifierSet(text)
     except InvalidSpecifier as error:
-        raise PydanticCustomError("specifier", "{problem}; write it as in >=580 or ==2.13.*", {"problem": str(error)}) from None
+        raise PydanticCustomError(
+            "specifier", "{problem}; write it as in >=580 or ==2.13.*", {"problem": str(error)}
+        ) from None
     return text
 
 
@@ -50,18 +64,31 @@ EnvironmentValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 def _refuse_credentials(address: str) -> str:
     if re.search(r"[?#]", address):
-        raise PydanticCustomError("url_query", "a query may carry a token, which would land in the lock; write the address without it")
+        raise PydanticCustomError(
+            "url_query",
+            "a query may carry a token, which would land in the lock; write the address without it",
+        )
     if re.match(r"^[a-z]+://[^/]*@", address):
-        raise PydanticCustomError("url_credentials", "a user name or password in the URL would land in the lock; use UV_INDEX_<NAME>_USERNAME and _PASSWORD")
+        raise PydanticCustomError(
+            "url_credentials",
+            "a user name or password in the URL would land in the lock; use "
+            "UV_INDEX_<NAME>_USERNAME and _PASSWORD",
+        )
     return address
 
 
-IndexUrl = Annotated[str, Field(pattern=r"^(https?|file)://\S+$", examples=["https://packages.example.com/simple"]), AfterValidator(_refuse_credentials)]
+IndexUrl = Annotated[
+    str,
+    Field(pattern=r"^(https?|file)://\S+$", examples=["https://packages.example.com/simple"]),
+    AfterValidator(_refuse_credentials),
+]
 
 
 @contextmanager
 def without_pydantic_plugins() -> Iterator[None]:
-    """Build models without plugins of pydantic: these are foreign code, found by reading the metadata of every distribution around."""
+    """Build models without plugins of pydantic: these are foreign code, found by reading the
+    metadata of every distribution around.
+    """
     before = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     try:
@@ -74,15 +101,21 @@ def without_pydantic_plugins() -> Iterator[None]:
 
 
 class StrictModel(BaseModel):
-    """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
+    """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be
+    secrets) in errors.
+    """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class ShorthandModel(StrictModel):
     """A part that may also be written as one string."""
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         long = handler.resolve_ref_schema(handler(core_schema))
         return {"anyOf": [{"type": "string"}, long], "description": (cls.__doc__ or "").strip()}

@@ -21,9 +21,11 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step on one resource: what, why, the effects that do it, and what the state records afterwards (None: nothing, the resource is gone).
+    """One step on one resource: what, why, the effects that do it, and what the state records
+    afterwards (None: nothing, the resource is gone).
 
-    `address` is "NAME/TARGET", `part` the piece of the target it concerns ("python", "environment", "kernel", "instance"). `notes` are what else a person
+    `address` is "NAME/TARGET", `part` the piece of the target it concerns ("python",
+    "environment", "kernel", "instance"). `notes` are what else a person
     should know before saying yes, such as what it costs.
     """
 
@@ -48,7 +50,9 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions for some targets, bound to the spec, lock and state that it was made from (digests and serial)."""
+    """The actions for some targets, bound to the spec, lock and state that it was made from
+    (digests and serial).
+    """
 
     actions: tuple[Action, ...]
     verifications: dict[str, Verification]
@@ -64,12 +68,20 @@ class Plan:
 
     def summary(self) -> str:
         """Return the plan's last line, as in "1 to create, 0 to change, 0 to destroy"."""
-        count = {verb: sum(action.operation is verb for action in self.actions) for verb in Operation}
+        count = {
+            verb: sum(action.operation is verb for action in self.actions) for verb in Operation
+        }
         parts = [f"{count[Operation.CREATE]} to create", f"{count[Operation.CHANGE]} to change"]
         parts += [f"{count[Operation.REPLACE]} to replace"] if count[Operation.REPLACE] else []
         return ", ".join([*parts, f"{count[Operation.DESTROY]} to destroy"])
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what a saved plan must still find when it is applied: the inputs, and every step."""
+        """Return what a saved plan must still find when it is applied: the inputs, and every step."""  # noqa: E501
         steps = [[str(a.operation), a.address, a.part, a.title] for a in self.changes]
-        return {"spec": self.spec_digest, "lock": self.lock_digest, "lineage": self.lineage, "serial": self.serial, "steps": steps}
+        return {
+            "spec": self.spec_digest,
+            "lock": self.lock_digest,
+            "lineage": self.lineage,
+            "serial": self.serial,
+            "steps": steps,
+        }

@@ -1,4 +1,4 @@
-"""Foreign text made harmless: control and direction characters shown as escapes, secrets replaced."""
+"""Foreign text made harmless: control and direction characters shown as escapes, secrets replaced."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -7,32 +7,45 @@ from collections.abc import Iterable
 
 from provision.agent.core import redact as core
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 REDACTED = "***"
 
 
 def escape_control(text: str) -> str:
-    """Return `text` with control, bidirectional and zero-width characters written as escapes; newline and tab stay."""
+    """Return `text` with control, bidirectional and zero-width characters written as escapes;
+    newline and tab stay.
+    """
     # What Python calls printable holds none of these.
-    return text if text.isprintable() else _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
+    return (
+        text if text.isprintable() else _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
+    )
 
 
 def escape_line(text: str) -> str:
     """Return `text` as one harmless line: newlines and tabs are escaped too."""
-    return text if text.isprintable() else escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
+    return (
+        text
+        if text.isprintable()
+        else escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
+    )
 
 
 def escape_workflow_commands(text: str) -> str:
     """Return text for the log of a GitHub workflow, in which no line is a command.
 
-    The runner takes any program's line for one where it begins with :: behind blanks, or holds ##[ (actions/runner, ActionCommand.cs).
+    The runner takes any program's line for one where it begins with :: behind blanks, or holds
+    ##[ (actions/runner, ActionCommand.cs).
     """
     return _COMMAND.sub(r"\1: :", text).replace("##[", "## [")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return `text` without the given secret values, well-known token shapes, and user names or passwords in URLs."""
+    """Return `text` without the given secret values, well-known token shapes, and user names or
+    passwords in URLs.
+    """
     return core.redact(text, core.secret_spellings(secrets), REDACTED)
 
 

@@ -26,7 +26,15 @@ from provision.field_types import (
     parse_size,
     without_pydantic_plugins,
 )
-from provision.kinds.models import ColabEnterpriseTarget, ColabTarget, Gpu, LocalTarget, Requires, Target, WorkbenchTarget
+from provision.kinds.models import (
+    ColabEnterpriseTarget,
+    ColabTarget,
+    Gpu,
+    LocalTarget,
+    Requires,
+    Target,
+    WorkbenchTarget,
+)
 
 __all__ = [
     "API_VERSION",
@@ -78,7 +86,9 @@ def canonical_name(name: str) -> str:
 
 
 class Package(ShorthandModel):
-    """A Python package: a requirement such as `transformers[torch]>=5.13`, or {name, version, extras, index, build, source}."""
+    """A Python package: a requirement such as `transformers[torch]>=5.13`, or {name, version,
+    extras, index, build, source}.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
     """Name of the distribution."""
@@ -104,11 +114,22 @@ class Package(ShorthandModel):
             wanted = Requirement(value)
         except InvalidRequirement as error:
             problem = str(error).splitlines()[0]
-            raise PydanticCustomError("requirement", "not a requirement: {problem}", {"problem": problem}) from None
+            raise PydanticCustomError(
+                "requirement", "not a requirement: {problem}", {"problem": problem}
+            ) from None
         if wanted.url:
-            raise PydanticCustomError("requirement_url", "a package is named by version, not by URL; put its index under `indexes` and bind it with `index:`")
+            raise PydanticCustomError(
+                "requirement_url",
+                "a package is named by version, not by URL; put its index under `indexes` "
+                "and bind it with `index:`",
+            )
         marker = str(wanted.marker) if wanted.marker else ""
-        return {"name": wanted.name, "version": str(wanted.specifier), "extras": sorted(wanted.extras), "marker": marker}
+        return {
+            "name": wanted.name,
+            "version": str(wanted.specifier),
+            "extras": sorted(wanted.extras),
+            "marker": marker,
+        }
 
     @field_validator("marker")
     @classmethod
@@ -116,7 +137,9 @@ class Package(ShorthandModel):
         try:
             Requirement(f"x; {value}" if value else "x")
         except InvalidRequirement:
-            raise PydanticCustomError("marker", "not an environment marker; write it as in sys_platform == 'linux'") from None
+            raise PydanticCustomError(
+                "marker", "not an environment marker; write it as in sys_platform == 'linux'"
+            ) from None
         return value
 
     @property
@@ -138,7 +161,9 @@ class Package(ShorthandModel):
 
 
 class CondaPackage(ShorthandModel):
-    """A conda package: a match spec such as `ffmpeg` or `cuda-nvcc=12.8`, or {name, version, channel}."""
+    """A conda package: a match spec such as `ffmpeg` or `cuda-nvcc=12.8`, or {name, version,
+    channel}.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
     """Name of the package in its channel."""
@@ -152,9 +177,16 @@ class CondaPackage(ShorthandModel):
     def _from_short(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        parts = re.fullmatch(r"(?:([A-Za-z0-9_./-]+)::)?([a-z0-9_][a-z0-9_.-]*)\s*(?:=*\s*([^\s=<>!]+)|([<>!].+))?", value)
+        parts = re.fullmatch(
+            r"(?:([A-Za-z0-9_./-]+)::)?([a-z0-9_][a-z0-9_.-]*)\s*(?:=*\s*([^\s=<>!]+)|([<>!].+))?",
+            value,
+        )
         if parts is None:
-            raise PydanticCustomError("match_spec", "not a conda package; write it as in ffmpeg, cuda-nvcc=12.8 or conda-forge::gxx>=12")
+            raise PydanticCustomError(
+                "match_spec",
+                "not a conda package; write it as in ffmpeg, cuda-nvcc=12.8 or "
+                "conda-forge::gxx>=12",
+            )
         channel, name, exact, bounds = parts.groups()
         return {"name": name, "version": exact or bounds or "", "channel": channel or "conda-forge"}
 
@@ -162,7 +194,11 @@ class CondaPackage(ShorthandModel):
     @classmethod
     def _is_one(cls, value: str) -> str:
         if value == "nodefaults":  # some versions of conda ask for it as for any channel
-            raise PydanticCustomError("channel", "nodefaults is no channel; name the one that has the package: others are never asked, defaults among them")
+            raise PydanticCustomError(
+                "channel",
+                "nodefaults is no channel; name the one that has the package: others are "
+                "never asked, defaults among them",
+            )
         return value
 
 
@@ -170,13 +206,17 @@ class Index(StrictModel):
     """A package index (PEP 503) under a name."""
 
     url: IndexUrl
-    """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD."""
+    """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and
+    UV_INDEX_NAME_PASSWORD.
+    """
 
 
 class SecretReference(StrictModel):
     """Where a secret is fetched when it is used: exactly one of secret, env, colab."""
 
-    secret: str | None = Field(default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$")
+    secret: str | None = Field(
+        default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
+    )
     """Secret Manager version, as in projects/p/secrets/hf/versions/3."""
     env: EnvironmentName | None = None
     """Name of a variable in the caller's environment (local targets)."""
@@ -187,7 +227,11 @@ class SecretReference(StrictModel):
     @classmethod
     def _never_literal(cls, value: Any) -> Any:
         if isinstance(value, str):
-            raise PydanticCustomError("secret_literal", "a secret is named here, never written: use {env: NAME}, {secret: projects/...} or {colab: NAME}")
+            raise PydanticCustomError(
+                "secret_literal",
+                "a secret is named here, never written: use {env: NAME}, {secret: "
+                "projects/...} or {colab: NAME}",
+            )
         return value
 
     @model_validator(mode="after")
@@ -222,7 +266,9 @@ class Training(StrictModel):
     """What will run: feeds the rules, the memory estimate and the verification."""
 
     framework: Literal["hf-trainer", "torch", "none"] | None = None
-    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else none."""
+    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
+    none.
+    """
     precision: Annotated[Precision, Strict(False)] = Precision.FP32
     """Number format that training computes in."""
     model: Model | None = None
@@ -273,7 +319,9 @@ class Spec(StrictModel):
     name: Identifier = Field(default="environment", json_schema_extra=_without_default)
     """Name of the environment; default: the file's stem."""
     extends: str | None = None
-    """A file below the root, or builtin:NAME. Maps merge, packages merge by name, other lists replace, null removes."""
+    """A file below the root, or builtin:NAME. Maps merge, packages merge by name, other lists
+    replace, null removes.
+    """
     gpu: Gpu
     """The accelerator that the work needs; `none` for CPU."""
     cuda: str = Field(default="auto", pattern=r"^(auto|none|\d+\.\d+)$")
@@ -288,9 +336,13 @@ class Spec(StrictModel):
     """Packages from conda channels; only for manager: conda."""
     indexes: dict[Identifier, Index] = {}
     """Further package indexes by name; a package is bound to its index."""
-    exclude_newer: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$")
+    exclude_newer: str | None = Field(
+        default=None, pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$"
+    )
     """Resolve as of that day: later uploads are not seen."""
-    platforms: list[Annotated[Platform, Strict(False)]] = Field(default=[Platform.LINUX_X86_64], min_length=1)
+    platforms: list[Annotated[Platform, Strict(False)]] = Field(
+        default=[Platform.LINUX_X86_64], min_length=1
+    )
     """Platforms of local targets that the lock covers."""
     system_packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]] = []
     """Packages of the operating system (Debian names)."""
@@ -308,15 +360,23 @@ class Spec(StrictModel):
     """A bound on the hourly price."""
     verify: Verify = Verify.model_construct()
     """How thoroughly the device is checked."""
-    targets: dict[Identifier, Target] = Field(default={"here": LocalTarget.model_construct(kind="local")}, min_length=1)
+    targets: dict[Identifier, Target] = Field(
+        default={"here": LocalTarget.model_construct(kind="local")}, min_length=1
+    )
     """Places where the environment is made; default: here, a local uv environment."""
 
     @field_validator("env", "secrets")
     @classmethod
     def _not_ours(cls, value: dict[str, Any]) -> dict[str, Any]:
-        taken = [name for name in value if name in _RESERVED_VARIABLES or name.startswith("PROVISION_")]
+        taken = [
+            name for name in value if name in _RESERVED_VARIABLES or name.startswith("PROVISION_")
+        ]
         if taken:
-            raise PydanticCustomError("reserved_variable", "{name} is set by the environment itself; remove it", {"name": taken[0]})
+            raise PydanticCustomError(
+                "reserved_variable",
+                "{name} is set by the environment itself; remove it",
+                {"name": taken[0]},
+            )
         return value
 
     def package(self, name: str) -> Package | None:
@@ -332,15 +392,26 @@ class Spec(StrictModel):
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
     def for_target(self, target: str) -> "Spec":
-        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own.
+        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires
+        over the spec's own.
 
-        A target that puts no card in the place of the spec's leaves out what the spec requires of a card.
+        A target that puts no card in the place of the spec's leaves out what the spec requires
+        of a card.
         """
         place = self.targets[target]
         cardless = place.gpu is not None and place.gpu.type in ("none", "mps")
-        own = self.requires.model_dump(exclude_none=True, exclude=set(_CARD_REQUIREMENTS) if cardless else None)
-        requires = {**own, **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
-        changes: dict[str, Any] = {"paths": {**self.paths, **place.paths}, "requires": Requires(**requires), "targets": {target: place}}
+        own = self.requires.model_dump(
+            exclude_none=True, exclude=set(_CARD_REQUIREMENTS) if cardless else None
+        )
+        requires = {
+            **own,
+            **(place.requires.model_dump(exclude_none=True) if place.requires else {}),
+        }
+        changes: dict[str, Any] = {
+            "paths": {**self.paths, **place.paths},
+            "requires": Requires(**requires),
+            "targets": {target: place},
+        }
         if place.gpu is not None:
             changes["gpu"] = place.gpu
         if place.cuda is not None:

@@ -1,4 +1,6 @@
-"""What is known of each place that a spec names: its card, driver, C library and Python, and where in the spec each comes from."""
+"""What is known of each place that a spec names: its card, driver, C library and Python, and where
+in the spec each comes from.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of, lazy_tables
 from provision.facts.memory import Workload
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily, split_image_name
-from provision.spec import ColabTarget, Gpu, LocalTarget, Spec, Target, Training, WorkbenchTarget, parse_parameter_count
+from provision.spec import (
+    ColabTarget,
+    Gpu,
+    LocalTarget,
+    Spec,
+    Target,
+    Training,
+    WorkbenchTarget,
+    parse_parameter_count,
+)
 
 
 class GpuSettings(NamedTuple):
@@ -27,14 +38,18 @@ class GpuSettings(NamedTuple):
 
     @property
     def flavour(self) -> str | None:
-        """The torch build family that is asked for: "cpu", "cu128"; None when the lock is to choose it."""
+        """The torch build family that is asked for: "cpu", "cu128"; None when the lock is to choose
+        it.
+        """
         if not self.is_nvidia or self.cuda == "none":
             return "cpu"
         return None if self.cuda == "auto" else flavour_of(self.cuda)
 
 
 class ProvidedVersion(NamedTuple):
-    """What a place brings by itself, as "580.82.07": who brings it, in words; the route of what chose that; how sure we are."""
+    """What a place brings by itself, as "580.82.07": who brings it, in words; the route of what
+    chose that; how sure we are.
+    """
 
     value: str
     provider: str
@@ -43,7 +58,9 @@ class ProvidedVersion(NamedTuple):
 
 
 class TargetFacts(NamedTuple):
-    """One target with what the facts know of it; None where they know nothing, as of the driver of a local machine."""
+    """One target with what the facts know of it; None where they know nothing, as of the driver of
+    a local machine.
+    """
 
     name: str
     target: Target
@@ -68,18 +85,29 @@ def collect_target_facts(spec: Spec, facts: Facts) -> tuple[TargetFacts, ...]:
 
 
 def runtime_packages(site: TargetFacts) -> Mapping[str, str] | None:
-    """Return the packages (canonical name to version) of the Colab runtime that a spec's go on top of.
+    """Return the packages (canonical name to version) of the Colab runtime that a spec's go on top
+    of.
 
-    None where they stand alone, and where the runtime is unknown. Two images hold a runtime: one for machines with a GPU, one for those without.
+    None where they stand alone, and where the runtime is unknown. Two images hold a runtime: one
+    for machines with a GPU, one for those without.
     """
-    if not isinstance(site.target, ColabTarget) or site.target.isolation != "system" or site.runtime is None:
+    if (
+        not isinstance(site.target, ColabTarget)
+        or site.target.isolation != "system"
+        or site.runtime is None
+    ):
         return None
     sets = lazy_tables.load_colab_packages()
-    return sets.get(site.runtime.runtime if site.gpu_settings.is_nvidia else f"{site.runtime.runtime}-cpu", sets[site.runtime.runtime])
+    return sets.get(
+        site.runtime.runtime if site.gpu_settings.is_nvidia else f"{site.runtime.runtime}-cpu",
+        sets[site.runtime.runtime],
+    )
 
 
 def build_workload(training: Training, devices: int) -> Workload | None:
-    """Return what a spec trains on a number of devices; None when the number of parameters is not given."""
+    """Return what a spec trains on a number of devices; None when the number of parameters is not
+    given.
+    """
     model = training.model
     if model is None or model.parameters is None:
         return None
@@ -107,7 +135,9 @@ def _target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
         case ColabTarget():
             return _colab(TargetFacts(name, target, device, card, ("linux-x86_64",)), target, facts)
         case WorkbenchTarget():
-            return _workbench(TargetFacts(name, target, device, card, ("linux-x86_64",)), target, facts)
+            return _workbench(
+                TargetFacts(name, target, device, card, ("linux-x86_64",)), target, facts
+            )
         case _:
             return TargetFacts(name, target, device, card, ("linux-x86_64",))
 
@@ -115,7 +145,9 @@ def _target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
 def _gpu_settings(spec: Spec, name: str) -> GpuSettings:
     target, own = spec.targets[name], ("targets", name)
     gpu, gpu_route = (target.gpu, (*own, "gpu")) if target.gpu is not None else (spec.gpu, ("gpu",))
-    cuda, cuda_route = (target.cuda, (*own, "cuda")) if target.cuda is not None else (spec.cuda, ("cuda",))
+    cuda, cuda_route = (
+        (target.cuda, (*own, "cuda")) if target.cuda is not None else (spec.cuda, ("cuda",))
+    )
     return GpuSettings(gpu, gpu_route, cuda, cuda_route)
 
 
@@ -130,7 +162,11 @@ def _colab(site: TargetFacts, target: ColabTarget, facts: Facts) -> TargetFacts:
         site.card,
         site.platforms,
         runtime=runtime,
-        driver=ProvidedVersion(driver.value, "Colab's machines", (*site.route, "kind"), driver.evidence) if site.gpu_settings.is_nvidia else None,
+        driver=ProvidedVersion(
+            driver.value, "Colab's machines", (*site.route, "kind"), driver.evidence
+        )
+        if site.gpu_settings.is_nvidia
+        else None,
         glibc=ProvidedVersion(runtime.glibc, by, route, runtime.evidence) if runtime else None,
         python=ProvidedVersion(runtime.minor, by, route, runtime.evidence) if runtime else None,
     )
@@ -142,7 +178,13 @@ def _workbench(site: TargetFacts, target: WorkbenchTarget, facts: Facts) -> Targ
     if image is None:
         return site
     dated = facts.image_driver(family, day) if day else None
-    known = (dated.driver, dated.evidence) if dated else (image.driver, image.evidence) if image.driver else None
+    known = (
+        (dated.driver, dated.evidence)
+        if dated
+        else (image.driver, image.evidence)
+        if image.driver
+        else None
+    )
     system = facts.systems.get(image.os)
     return TargetFacts(
         site.name,
@@ -151,7 +193,11 @@ def _workbench(site: TargetFacts, target: WorkbenchTarget, facts: Facts) -> Targ
         site.card,
         site.platforms,
         image=image,
-        driver=ProvidedVersion(known[0], by, route, known[1]) if known and site.gpu_settings.is_nvidia else None,
-        glibc=ProvidedVersion(system.glibc, f"{by} ({image.os})", route, system.evidence) if system else None,
+        driver=ProvidedVersion(known[0], by, route, known[1])
+        if known and site.gpu_settings.is_nvidia
+        else None,
+        glibc=ProvidedVersion(system.glibc, f"{by} ({image.os})", route, system.evidence)
+        if system
+        else None,
         python=ProvidedVersion(image.python, by, route, image.evidence) if image.python else None,
     )

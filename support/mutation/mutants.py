@@ -33,7 +33,9 @@ OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one module: the `occurrence`-th position of an operator, in a line with this text."""
+    """One change of one module: the `occurrence`-th position of an operator, in a line with this
+    text.
+    """
 
     package: str
     module: str
@@ -71,7 +73,7 @@ def draw_mutants(root: Path, per_package: int, seed: int) -> list[Mutant]:
 
 
 def find_positions(path: Path) -> list[list[tuple[str, int]]]:
-    """Return, for each position in a module, the operators that apply there and their occurrences."""
+    """Return, for each position in a module, the operators that apply there and their occurrences."""  # noqa: E501
     source = path.read_text(encoding="utf-8")
     inert = list(find_inert_ranges(source))
     counts: Counter[str] = Counter()

@@ -138,7 +138,8 @@ def make_environment(copy: Path, temporary: Path, mark: str) -> dict[str, str]:
 def wait(process: subprocess.Popen[bytes], mark: str, limit_s: float) -> int | None:
     """Return the exit code, or None at the limit.
 
-    On Linux, the time that the tests wait for a processor does not count up to the tenfold limit, nor does the time that they are paused with this program.
+    On Linux, the time that the tests wait for a processor does not count up to the tenfold
+    limit, nor does the time that they are paused with this program.
     """
     seen: dict[Path, int] = {}
     passed_s = used_s = 0.0

@@ -28,7 +28,8 @@ class TestFiles:
         self.importers = defaultdict(set)
         for name, imported in names.items():
             for module, item in imported:
-                # A package's __init__.py re-exports names of its modules: those are imported as well.
+                # A package's __init__.py re-exports names of its modules: those are imported as
+                # well.
                 origins = {
                     origin
                     for origin, given in names.get(module, ())
@@ -88,7 +89,9 @@ def find_imported_names(path: Path, dotted: str) -> Iterator[tuple[str, str]]:
 
 
 def read_seconds(report: Path, collected: dict[str, set[str]]) -> dict[str, float]:
-    """Return the seconds that the collected tests of each file took; a file costs half a second to import."""
+    """Return the seconds that the collected tests of each file took; a file costs half a second to
+    import.
+    """
     seconds = dict.fromkeys(collected, 0.5)
     for file, name, duration, _ in read_junit(report, collected):
         seconds[file] += duration if name in collected[file] else 0

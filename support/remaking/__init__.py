@@ -1,1 +1,3 @@
-"""What the scripts that remake fact tables share: the package index, reading parts of wheels, and tables that keep their layout."""
+"""What the scripts that remake fact tables share: the package index, reading parts of wheels, and
+tables that keep their layout.
+"""

@@ -1,4 +1,6 @@
-"""What a release of a package declares (METADATA) and checks itself (version constants), and runs of releases that say the same."""
+"""What a release of a package declares (METADATA) and checks itself (version constants), and runs
+of releases that say the same.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,20 @@ def newest_of_minors(
 
 
 def linux_wheel(files: Iterable[File]) -> File:
-    """Return the wheel that the newest CPython on Linux x86_64 would take; any other where there is none."""
+    """Return the wheel that the newest CPython on Linux x86_64 would take; any other where there is
+    none.
+    """
     return max(files, key=lambda file: (_fit(file), file.name))
 
 
 def declared(
     requirements: Iterable[Requirement], names: Iterable[str], pythons: Iterable[str]
 ) -> dict[str, str]:
-    """Return the specifiers that a wheel declares for `names` ("numpy", or "torch[extra]" for what only an extra asks for) on Linux x86_64.
+    """Return the specifiers that a wheel declares for `names` ("numpy", or "torch[extra]" for what
+    only an extra asks for) on Linux x86_64.
 
-    Where bounds differ with the Python, the one with the lowest floor is taken: below it, no Python of `pythons` will do.
+    Where bounds differ with the Python, the one with the lowest floor is taken: below it, no
+    Python of `pythons` will do.
     """
     asked, wanted = list(requirements), list(pythons)
     found = (
@@ -113,7 +119,7 @@ def _asked(requirements: list[Requirement], name: str, python: str) -> Specifier
 
 
 def _tightest(requirements: list[Requirement]) -> SpecifierSet:
-    """Return what all of `requirements` ask together; of several floors only the highest is kept."""
+    """Return what all of `requirements` ask together; of several floors only the highest is kept."""  # noqa: E501
     clauses = {clause for requirement in requirements for clause in requirement.specifier}
     highest = max(
         (clause for clause in clauses if clause.operator == ">="),

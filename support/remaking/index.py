@@ -1,6 +1,8 @@
-"""The default package index of this machine, asked through pip itself: what its configuration says of index, proxy and certificates holds here too.
+"""The default package index of this machine, asked through pip itself: what its configuration says
+of index, proxy and certificates holds here too.
 
-pip's `find-links` and `extra-index-url` are not asked: the tables speak of what the one index serves.
+pip's `find-links` and `extra-index-url` are not asked: the tables speak of what the one index
+serves.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A wheel on an index: `metadata` is the address of its METADATA file (PEP 658), `uploaded` a day such as "2026-10-28"; "" where the index has none."""
+    """A wheel on an index: `metadata` is the address of its METADATA file (PEP 658), `uploaded` a
+    day such as "2026-10-28"; "" where the index has none.
+    """
 
     name: str
     url: str
@@ -53,10 +57,14 @@ class Index(Protocol):
 
 
 class PipIndex:
-    """The index that `pip install` would ask first here. `received` counts the bytes of all answers."""
+    """The index that `pip install` would ask first here. `received` counts the bytes of all
+    answers.
+    """
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
-        """Make a session as `pip download` with `arguments` would: its configuration, its certificates, its retries."""
+        """Make a session as `pip download` with `arguments` would: its configuration, its
+        certificates, its retries.
+        """
         self.received = 0
         logging.getLogger("pip").setLevel(logging.CRITICAL)
         command: Any = create_command("download", isolated="--isolated" in arguments)

@@ -11,11 +11,15 @@ KEPT = 1024
 """Blocks kept in memory: 64 MiB, more than the largest member that is read."""
 
 Fetch = Callable[[str], tuple[bytes, int]]
-"""Answers an HTTP range ("0-99", or "-100" for the end) with its bytes and the size of the whole file."""
+"""Answers an HTTP range ("0-99", or "-100" for the end) with its bytes and the size of the whole
+file.
+"""
 
 
 class RangeFile(io.RawIOBase):
-    """A seekable file over HTTP ranges, fit for `zipfile`: its end comes with the first request, a read across missing blocks is one request."""
+    """A seekable file over HTTP ranges, fit for `zipfile`: its end comes with the first request, a
+    read across missing blocks is one request.
+    """
 
     def __init__(self, fetch: Fetch, block: int = BLOCK, kept: int = KEPT) -> None:
         """Fetch the last block; with it comes the size of the file."""
@@ -83,7 +87,7 @@ class RangeFile(io.RawIOBase):
         )
 
     def _load(self, first: int, last: int) -> dict[int, bytes]:
-        """Fetch blocks `first` to `last` in one request; the last one ends where the tail begins."""
+        """Fetch blocks `first` to `last` in one request; the last one ends where the tail begins."""  # noqa: E501
         start, end = first * self._block, min((last + 1) * self._block, self._tail_at)
         data, _ = self._fetch(f"{start}-{end - 1}")
         if len(data) != end - start:

@@ -1,4 +1,6 @@
-"""How each script runs: it prints what would change, `--write` changes the table, `--check` fails when anything would change."""
+"""How each script runs: it prints what would change, `--write` changes the table, `--check` fails
+when anything would change.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ TABLES = Path(__file__).parents[2] / "src" / "provision" / "facts" / "tables"
 
 @dataclass(frozen=True, slots=True)
 class Remade:
-    """One list of a table as it was read anew: the file's stem, the list's name, the columns of its key, and all its rows.
+    """One list of a table as it was read anew: the file's stem, the list's name, the columns of its
+    key, and all its rows.
 
-    `newest` gives what the table must not lack: of each newest release on the index, values that some row has. `whole` tells that nothing in the file rests
+    `newest` gives what the table must not lack: of each newest release on the index, values that
+    some row has. `whole` tells that nothing in the file rests
     on other sources, so that its date is that of this reading.
     """
 
@@ -36,7 +40,9 @@ class Remade:
 
 
 def options(arguments: Sequence[str], about: str, *, newest: bool = False) -> argparse.Namespace:
-    """Return the options that all scripts have, and how many releases to read where a script can read the `newest` alone."""
+    """Return the options that all scripts have, and how many releases to read where a script can
+    read the `newest` alone.
+    """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -69,7 +75,9 @@ def options(arguments: Sequence[str], about: str, *, newest: bool = False) -> ar
 
 
 def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime.date) -> int:
-    """Compare what was read with the tables and do what was chosen; return the exit code, which is 1 as long as a newest release is missing."""
+    """Compare what was read with the tables and do what was chosen; return the exit code, which is
+    1 as long as a newest release is missing.
+    """
     code = 0
     for part in remade:
         path = chosen.tables / f"{part.table}.yaml"
@@ -99,7 +107,9 @@ def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime
 
 
 def ask(chosen: argparse.Namespace, read: Callable[[Shelf], Iterable[Remade]]) -> int:
-    """Run a script on the index of pip's configuration; one that cannot be asked is a line and exit 2. How much was read goes to stderr."""
+    """Run a script on the index of pip's configuration; one that cannot be asked is a line and exit
+    2. How much was read goes to stderr.
+    """
     index = PipIndex()
     try:
         code = finish(
@@ -117,7 +127,10 @@ def missing(rows: Iterable[Row], part: Remade) -> Iterator[str]:
     listed = list(rows)
     for values in part.newest:
         if not any(values.items() <= row.items() for row in listed):
-            yield f"MISSING: {part.table}.{part.name} lacks {' '.join(values.values())}, the newest release on the index"
+            (
+                yield f"MISSING: {part.table}.{part.name} lacks {' '.join(values.values())}, the "
+                "newest release on the index"
+            )
 
 
 def differences(rows: Iterable[Row], part: Remade) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""A list of rows in a YAML table, changed where it must be: comments, anchors and the layout of all other rows stay as a person wrote them."""
+"""A list of rows in a YAML table, changed where it must be: comments, anchors and the layout of all
+other rows stay as a person wrote them.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def rewritten(old: Sheet, key: Sequence[str], rows: Iterable[Row]) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a value in YAML's flow style: plain names bare, all other text between double quotes."""
+    """Return a value in YAML's flow style: plain names bare, all other text between double quotes."""  # noqa: E501
     if isinstance(value, dict):
         return (
             "{"

@@ -38,7 +38,9 @@ class Shelf:
         self._wheels: dict[str, Wheel] = {}
 
     def releases(self, package: str) -> dict[Version, list[File]]:
-        """Return the final releases of a package that have a wheel, oldest first; a wheel that was withdrawn (yanked) does not count."""
+        """Return the final releases of a package that have a wheel, oldest first; a wheel that was
+        withdrawn (yanked) does not count.
+        """
         if package not in self._releases:
             self._releases[package] = _releases(self._index.wheels(package))
         return self._releases[package]
@@ -72,7 +74,9 @@ class Wheel:
         return (self.read(ending) or b"").decode("utf-8")
 
     def read(self, ending: str) -> bytes | None:
-        """Return a member, None when there is none. Only its own bytes and the list of members are fetched; both are kept for the next run."""
+        """Return a member, None when there is none. Only its own bytes and the list of members are
+        fetched; both are kept for the next run.
+        """
         kept = self._kept / ending.strip("/.").replace("/", "--")
         if kept.exists():
             return kept.read_bytes() or None
@@ -97,7 +101,8 @@ class Wheel:
         info = archive.getinfo(found)
         if info.compress_size > LARGEST:
             raise Unreachable(
-                f"{found} in {self.file.name} has {info.compress_size} bytes; at most {LARGEST} are read"
+                f"{found} in {self.file.name} has {info.compress_size} bytes; at most "
+                f"{LARGEST} are read"
             )
         file.seek(info.header_offset)
         file.read(info.compress_size + 512)  # its header and content in one request
@@ -135,7 +140,9 @@ def bound(specifier: SpecifierSet) -> str:
 
 
 def constants(source: str, ending: str) -> dict[str, str]:
-    """Return the texts that a module gives at its top level to names with that ending; read as text, never run."""
+    """Return the texts that a module gives at its top level to names with that ending; read as
+    text, never run.
+    """
     return {
         name[: -len(ending)]: value
         for name, value in _assigned(ast.parse(source))

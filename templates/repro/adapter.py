@@ -1,4 +1,4 @@
-"""Trains a LoRA adapter of a frozen tiny Llama, saves it and reads it back. Exit 1 while it does not learn, changes the base or answers otherwise, 0 if not."""
+"""Trains a LoRA adapter of a frozen tiny Llama, saves it and reads it back. Exit 1 while it does not learn, changes the base or answers otherwise, 0 if not."""  # noqa: E501
 
 import sys
 import tempfile
@@ -58,6 +58,6 @@ with tempfile.TemporaryDirectory() as folder:
     reloads = torch.equal(told, answers(PeftModel.from_pretrained(bare, f"{folder}/saved")))
 first, last = sum(losses[:5]) / 5, sum(losses[-5:]) / 5
 print(
-    f"loss {first:.3g} to {last:.3g}, less than {CASE['share']} of it wanted; the base is kept: {kept}; the saved adapter answers alike: {reloads}"
+    f"loss {first:.3g} to {last:.3g}, less than {CASE['share']} of it wanted; the base is kept: {kept}; the saved adapter answers alike: {reloads}"  # noqa: E501
 )
 sys.exit(not last < CASE["share"] * first or not kept or not reloads)

@@ -1,4 +1,4 @@
-"""Computes causal attention by each backend of torch alone. CASE says what is asked: that one is fast, that math runs, or that all are right. Exit 1 or 0."""
+"""Computes causal attention by each backend of torch alone. CASE says what is asked: that one is fast, that math runs, or that all are right. Exit 1 or 0."""  # noqa: E501
 
 import sys
 import warnings

@@ -1,4 +1,4 @@
-"""Multiplies for the seconds of CASE. Exit 1 while the card grows slower or NVIDIA's driver says that it slows itself down, 0 when it stays as fast."""
+"""Multiplies for the seconds of CASE. Exit 1 while the card grows slower or NVIDIA's driver says that it slows itself down, 0 when it stays as fast."""  # noqa: E501
 
 import subprocess
 import sys
@@ -45,6 +45,6 @@ while time.monotonic() < until or len(speeds) < 4:
 quarter = len(speeds) // 4
 first, last = (sorted(part)[len(part) // 2] for part in (speeds[:quarter], speeds[-quarter:]))
 print(
-    f"{first:.4g} TFLOP/s in the first quarter, {last:.4g} in the last; reasons to slow down: {slowed:#x}"
+    f"{first:.4g} TFLOP/s in the first quarter, {last:.4g} in the last; reasons to slow down: {slowed:#x}"  # noqa: E501
 )
 sys.exit(slowed != 0 or last < CASE["share"] * first)

@@ -1,4 +1,4 @@
-"""Holds as much of the card's memory as CASE says, writes words into it and reads them back. Exit 1 while it cannot or they differ, 0 when all is well."""
+"""Holds as much of the card's memory as CASE says, writes words into it and reads them back. Exit 1 while it cannot or they differ, 0 when all is well."""  # noqa: E501
 
 import sys
 
@@ -35,7 +35,7 @@ if CASE["words"]:
                 (part != torch.arange(first, first + len(part), device=block.device)).sum()
             )
 print(
-    f"{free:,} of {total:,} bytes are free, {CASE['free']:,} wanted; {held:,} of {CASE['bytes']:,} bytes held; {wrong} words differ"
+    f"{free:,} of {total:,} bytes are free, {CASE['free']:,} wanted; {held:,} of {CASE['bytes']:,} bytes held; {wrong} words differ"  # noqa: E501
 )
 if CASE["words"] and not held:
     sys.exit(2)

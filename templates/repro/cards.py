@@ -1,4 +1,4 @@
-"""Asks NVIDIA's library whether a card has memory errors, slows itself down, or is used by others: CASE says which. Exit 1 while one does, 0 when none does."""
+"""Asks NVIDIA's library whether a card has memory errors, slows itself down, or is used by others: CASE says which. Exit 1 while one does, 0 when none does."""  # noqa: E501
 
 import ctypes
 import sys

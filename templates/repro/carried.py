@@ -1,7 +1,7 @@
 """Asks the probe that is packed below one question: CASE says which, and what is expected. Exit 1 while it does not hold, 0 when it does, 2 when nothing tells.
 
 Start it with the environment's own Python, the way the training is started.
-"""
+"""  # noqa: E501
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Compares the clock with this environment's files, and with the hub's where CASE says so. Exit 1 while it is off by more than the seconds of CASE, else 0."""
+"""Compares the clock with this environment's files, and with the hub's where CASE says so. Exit 1 while it is off by more than the seconds of CASE, else 0."""  # noqa: E501
 
 import os
 import signal

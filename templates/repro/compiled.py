@@ -1,4 +1,4 @@
-"""Compiles a small function with torch.compile, with an empty cache. Exit 1 while that raises or it computes something else, 0 when it computes the same."""
+"""Compiles a small function with torch.compile, with an empty cache. Exit 1 while that raises or it computes something else, 0 when it computes the same."""  # noqa: E501
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Compiles two lines of C with the first compiler that is here, as torch.compile does. Exit 1 while there is none, or Python.h is missing, 0 when it works."""
+"""Compiles two lines of C with the first compiler that is here, as torch.compile does. Exit 1 while there is none, or Python.h is missing, 0 when it works."""  # noqa: E501
 
 import os
 import shutil
@@ -32,6 +32,6 @@ with tempfile.TemporaryDirectory() as folder:
         check=False,
     )
 print(
-    f"{found} {'compiles with' if done.returncode == 0 else 'fails with'} Python.h of {sysconfig.get_path('include')}"
+    f"{found} {'compiles with' if done.returncode == 0 else 'fails with'} Python.h of {sysconfig.get_path('include')}"  # noqa: E501
 )
 sys.exit(done.returncode != 0)

@@ -1,4 +1,4 @@
-"""Convolves numbers forwards and backwards, in fp32 on the device and in float64 on the CPU. Exit 1 while they differ by more than CASE says, else 0."""
+"""Convolves numbers forwards and backwards, in fp32 on the device and in float64 on the CPU. Exit 1 while they differ by more than CASE says, else 0."""  # noqa: E501
 
 import sys
 
@@ -44,7 +44,7 @@ for convolve, shapes in (
             float(apart.max() / truth.pow(2).mean().sqrt()),
         )
         print(
-            f"{convolve.__name__}, {what}: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted"
+            f"{convolve.__name__}, {what}: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted"  # noqa: E501
         )
         wrong += not (error <= CASE["bound"] and element <= 10 * CASE["bound"])
 sys.exit(wrong > 0)

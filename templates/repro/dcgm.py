@@ -1,4 +1,4 @@
-"""Lets NVIDIA's DCGM diagnose the cards, at the level of CASE. Exit 1 while one of its tests fails or warns, 0 when none does."""
+"""Lets NVIDIA's DCGM diagnose the cards, at the level of CASE. Exit 1 while one of its tests fails or warns, 0 when none does."""  # noqa: E501
 
 import json
 import subprocess

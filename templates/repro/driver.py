@@ -1,4 +1,4 @@
-"""Asks NVIDIA's library for the driver's version and the number of cards that CASE wants. Exit 1 while they are others, 0 when they fit."""
+"""Asks NVIDIA's library for the driver's version and the number of cards that CASE wants. Exit 1 while they are others, 0 when they fit."""  # noqa: E501
 
 import ctypes
 import operator
@@ -41,6 +41,6 @@ version = text.value.decode("ascii", "replace")
 asked = re.findall(r"(>=|<=|==|!=|>|<)\s*([\d.]+)", CASE["driver"] or "")
 fits = all(OPERATORS[sign](numbers(version), numbers(bound)) for sign, bound in asked)
 print(
-    f"driver {version}, wanted {CASE['driver'] or 'any'}; {count.value} cards, wanted {CASE['count'] or 'any number'}; {lost} lost"
+    f"driver {version}, wanted {CASE['driver'] or 'any'}; {count.value} cards, wanted {CASE['count'] or 'any number'}; {lost} lost"  # noqa: E501
 )
 sys.exit(not fits or lost > 0 or CASE["count"] not in (None, count.value))

@@ -1,4 +1,4 @@
-"""Compares the files of every installed package with its RECORD. Exit 1 while one is missing or has another size or sha256, 0 when all are as listed."""
+"""Compares the files of every installed package with its RECORD. Exit 1 while one is missing or has another size or sha256, 0 when all are as listed."""  # noqa: E501
 
 import base64
 import hashlib

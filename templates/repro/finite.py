@@ -1,4 +1,4 @@
-"""Computes into memory that was full of NaN, and takes the gradients of a small network. Exit 1 while a number of the results is NaN or infinite, else 0."""
+"""Computes into memory that was full of NaN, and takes the gradients of a small network. Exit 1 while a number of the results is NaN or infinite, else 0."""  # noqa: E501
 
 import sys
 

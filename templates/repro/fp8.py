@@ -1,4 +1,4 @@
-"""Multiplies two matrices of fp8 on the card, and the same numbers in float64. Exit 1 while it raises or they differ by more than CASE says, 0 when not."""
+"""Multiplies two matrices of fp8 on the card, and the same numbers in float64. Exit 1 while it raises or they differ by more than CASE says, 0 when not."""  # noqa: E501
 
 import sys
 
@@ -24,6 +24,6 @@ truth = left.double() @ right.double().t()
 apart = (result.double().cpu() - truth).abs()
 error, element = float(apart.norm() / truth.norm()), float(apart.max() / truth.pow(2).mean().sqrt())
 print(
-    f"fp8: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted"
+    f"fp8: relative error {error:.3g}, worst element {element:.3g}; at most {CASE['bound']:g} and ten times it wanted"  # noqa: E501
 )
 sys.exit(not (error <= CASE["bound"] and element <= 10 * CASE["bound"]))

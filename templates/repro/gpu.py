@@ -1,4 +1,4 @@
-"""Computes on each card that torch sees, and holds them against CASE: number, name, memory, capability. Exit 1 while one is otherwise, 0 when they fit."""
+"""Computes on each card that torch sees, and holds them against CASE: number, name, memory, capability. Exit 1 while one is otherwise, 0 when they fit."""  # noqa: E501
 
 import re
 import sys
@@ -9,7 +9,7 @@ CASE = {"CASE": "HERE"}
 
 if not torch.cuda.is_available():
     print(
-        f"torch {torch.__version__} (CUDA {torch.version.cuda}) sees no card: torch.cuda.is_available() is False"
+        f"torch {torch.__version__} (CUDA {torch.version.cuda}) sees no card: torch.cuda.is_available() is False"  # noqa: E501
     )
     sys.exit(
         2 if CASE["count"] is None else 1
@@ -18,7 +18,7 @@ wrong = []
 for index in range(torch.cuda.device_count()):
     card = torch.cuda.get_device_properties(index)
     print(
-        f"{index}: {card.name}, compute capability {card.major}.{card.minor}, {card.total_memory:,} bytes; torch has code for {torch.cuda.get_arch_list()}"
+        f"{index}: {card.name}, compute capability {card.major}.{card.minor}, {card.total_memory:,} bytes; torch has code for {torch.cuda.get_arch_list()}"  # noqa: E501
     )
     if not all(
         word in re.split(r"[^a-z0-9]+", card.name.lower())

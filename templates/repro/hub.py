@@ -1,4 +1,4 @@
-"""Asks the hub that huggingface_hub is set to for an answer. Exit 1 while none comes, or one with a status that CASE does not allow; 0 when one comes."""
+"""Asks the hub that huggingface_hub is set to for an answer. Exit 1 while none comes, or one with a status that CASE does not allow; 0 when one comes."""  # noqa: E501
 
 import signal
 import sys

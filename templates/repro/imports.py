@@ -1,4 +1,4 @@
-"""Imports what the packages of CASE hold. Exit 1, with the traceback, while one raises; 0 when all can be imported."""
+"""Imports what the packages of CASE hold. Exit 1, with the traceback, while one raises; 0 when all can be imported."""  # noqa: E501
 
 import importlib
 import importlib.metadata

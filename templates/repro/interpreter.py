@@ -1,4 +1,4 @@
-"""Says which Python runs, and where its environment is. Exit 1 while it is another than CASE wants, 0 when it is that one."""
+"""Says which Python runs, and where its environment is. Exit 1 while it is another than CASE wants, 0 when it is that one."""  # noqa: E501
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Measures one limit of this machine: CASE says which, and how much there has to be. Exit 1 while there is less, 0 when there is enough."""
+"""Measures one limit of this machine: CASE says which, and how much there has to be. Exit 1 while there is less, 0 when there is enough."""  # noqa: E501
 
 import os
 import resource

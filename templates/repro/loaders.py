@@ -1,4 +1,4 @@
-"""Moves batches through DataLoader workers, started as CASE says. Exit 1 while they die or deliver wrong numbers, 0 when all arrive."""
+"""Moves batches through DataLoader workers, started as CASE says. Exit 1 while they die or deliver wrong numbers, 0 when all arrive."""  # noqa: E501
 
 import sys
 
@@ -30,7 +30,7 @@ def main():
         LENGTH * ROWS * (ROWS + 1) // 2,
     )
     print(
-        f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}"
+        f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}"  # noqa: E501
     )
     return found != wanted
 

@@ -1,4 +1,4 @@
-"""Opens a login shell as a new terminal does, and looks at variables (None: to be unset). Exit 1 while one is otherwise than in CASE, 0 when none is."""
+"""Opens a login shell as a new terminal does, and looks at variables (None: to be unset). Exit 1 while one is otherwise than in CASE, 0 when none is."""  # noqa: E501
 
 import json
 import os

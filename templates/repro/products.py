@@ -1,4 +1,4 @@
-"""Multiplies matrices whose product is known, in each format of CASE, twice. Exit 1 while an error is above its bound or bits differ, else 0."""
+"""Multiplies matrices whose product is known, in each format of CASE, twice. Exit 1 while an error is above its bound or bits differ, else 0."""  # noqa: E501
 
 import sys
 
@@ -33,7 +33,7 @@ for name, bound in CASE["bounds"].items():
             int((apart > 1e-5 * depth**0.5 + relative * truth.abs()).sum()),
         )
         same = torch.equal(result, again)
-        told = f"relative error {error:.3g}, at most {bound:g} wanted; {outside} elements are far off; twice gives {'the same' if same else 'other'} bits"
+        told = f"relative error {error:.3g}, at most {bound:g} wanted; {outside} elements are far off; twice gives {'the same' if same else 'other'} bits"  # noqa: E501
         print(f"{name} on {device}, {rows} x {depth}: {told}")
         # In tf32 single elements of fp32 products are far off, and are meant to be.
         wrong += (

@@ -1,4 +1,4 @@
-"""Draws whole numbers from one seed twice, and from another, on the CPU and on the device. Exit 1 while a seed does not give its own numbers, else 0."""
+"""Draws whole numbers from one seed twice, and from another, on the CPU and on the device. Exit 1 while a seed does not give its own numbers, else 0."""  # noqa: E501
 
 import sys
 
@@ -23,7 +23,7 @@ for device in sorted({"cpu", CASE["device"]}):
         torch.equal(drawn(device, 20), drawn(device, 21)),
     )
     print(
-        f"{device}: one seed gives {'the same' if same else 'other'} numbers again, another seed {'the same' if other else 'other'} ones"
+        f"{device}: one seed gives {'the same' if same else 'other'} numbers again, another seed {'the same' if other else 'other'} ones"  # noqa: E501
     )
     wrong += not same or other
 sys.exit(wrong > 0)

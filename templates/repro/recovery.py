@@ -1,4 +1,4 @@
-"""Asks NVIDIA's library whether the driver wants a card reset, and whether the NVLink fabric is ready. Exit 1 while it does or is not, else 0."""
+"""Asks NVIDIA's library whether the driver wants a card reset, and whether the NVLink fabric is ready. Exit 1 while it does or is not, else 0."""  # noqa: E501
 
 import ctypes
 import sys
@@ -57,7 +57,7 @@ for index in range(count.value):
     if library.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(fabric)) != 0:
         fabric = Fabric()
     print(
-        f"{index}: recovery action: {(*ACTIONS, action)[min(action, 5)]}; fabric: {STATES[fabric.state & 3]}, status {fabric.status}"
+        f"{index}: recovery action: {(*ACTIONS, action)[min(action, 5)]}; fabric: {STATES[fabric.state & 3]}, status {fabric.status}"  # noqa: E501
     )
     wrong += action != 0 or fabric.state in (1, 2) or (fabric.state == 3 and fabric.status != 0)
 sys.exit(wrong > 0)

@@ -1,4 +1,4 @@
-"""Holds installed packages against what others require of them, as in CASE. Exit 1 while a requirement is not met, 0 when all are."""
+"""Holds installed packages against what others require of them, as in CASE. Exit 1 while a requirement is not met, 0 when all are."""  # noqa: E501
 
 import importlib.metadata
 import operator
@@ -43,7 +43,7 @@ wrong = 0
 for package, reported in CASE["requirements"]:
     if installed(package) is None:
         sys.exit(
-            f"{package} is not installed in {sys.prefix}: run this with the Python of the environment"
+            f"{package} is not installed in {sys.prefix}: run this with the Python of the environment"  # noqa: E501
         )
     name, wanted = re.match(r"([\w.-]+)(.*)", reported).groups()
     lines = [
@@ -59,7 +59,7 @@ for package, reported in CASE["requirements"]:
         for pair in re.findall(r"(>=|<=|==|!=|~=|>|<)([\w.*+]+)", wanted)
     )
     print(
-        f"{package} {'needs' if still else 'no longer needs'} {reported}, installed is {installed(name)}{': not met' * (still and not met)}"
+        f"{package} {'needs' if still else 'no longer needs'} {reported}, installed is {installed(name)}{': not met' * (still and not met)}"  # noqa: E501
     )
     wrong += still and not met
 sys.exit(wrong > 0)

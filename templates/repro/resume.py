@@ -1,4 +1,4 @@
-"""Trains a tiny random Llama by Trainer, then again from its checkpoint in a fresh process. Exit 1 while the two end at other weights, 0 when at the same."""
+"""Trains a tiny random Llama by Trainer, then again from its checkpoint in a fresh process. Exit 1 while the two end at other weights, 0 when at the same."""  # noqa: E501
 
 import hashlib
 import subprocess

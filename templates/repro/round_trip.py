@@ -1,4 +1,4 @@
-"""Sends texts through a tokenizer, and rows through a dataset on disk. Exit 1 while they come back otherwise or that raises, 0 when they come back the same."""
+"""Sends texts through a tokenizer, and rows through a dataset on disk. Exit 1 while they come back otherwise or that raises, 0 when they come back the same."""  # noqa: E501
 
 import sys
 import tempfile

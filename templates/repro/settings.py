@@ -1,4 +1,4 @@
-"""Asks nvidia-smi whether a card is split (MIG), closed to other programs, or held below its power. Exit 1 while one is, 0 when none is."""
+"""Asks nvidia-smi whether a card is split (MIG), closed to other programs, or held below its power. Exit 1 while one is, 0 when none is."""  # noqa: E501
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Adds up known numbers in several processes, one on each card. Exit 1 while they hang, end early, add up wrong or are slower than CASE says, 0 when not."""
+"""Adds up known numbers in several processes, one on each card. Exit 1 while they hang, end early, add up wrong or are slower than CASE says, 0 when not."""  # noqa: E501
 
 import sys
 import tempfile
@@ -25,7 +25,7 @@ def work(rank, meet):
         best = min(best, time.perf_counter() - began)
     speed = CASE["bytes"] / best * 2 * (RANKS - 1) / RANKS / 1e9
     print(
-        f"process {rank} of {RANKS}: {wrong} wrong sums; bus bandwidth {speed:.3g} GB/s, at least {CASE['least_gb_s']:.3g} wanted",
+        f"process {rank} of {RANKS}: {wrong} wrong sums; bus bandwidth {speed:.3g} GB/s, at least {CASE['least_gb_s']:.3g} wanted",  # noqa: E501
         flush=True,
     )
     sys.exit(wrong > 0 or speed < CASE["least_gb_s"])

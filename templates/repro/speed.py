@@ -1,4 +1,4 @@
-"""Times copies on the card (GB/s), copies to and from it (GB/s), and products (TFLOP/s). Exit 1 while one is slower than CASE says, 0 when none is."""
+"""Times copies on the card (GB/s), copies to and from it (GB/s), and products (TFLOP/s). Exit 1 while one is slower than CASE says, 0 when none is."""  # noqa: E501
 
 import sys
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Computes softmax, layer norm and three steps of AdamW in fp32 and in float64. Exit 1 while they differ by more than CASE says, 0 when not."""
+"""Computes softmax, layer norm and three steps of AdamW in fp32 and in float64. Exit 1 while they differ by more than CASE says, 0 when not."""  # noqa: E501
 
 import sys
 

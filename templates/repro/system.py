@@ -1,4 +1,4 @@
-"""Looks at this machine's system, kernel, C library, text encoding and home folder, as far as CASE names them. Exit 1 while one is another, 0 when all fit."""
+"""Looks at this machine's system, kernel, C library, text encoding and home folder, as far as CASE names them. Exit 1 while one is another, 0 when all fit."""  # noqa: E501
 
 import locale
 import os
@@ -16,7 +16,7 @@ def numbers(version):
 machine = {"amd64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}.get(
     platform.machine().lower(), platform.machine().lower()
 )
-here = f"{ {'linux': 'linux', 'darwin': 'macos', 'win32': 'windows'}.get(sys.platform, sys.platform) }-{machine}"
+here = f"{ {'linux': 'linux', 'darwin': 'macos', 'win32': 'windows'}.get(sys.platform, sys.platform) }-{machine}"  # noqa: E501
 libc = platform.libc_ver()[1] if platform.libc_ver()[0] == "glibc" else None
 encoding = locale.getpreferredencoding(False).lower().replace("-", "").replace("_", "")
 home = os.path.expanduser("~")

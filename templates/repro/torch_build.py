@@ -1,4 +1,4 @@
-"""Says which torch is imported, and for which CUDA it is built. Exit 1 while it is another than CASE wants, 0 when it is that one."""
+"""Says which torch is imported, and for which CUDA it is built. Exit 1 while it is another than CASE wants, 0 when it is that one."""  # noqa: E501
 
 import sys
 
@@ -8,7 +8,7 @@ CASE = {"CASE": "HERE"}
 
 built = "cu" + torch.version.cuda.replace(".", "") if torch.version.cuda else "cpu"
 print(
-    f"torch {torch.__version__} from {torch.__file__}, built for {built}; wanted is {CASE['version']}, built for {CASE['flavour'] or 'anything'}"
+    f"torch {torch.__version__} from {torch.__file__}, built for {built}; wanted is {CASE['version']}, built for {CASE['flavour'] or 'anything'}"  # noqa: E501
 )
 # The wheels on the default index say their build only when they are asked.
 same = (

@@ -1,4 +1,4 @@
-"""Looks at flags below torch.backends as they are right after the import. Exit 1 while one is otherwise than in CASE, 0 when none is."""
+"""Looks at flags below torch.backends as they are right after the import. Exit 1 while one is otherwise than in CASE, 0 when none is."""  # noqa: E501
 
 import functools
 import sys

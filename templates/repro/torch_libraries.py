@@ -1,4 +1,4 @@
-"""Says which cuDNN, NCCL and Triton torch has loaded. Exit 1 while one is another than CASE wants or is not there, 0 when all are those."""
+"""Says which cuDNN, NCCL and Triton torch has loaded. Exit 1 while one is another than CASE wants or is not there, 0 when all are those."""  # noqa: E501
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Trains a tiny random Llama by Trainer on the CPU or the card, and looks at what CASE names. Exit 1 while that is otherwise or it raises, 0 when it holds."""
+"""Trains a tiny random Llama by Trainer on the CPU or the card, and looks at what CASE names. Exit 1 while that is otherwise or it raises, 0 when it holds."""  # noqa: E501
 
 import os
 import sys
@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
     ]
 same = all(torch.equal(weights[name], other[name]) for name in weights)
 print(
-    f"loss {first / 5:.3g} to {last / 5:.3g}; computed in {kind}, wanted {CASE['dtype'] or 'any'}; missing of the checkpoint: {missing}; repeats: {same}"
+    f"loss {first / 5:.3g} to {last / 5:.3g}; computed in {kind}, wanted {CASE['dtype'] or 'any'}; missing of the checkpoint: {missing}; repeats: {same}"  # noqa: E501
 )
 print("weights that did not move:", still)
 sys.exit(

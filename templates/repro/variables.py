@@ -1,7 +1,7 @@
 """Looks at variables of this process: what CASE wants unset, without a part, off, given or set to a value. Exit 1 while one is otherwise, 0 when none is.
 
 Start it the way the training is started: from the same shell, notebook or service.
-"""
+"""  # noqa: E501
 
 import os
 import sys

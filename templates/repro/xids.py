@@ -1,4 +1,4 @@
-"""Looks in the kernel's log for errors of a card (NVRM: Xid) that CASE lists. Exit 1 while there is one since the machine started, 0 when there is none."""
+"""Looks in the kernel's log for errors of a card (NVRM: Xid) that CASE lists. Exit 1 while there is one since the machine started, 0 when there is none."""  # noqa: E501
 
 import re
 import subprocess

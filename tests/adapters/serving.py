@@ -1,4 +1,6 @@
-"""Servers on loopback: an index behind a password or a certificate, one that gives nonsense, a proxy that notes what it was asked, one that sends elsewhere."""
+"""Servers on loopback: an index behind a password or a certificate, one that gives nonsense, a
+proxy that notes what it was asked, one that sends elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def answering(status: int, kind: str, body: bytes) -> Iterator[str]:
 def behind_password(
     folder: Path, user: str, password: str, look: Callable[[], None] = lambda: None
 ) -> Iterator[str]:
-    """Serve a folder to those who know the password and give host:port; `look` is called at each request, while the one who asks is at work."""
+    """Serve a folder to those who know the password and give host:port; `look` is called at each
+    request, while the one who asks is at work.
+    """
     wanted = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
     class Handler(_Quiet):
@@ -65,7 +69,9 @@ def behind_password(
 
 @contextmanager
 def proxying(folder: Path, seen: list[str]) -> Iterator[str]:
-    """Answer every request for any host, made to a proxy, from `folder`; each address asked for is added to `seen`. Gives host:port."""
+    """Answer every request for any host, made to a proxy, from `folder`; each address asked for is
+    added to `seen`. Gives host:port.
+    """
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
@@ -104,7 +110,9 @@ def running() -> set[str]:
 
 
 def contents(folder: Path) -> set[bytes]:
-    """What the files in a folder hold at this moment, links left out; other programs may be at work there."""
+    """What the files in a folder hold at this moment, links left out; other programs may be at work
+    there.
+    """
     found = set()
     for path in folder.rglob("*"):
         try:

@@ -1,4 +1,4 @@
-"""Waiting for a device, minutes passing at once: what is said meanwhile, and which limit ends it."""
+"""Waiting for a device, minutes passing at once: what is said meanwhile, and which limit ends it."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ REPORT = json.dumps({"subject": {"nonce": "n1"}}).encode()
 
 @dataclass
 class Device:
-    """An instance as its services tell it. `script` says what happens at a second of the wait: a status, or other fields by their names."""
+    """An instance as its services tell it. `script` says what happens at a second of the wait: a
+    status, or other fields by their names.
+    """
 
     script: dict[float, dict[str, Any]] = field(default_factory=dict)
     attributes: dict[str, str] | None = field(default_factory=dict)
@@ -160,8 +162,8 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
     assert wait(device, lines) == REPORT
     assert lines[0].startswith("guest attributes of the instance cannot be read")
     assert (
-        lines[1]
-        == "still boot: no word from the device yet (since 12:00, until 13:40 UTC at the latest); its console: phase packages"
+        lines[1] == "still boot: no word from the device yet (since 12:00, until 13:40 UTC at the "
+        "latest); its console: phase packages"
     )
     assert sum("cannot be read" in line for line in lines) == 1
     device = Device(attributes=None)

@@ -1,4 +1,6 @@
-"""How a run on a Colab machine is judged, whoever hands out the machines: only a report of this very run counts, and every ending gives the machine back."""
+"""How a run on a Colab machine is judged, whoever hands out the machines: only a report of this
+very run counts, and every ending gives the machine back.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def report(nonce: str = NONCE, lock: str = LOCK) -> dict[str, Any]:
 
 @dataclass
 class Scripted:
-    """Machines whose cells leave, turn after turn, what the script says; `taken` are those that run."""
+    """Machines whose cells leave, turn after turn, what the script says; `taken` are those that
+    run.
+    """
 
     turns: list[tuple[Any, Any]] = field(default_factory=list)
     ends: bool = True

@@ -1,4 +1,6 @@
-"""Files of an environment are compared with the installer's note, or with their RECORDs when there is none that can be read."""
+"""Files of an environment are compared with the installer's note, or with their RECORDs when there
+is none that can be read.
+"""
 
 from __future__ import annotations
 

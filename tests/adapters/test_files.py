@@ -1,4 +1,6 @@
-"""Files are there whole or as they were, links are never followed by a removal, and every failure says why."""
+"""Files are there whole or as they were, links are never followed by a removal, and every failure
+says why.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,10 @@ def test_a_removal_cut_short_leaves_nothing_at_the_path(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for number in range(2000):
         (folder / f"{number:04}").touch()
-    code = "import sys, pathlib, provision.adapters.files as f; print(1, flush=True); f.remove_tree(pathlib.Path(sys.argv[1]))"
+    code = (
+        "import sys, pathlib, provision.adapters.files as f; print(1, flush=True); "
+        "f.remove_tree(pathlib.Path(sys.argv[1]))"
+    )
     remover = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
     assert remover.stdout is not None
     remover.stdout.readline()

@@ -1,4 +1,6 @@
-"""Nothing that lies about on a machine decides a lock; passwords stay where they are; proxy and certificates are passed on."""
+"""Nothing that lies about on a machine decides a lock; passwords stay where they are; proxy and
+certificates are passed on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def elsewhere(tmp_path: Path) -> str:
 def hostile(bench: Bench, elsewhere: str) -> dict[str, str]:
     """Variables and files of a machine on which everything points elsewhere."""
     wheels = str(bench.folder.parent / "e")
-    settings = f'index-url = "{elsewhere}"\nresolution = "lowest"\nprerelease = "allow"\n[pip]\nindex-url = "{elsewhere}"\n'
+    settings = (
+        f'index-url = "{elsewhere}"\nresolution = "lowest"\nprerelease = '
+        f'"allow"\n[pip]\nindex-url = "{elsewhere}"\n'
+    )
     for path in (
         bench.folder / "hostile.toml",
         bench.folder / "uv.toml",

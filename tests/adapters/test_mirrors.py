@@ -1,4 +1,6 @@
-"""Where packages come from: overrides, pip's mirrors, and when a folder of wheels may stand in for an index."""
+"""Where packages come from: overrides, pip's mirrors, and when a folder of wheels may stand in for
+an index.
+"""
 
 from __future__ import annotations
 

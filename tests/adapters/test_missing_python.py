@@ -1,4 +1,6 @@
-"""A Python that is not on this machine: what the real uv says of why it cannot install it comes to the person, with what to do."""
+"""A Python that is not on this machine: what the real uv says of why it cannot install it comes to
+the person, with what to do.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pip._internal.models.index import PyPI
 options, _ = create_command("install").parse_args([])
 index = options.index_url if options.index_url != PyPI.simple_url else ""
 print(json.dumps([index, options.extra_index_urls, options.find_links, options.proxy or "", options.cert or ""]))
-"""
+"""  # noqa: E501
 PLACES = {
     "global": "etc/pip/pip.conf",
     "legacy user": "home/.pip/pip.conf",

@@ -21,7 +21,7 @@ grandchild = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PI
 grandchild.stdout.readline()
 pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {grandchild.pid}")
 time.sleep(60)
-"""
+"""  # noqa: E501
 # Calls `capture` or `stream` as the program does, with its own way of ending on SIGTERM.
 CALLER = """
 import os, signal, sys
@@ -34,8 +34,11 @@ try:
     {"capture": lambda: process.capture(argv, os.environ), "stream": lambda: process.stream(argv, os.environ, print)}[sys.argv[1]]()
 except (KeyboardInterrupt, Terminated) as error:
     sys.exit(f"ended by {type(error).__name__}")
-"""
-LONELY = "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
+"""  # noqa: E501
+LONELY = (
+    "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); "
+    "time.sleep(60)"
+)
 
 
 def pids(path: Path) -> list[int]:
@@ -48,7 +51,9 @@ def pids(path: Path) -> list[int]:
 
 
 def gone(pid: int) -> bool:
-    """Wait until a process has ended (a zombie has); False when it is still at work after some seconds."""
+    """Wait until a process has ended (a zombie has); False when it is still at work after some
+    seconds.
+    """
     for _ in range(160):
         try:
             os.kill(pid, 0)
@@ -62,7 +67,10 @@ def gone(pid: int) -> bool:
 
 
 def test_what_a_program_wrote_and_how_it_ended() -> None:
-    code = "import sys; print('out'); print('err', file=sys.stderr); sys.stdout.buffer.write(b'\\xff'); sys.exit(3)"
+    code = (
+        "import sys; print('out'); print('err', file=sys.stderr); "
+        "sys.stdout.buffer.write(b'\\xff'); sys.exit(3)"
+    )
     done = process.capture([sys.executable, "-c", code], os.environ)
     assert (done.code, done.stdout, done.stderr) == (3, "out\n\ufffd", "err\n")
     assert (
@@ -150,11 +158,14 @@ def test_a_program_dies_with_us(tmp_path: Path, way: str) -> None:
 
 
 def becoming(code: str, *words: str) -> list[str]:
-    """A Python that says `before` and then becomes one that runs `code`, with the handlers and ignored signals of the command line."""
+    """A Python that says `before` and then becomes one that runs `code`, with the handlers and
+    ignored signals of the command line.
+    """
     first = (
         "import os, signal, sys; from provision.adapters import process\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit('ours'))\n"
-        "sys.stdout.write('before\\n'); process.become([sys.executable, '-c', *sys.argv[1:]], os.environ)"
+        "sys.stdout.write('before\\n'); process.become([sys.executable, '-c', "
+        "*sys.argv[1:]], os.environ)"
     )
     return [sys.executable, "-c", first, code, *words]
 
@@ -187,7 +198,10 @@ def test_a_program_ignores_only_what_its_caller_meant_it_to_ignore(
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
 
-    first = "import os; from provision.adapters import process; process.become(['/bin/grep', 'SigIgn', '/proc/self/status'], os.environ)"
+    first = (
+        "import os; from provision.adapters import process; process.become(['/bin/grep', "
+        "'SigIgn', '/proc/self/status'], os.environ)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", first],
         capture_output=True,
@@ -222,8 +236,10 @@ def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None
     script.write_text("print('no first line')\n")
     script.chmod(0o755)
     code = (
-        "import sys; from provision.errors import WorldError; from provision.adapters import Machine\n"
-        "try: Machine().run((sys.argv[1],), {'PATH': '/bin'})\nexcept WorldError as error: print(error.what, '|', error.hint)"
+        "import sys; from provision.errors import WorldError; from provision.adapters "
+        "import Machine\n"
+        "try: Machine().run((sys.argv[1],), {'PATH': '/bin'})\nexcept WorldError as error: "
+        "print(error.what, '|', error.hint)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(script)], capture_output=True, text=True, timeout=600

@@ -1,4 +1,6 @@
-"""A folder of wheels in pip's find-links stands in for PyTorch's CPU index, and nothing ever falls back to CUDA builds."""
+"""A folder of wheels in pip's find-links stands in for PyTorch's CPU index, and nothing ever falls
+back to CUDA builds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ UNREACHABLE = {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0
 
 @pytest.fixture
 def cuda_by_default(bench: Bench, tmp_path: Path) -> Bench:
-    """A bench whose default index holds what the public one does for Linux: a torch 2.13.0 that brings CUDA packages."""
+    """A bench whose default index holds what the public one does for Linux: a torch 2.13.0 that
+    brings CUDA packages.
+    """
     wheels = tmp_path / "wheels"
     torch = make_wheel(
         wheels,
@@ -74,8 +78,8 @@ def test_a_fitting_wheel_is_chosen_marked_and_warned_about(
     assert sorted(locked(cuda_by_default)) == ["alpha", "torch"]
     assert "stand in for it" in done.stderr
     assert (
-        "warning: not confirmed by an index or another source, taken from this machine's files: alpha 2.0, torch 2.13.0+cpu"
-        in done.stderr
+        "warning: not confirmed by an index or another source, taken from this machine's "
+        "files: alpha 2.0, torch 2.13.0+cpu" in done.stderr
     )
     text = (cuda_by_default.folder / "spec.lock").read_text()
     assert json.loads(text)["indexes"] == {"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}
@@ -105,8 +109,8 @@ def test_an_override_may_be_a_folder_index_and_confirms_nothing(
     assert (torch["version"], torch["index"]) == ("2.13.0+cpu", "pytorch-cpu")
     assert torch["origin"] == "unconfirmed"
     assert (
-        "not confirmed by an index or another source, taken from this machine's files: torch 2.13.0+cpu"
-        in done.stderr
+        "not confirmed by an index or another source, taken from this machine's files: "
+        "torch 2.13.0+cpu" in done.stderr
     )
 
 

@@ -1,4 +1,6 @@
-"""What uv's answers mean: a conflict stays a conflict whatever its packages are called, and a long derivation is shown by its end."""
+"""What uv's answers mean: a conflict stays a conflict whatever its packages are called, and a long
+derivation is shown by its end.
+"""
 
 from __future__ import annotations
 
@@ -68,15 +70,17 @@ def test_exclude_newer_is_named_where_it_hides_everything(bench: Bench) -> None:
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
     assert (
-        "exclude_newer: 2026-01-01 hides what came later, and all of an index that tells no day of upload"
-        in done.stderr
+        "exclude_newer: 2026-01-01 hides what came later, and all of an index that tells "
+        "no day of upload" in done.stderr
     )
     assert "check the spelling" not in done.stderr
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, zone: str) -> None:
-    """The second release came in the last minute of the day, by UTC; the third in the first one of the next."""
+    """The second release came in the last minute of the day, by UTC; the third in the first one of
+    the next.
+    """
     days = {
         "1.0": "2025-10-01T12:00:00Z",
         "2.0": "2025-10-12T23:59:00Z",
@@ -84,7 +88,8 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
     }
     wheels = [make_wheel(tmp_path / "dated" / "dated", "dated", version) for version in days]
     links = [
-        f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}" data-upload-time="{day}">{wheel.name}</a>'
+        f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}" '
+        f'data-upload-time="{day}">{wheel.name}</a>'
         for wheel, day in zip(wheels, days.values(), strict=True)
     ]
     (tmp_path / "dated/dated/index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
@@ -106,7 +111,10 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
         ),
         (
             "https://packages.example/simple/jinja2/",
-            "or by a variable: PROVISION_INDEX_PYPI (default index), PROVISION_INDEX_PYTORCH_CPU (index pytorch-cpu)",
+            (
+                "or by a variable: PROVISION_INDEX_PYPI (default index), "
+                "PROVISION_INDEX_PYTORCH_CPU (index pytorch-cpu)"
+            ),
             "CU128",
         ),
     ],

@@ -1,4 +1,6 @@
-"""A program under watch ends, stops and is told things as if it were alone, and what it took is written down."""
+"""A program under watch ends, stops and is told things as if it were alone, and what it took is
+written down.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit("ours"))
 watch = Watch(Path(sys.argv[1]), {"spec": "s", "target": "t", "created_utc": "now"}, {"name": "p", "script": "", "arguments": 1}, ("TOKEN",))
 code = Machine().run((sys.executable, "-c", *sys.argv[2:]), os.environ, watch)
 end_as(-code) if code < 0 else sys.exit(code)
-"""
+"""  # noqa: E501
 READY = "import signal, sys, time\ndef ready(): print('ready', flush=True)\n"
 
 
@@ -81,7 +83,10 @@ def test_a_signal_for_us_is_the_programs_and_comes_once(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     counts = f"seen = []\nsignal.signal({int(number)}, lambda *_: seen.append(1))\nready()\n"
-    counts += "end = time.monotonic() + 300\nwhile not seen and time.monotonic() < end: time.sleep(.01)\ntime.sleep(.3)\nsys.exit(40 + len(seen))"
+    counts += (
+        "end = time.monotonic() + 300\nwhile not seen and time.monotonic() < end: "
+        "time.sleep(.01)\ntime.sleep(.3)\nsys.exit(40 + len(seen))"
+    )
     program = start(tmp_path / "r.json", counts)
     program.send_signal(number)
     assert (program.wait(300), program.communicate()[0]) == (41, "")
@@ -100,7 +105,10 @@ def test_a_program_has_its_own_time_to_end(tmp_path: Path) -> None:
 
 def test_what_a_caller_ignores_or_leaves_open_is_so_in_the_program(tmp_path: Path) -> None:
     names = "'SIGHUP', 'SIGQUIT', 'SIGPIPE'"  # Python itself ignores SIGPIPE from its start on
-    shows = f"import os\nprint([signal.getsignal(getattr(signal, n)) == signal.SIG_IGN for n in ({names})], os.read(int(sys.argv[1]), 5))"
+    shows = (
+        "import os\nprint([signal.getsignal(getattr(signal, n)) == signal.SIG_IGN for n in "
+        f"({names})], os.read(int(sys.argv[1]), 5))"
+    )
     first, second = os.pipe()
     os.write(second, b"hello")
     command = [
@@ -136,7 +144,10 @@ def test_the_program_dies_with_us_and_the_record_says_that_its_end_was_not_seen(
 
 def test_ctrl_c_at_a_terminal_reaches_the_program_once(tmp_path: Path) -> None:
     counts = "seen = []\nsignal.signal(2, lambda *_: seen.append(1))\nready()\n"
-    counts += "end = time.monotonic() + 300\nwhile not seen and time.monotonic() < end: time.sleep(.01)\ntime.sleep(.5)\nsys.exit(40 + len(seen))"
+    counts += (
+        "end = time.monotonic() + 300\nwhile not seen and time.monotonic() < end: "
+        "time.sleep(.01)\ntime.sleep(.5)\nsys.exit(40 + len(seen))"
+    )
     pid, master = pty.fork()
     if pid == 0:
         os.execv(sys.executable, argv(tmp_path / "r.json", counts))
@@ -159,7 +170,10 @@ def test_where_no_record_can_be_written_the_program_runs_all_the_same(tmp_path: 
 
 def test_another_sitecustomize_and_the_path_are_as_without_us(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.mine = 'mine'; NAME = __file__")
-    shows = "import sitecustomize\nprint(sys.mine, sitecustomize.NAME == sys.argv[1] + '/sitecustomize.py', [p for p in sys.path if 'hook' in p])"
+    shows = (
+        "import sitecustomize\nprint(sys.mine, sitecustomize.NAME == sys.argv[1] + "
+        "'/sitecustomize.py', [p for p in sys.path if 'hook' in p])"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         argv(tmp_path / "r.json", shows, str(tmp_path)),
@@ -173,9 +187,12 @@ def test_another_sitecustomize_and_the_path_are_as_without_us(tmp_path: Path) ->
 
 def test_what_torch_took_is_noted_where_the_program_imports_it(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(
-        "__version__ = '2.13.0'\nclass cuda:\n    is_initialized = staticmethod(lambda: True)\n    device_count = staticmethod(lambda: 1)\n"
-        "    get_device_name = staticmethod(lambda index: 'NVIDIA L4')\n    max_memory_allocated = staticmethod(lambda index: 5)\n"
-        "    max_memory_reserved = staticmethod(lambda index: 7)\n    memory_summary = staticmethod(lambda index: 'table with s3cret-value')\n"
+        "__version__ = '2.13.0'\nclass cuda:\n    is_initialized = staticmethod(lambda: "
+        "True)\n    device_count = staticmethod(lambda: 1)\n"
+        "    get_device_name = staticmethod(lambda index: 'NVIDIA L4')\n    "
+        "max_memory_allocated = staticmethod(lambda index: 5)\n"
+        "    max_memory_reserved = staticmethod(lambda index: 7)\n    memory_summary = "
+        "staticmethod(lambda index: 'table with s3cret-value')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TOKEN": "s3cret-value"}
     for code, wanted in (("import torch", 1), ("pass", 0), ("import torch, os; os._exit(0)", 0)):
@@ -199,7 +216,10 @@ def test_what_torch_took_is_noted_where_the_program_imports_it(tmp_path: Path) -
 
 
 def test_memory_of_all_that_a_program_starts_counts(tmp_path: Path) -> None:
-    code = "import subprocess\nsubprocess.run([sys.executable, '-c', 'import time; held = bytearray(150 * 2**20); time.sleep(2.5)'])"
+    code = (
+        "import subprocess\nsubprocess.run([sys.executable, '-c', 'import time; held = "
+        "bytearray(150 * 2**20); time.sleep(2.5)'])"
+    )
     subprocess.run(argv(tmp_path / "r.json", code), check=True, timeout=600)
     peaks = read(tmp_path / "r.json")["peaks"]
     assert peaks["ram_bytes"] > peaks["process_bytes"] > 150 * 2**20

@@ -54,7 +54,9 @@ def test_a_gpu_is_no_other_one(name: str) -> None:
 
 
 def without_size(name: str) -> str:
-    """Drivers do not tell two GPUs apart that differ in memory only: the memory itself is looked at."""
+    """Drivers do not tell two GPUs apart that differ in memory only: the memory itself is looked
+    at.
+    """
     return re.sub(r"-\d+GB$", "", name)
 
 

@@ -29,7 +29,9 @@ def imported(text: str, package: str) -> Iterator[str]:
 
 
 def foreign(text: str, package: str) -> set[str]:
-    """Return what a module of a program imports beside the standard library, its own program and the core; torch and its like only inside functions."""
+    """Return what a module of a program imports beside the standard library, its own program and
+    the core; torch and its like only inside functions.
+    """
     own = (".".join(package.split(".")[:3]), "provision.agent.core")
     outside = {
         name

@@ -1,4 +1,6 @@
-"""A state counts on the machine and in the folder that it was written in: elsewhere it removes nothing until a person adopts it."""
+"""A state counts on the machine and in the folder that it was written in: elsewhere it removes
+nothing until a person adopts it.
+"""
 
 from __future__ import annotations
 

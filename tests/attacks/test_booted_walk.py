@@ -1,4 +1,6 @@
-"""A random walk of real commands over devices that boot: whatever is killed, moved or refused, state, journal or `orphans` names each instance."""
+"""A random walk of real commands over devices that boot: whatever is killed, moved or refused,
+state, journal or `orphans` names each instance.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Copies of rendered cells, which have the ids of the originals: what a person wrote into one stays, and nothing is there twice."""
+"""Copies of rendered cells, which have the ids of the originals: what a person wrote into one
+stays, and nothing is there twice.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def of_changed_spec() -> RenderedFiles:
 
 @pytest.fixture(params=[5, 0], ids=["4.5", "4.0"])
 def notebook(made: RenderedFiles, request: pytest.FixtureRequest) -> Notebook:
-    """A notebook as rendered (nbformat 4.5), or as Colab saves it (4.0, without ids but in the metadata)."""
+    """A notebook as rendered (nbformat 4.5), or as Colab saves it (4.0, without ids but in the
+    metadata).
+    """
     document: Notebook = json.loads(made.merge_files({})[NAME])
     if request.param == 0:
         for cell in document["cells"]:
@@ -71,7 +75,9 @@ def add_copy(
 
 
 def again(made: RenderedFiles, document: Notebook) -> tuple[Notebook, tuple[str, ...]]:
-    """Render beside a notebook, see that rendering once more changes nothing, and return the notebook and which copies stay."""
+    """Render beside a notebook, see that rendering once more changes nothing, and return the
+    notebook and which copies stay.
+    """
     there = {NAME: json.dumps(document).encode()}
     content = made.merge_files(there)[NAME]
     assert made.merge_files({NAME: content})[NAME] == content

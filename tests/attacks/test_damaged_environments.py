@@ -1,4 +1,6 @@
-"""Files of an environment that were lost or edited are found before a stored verdict is shown, and `apply` puts them right."""
+"""Files of an environment that were lost or edited are found before a stored verdict is shown, and
+`apply` puts them right.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ def test_damage_that_verify_found_first_is_put_right_by_apply(applied: Bench, ca
 
 
 def test_a_failure_that_nothing_can_put_right_is_verified_again(applied: Bench) -> None:
-    """A file in a package's folder that no RECORD lists is not looked for: here it shadows the module."""
+    """A file in a package's folder that no RECORD lists is not looked for: here it shadows the
+    module.
+    """
     shadow = site_of(applied) / "alpha/__init__.abi3.so"
     shadow.write_bytes(b"no library")
     assert applied.run("verify", "spec.yaml").returncode == 1
@@ -128,7 +132,9 @@ def test_a_failure_that_nothing_can_put_right_is_verified_again(applied: Bench) 
 def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     applied: Bench,
 ) -> None:
-    """The time of change is all that tells such an edit without reading the file: `apply` says so, and reads every file after a failure."""
+    """The time of change is all that tells such an edit without reading the file: `apply` says so,
+    and reads every file after a failure.
+    """
     site = site_of(applied)
     about = (site / CODE).stat()
     edited(site)
@@ -177,7 +183,9 @@ def test_an_environment_in_use_is_left_and_the_refusal_names_the_damage(applied:
 def test_a_record_that_lists_files_of_another_package_takes_none_away(
     bench: Bench, name: str
 ) -> None:
-    """An installer removes what a RECORD lists: here that of a locked package was edited, or a package was added by hand."""
+    """An installer removes what a RECORD lists: here that of a locked package was edited, or a
+    package was added by hand.
+    """
     bench.spec(small_spec("beta"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     site = site_of(bench)

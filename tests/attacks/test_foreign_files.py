@@ -1,4 +1,6 @@
-"""A checkout of somebody else cannot make lint show or change files that are none of the project's specs."""
+"""A checkout of somebody else cannot make lint show or change files that are none of the project's
+specs.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ def test_links_that_lead_to_each_other_are_said(checkout: Bench, command: str) -
 
 @pytest.mark.parametrize("command", ["lint", "plan", "status"])
 def test_a_working_folder_that_was_removed_is_said(checkout: Bench, command: str) -> None:
-    start = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([sys.executable, '-m', 'provision', command, 'provision.yaml'])}"
+    start = (
+        "mkdir gone && cd gone && rmdir ../gone && exec "
+        f"{shlex.join([sys.executable, '-m', 'provision', command, 'provision.yaml'])}"
+    )
     done = subprocess.run(
         ["bash", "-c", start],
         cwd=checkout.folder,

@@ -1,4 +1,6 @@
-"""A change of the lock alone is refused: digests have no key, so all else that a lock says is compared with the spec, and with itself, without a network."""
+"""A change of the lock alone is refused: digests have no key, so all else that a lock says is
+compared with the spec, and with itself, without a network.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Document = dict[str, Any]
 
 
 def sealed(document: Document, *, environments: bool = True) -> str:
-    """Return the text of a lock with new digests, as somebody who knows how they are made writes them."""
+    """Return the text of a lock with new digests, as somebody who knows how they are made writes
+    them.
+    """
     for key, environment in dict(document["environments"]).items() if environments else ():
         rows = [row for row in document["packages"] if key in row.get("in", [key])]
         held = [

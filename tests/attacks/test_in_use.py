@@ -1,4 +1,6 @@
-"""A program that runs keeps its environment: nothing is changed or removed under it, unless a person insists."""
+"""A program that runs keeps its environment: nothing is changed or removed under it, unless a
+person insists.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ print(alpha.__version__, flush=True)
 
 @contextmanager
 def program(project: Bench, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that runs in the environment until there is a file `go`, and imports from it then."""
+    """A program that runs in the environment until there is a file `go`, and imports from it then."""  # noqa: E501
     running = project.start("run", "spec.yaml", *options, "--", "python", "-c", PROGRAM)
     try:
         assert running.stdout is not None
@@ -100,8 +102,8 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2, refused.stdout + refused.stderr
         assert (
-            "has to be repaired (it was changed since it was made: alpha is missing) and is in use: process"
-            in refused.stderr
+            "has to be repaired (it was changed since it was made: alpha is missing) and "
+            "is in use: process" in refused.stderr
         )
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 

@@ -1,4 +1,6 @@
-"""A random walk over applies, moves, deletions and cuts at every kind of effect: whatever happens, each instance is known to state or journal."""
+"""A random walk over applies, moves, deletions and cuts at every kind of effect: whatever happens,
+each instance is known to state or journal.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ CUT_AT = (
 
 
 class Walk:
-    """A project that a random walk goes over; `steps` says what was done, to be read where it fails."""
+    """A project that a random walk goes over; `steps` says what was done, to be read where it
+    fails.
+    """
 
     def __init__(self, place: Place, seed: int) -> None:
         self.place, self.random, self.steps = place, random.Random(seed), list[str]()
@@ -111,7 +115,9 @@ class Walk:
         self.lost |= before - self.known()
 
     def check(self) -> None:
-        """Each instance is known, or its state was removed: then `orphans` shows it if the spec names its project."""
+        """Each instance is known, or its state was removed: then `orphans` shows it if the spec
+        names its project.
+        """
         there, known = self.there(), self.known()
         listed = {
             orphan.name for orphan in list_orphans([self.place.loaded()], self.place.world).orphans

@@ -219,7 +219,9 @@ _STRANGER = 65534
 
 @pytest.fixture
 def shared(applied: Bench) -> Iterator[Path]:
-    """A copy of the project that everyone may read and write; its files still belong to the user who made them."""
+    """A copy of the project that everyone may read and write; its files still belong to the user
+    who made them.
+    """
     require("root", os.geteuid() == 0, "a command is run as another user, which needs root")
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         subprocess.run(["cp", "-a", str(applied.folder), folder], check=True)
@@ -242,7 +244,10 @@ def as_stranger(argv: list[str], **options: Any) -> subprocess.CompletedProcess[
 
 def python_of_strangers() -> str:
     """Return a Python of this version that another user may run; skips when there is none."""
-    here = f"import sys; sys.path += {sys.path!r}; import click, pydantic, provision; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    here = (
+        f"import sys; sys.path += {sys.path!r}; import click, pydantic, provision; "
+        f"sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    )
     for python in (sys.executable, "/usr/bin/python3"):
         with contextlib.suppress(OSError):
             if as_stranger([python, "-c", here], cwd="/").returncode == 0:

@@ -1,4 +1,6 @@
-"""Sandboxes side by side: each run keeps its services when another one ends or is killed, and nothing of a run stays behind."""
+"""Sandboxes side by side: each run keeps its services when another one ends or is killed, and
+nothing of a run stays behind.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def beside(bench: Bench, name: str) -> Bench:
 
 
 def processes(folder: Path) -> list[str]:
-    """The processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""
+    """The processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""  # noqa: E501
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -75,7 +77,9 @@ def needs_machines(tmp_path: Path) -> None:
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals) -> None:
-    """The first process runs the services; the second one, in the same folder, is in the midst of an apply when the first one ends."""
+    """The first process runs the services; the second one, in the same folder, is in the midst of
+    an apply when the first one ends.
+    """
     bench.spec(TEXT)
     first = bench.start("sandbox", "up", "--delay", "0.5", "--output-format", "json")
     assert first.stdout is not None
@@ -95,7 +99,9 @@ def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals
 @pytest.mark.long
 @pytest.mark.parametrize("folders", ["one", "four"])
 def test_four_runs_at_once(bench: Bench, folders: str) -> None:
-    """Four specs, in one folder or in four: one after the other ends, and each has made its instance."""
+    """Four specs, in one folder or in four: one after the other ends, and each has made its
+    instance.
+    """
     projects = [
         bench if folders == "one" else beside(bench, f"project-{number}") for number in range(4)
     ]

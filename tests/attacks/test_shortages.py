@@ -42,7 +42,10 @@ def test_other_errors_are_no_shortage() -> None:
 
 def limited(bench: Bench, limit: str) -> str:
     """Return what a plan says with too little of something."""
-    command = f"ulimit {limit}; exec {shlex.join([sys.executable, '-m', 'provision', 'plan', 'spec.yaml', '--output-format', 'json'])}"
+    command = (
+        f"ulimit {limit}; exec "
+        f"{shlex.join([sys.executable, '-m', 'provision', 'plan', 'spec.yaml', '--output-format', 'json'])}"  # noqa: E501
+    )
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=bench.folder,

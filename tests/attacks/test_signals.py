@@ -1,4 +1,6 @@
-"""SIGINT, SIGTERM and SIGHUP at any moment in the life of a short command: it ends with its own code or 128 + n, and leaves what the next command can read."""
+"""SIGINT, SIGTERM and SIGHUP at any moment in the life of a short command: it ends with its own
+code or 128 + n, and leaves what the next command can read.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ COMMANDS = {
     "apply": ("apply", "spec.yaml", "--yes"),
 }
 OWN_CODES = {"lint": {0}, "plan": {0}, "status": {0, 1}, "lock": {0, 1}, "apply": {0}}
-"""What a command answers that no signal reached: an apply that was interrupted leaves a stale lock and what is not current."""
+"""What a command answers that no signal reached: an apply that was interrupted leaves a stale lock
+and what is not current.
+"""
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="/proc shows which signals a process handles"
 )
@@ -42,7 +46,9 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass
 class Attack:
-    """A project in which commands are started and sent signals; `covered` counts those that came when the handlers stood."""
+    """A project in which commands are started and sent signals; `covered` counts those that came
+    when the handlers stood.
+    """
 
     project: Bench
     random: random.Random
@@ -91,7 +97,10 @@ class Attack:
         else:
             self.late += 1
         said, told = process.communicate(timeout=600)
-        what = f"{name}, {number.name} after {after:.3f} s, handled: {covered}, exit code {process.returncode}:\n{said}{told}"
+        what = (
+            f"{name}, {number.name} after {after:.3f} s, handled: {covered}, exit code "
+            f"{process.returncode}:\n{said}{told}"
+        )
         self.ended += process.returncode == 128 + number
         if covered:
             assert process.returncode in {*OWN_CODES[name], 128 + number}, what
@@ -132,7 +141,8 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
     for turn in range(signals):
         attack.send(order[turn % len(order)])
     print(
-        f"seed {seed}, {signals} signals: {attack.covered} when handlers stood, {attack.late} too late, {attack.ended} ended by theirs"
+        f"seed {seed}, {signals} signals: {attack.covered} when handlers stood, "
+        f"{attack.late} too late, {attack.ended} ended by theirs"
     )
     assert attack.covered
     assert attack.ended
@@ -141,7 +151,10 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
 
 
 def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
-    code = "import sys; before = set(sys.modules); from provision.cli import main; print(*sorted(set(sys.modules) - before))"
+    code = (
+        "import sys; before = set(sys.modules); from provision.cli import main; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],
         cwd=tmp_path,

@@ -54,7 +54,9 @@ SERVERS = {
 def dripping(
     at_once: bytes, slowly: bytes, *, reads: bool = True, tls: bool = False
 ) -> Iterator[str]:
-    """A server that answers each request so; its address, HOST:PORT. Without `reads` it takes no more of a request than the system keeps for it."""
+    """A server that answers each request so; its address, HOST:PORT. Without `reads` it takes no
+    more of a request than the system keeps for it.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()

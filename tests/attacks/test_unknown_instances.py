@@ -1,4 +1,6 @@
-"""No instance is ever unknown to state, journal and orphans at once: moves that are cut short, deletions that are refused, instances shown late."""
+"""No instance is ever unknown to state, journal and orphans at once: moves that are cut short,
+deletions that are refused, instances shown late.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Refusing(RealSystem):
 
 
 class Late(RealSystem):
-    """A World in which instances are not shown, alone or in lists, but for those in `shown`, and operations cannot be listed."""
+    """A World in which instances are not shown, alone or in lists, but for those in `shown`, and
+    operations cannot be listed.
+    """
 
     shown: frozenset[str] = frozenset()
 

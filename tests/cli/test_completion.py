@@ -69,7 +69,7 @@ def test_bash_completes_a_word(
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
         $(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/') provision "${COMP_WORDS[COMP_CWORD]}" ""
         printf '%s\\n' "${COMPREPLY[@]}"
-    """
+    """  # noqa: E501
     done = subprocess.run(
         ["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line],
         env=on_path,

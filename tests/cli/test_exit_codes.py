@@ -90,7 +90,8 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
 )
 def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     script = (
-        "import sys, provision.cli.main as door\nfrom provision.errors import *\nfrom provision.cli.entry import Terminated\n"
+        "import sys, provision.cli.main as door\nfrom provision.errors import *\nfrom "
+        "provision.cli.entry import Terminated\n"
         f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
     )
     done = subprocess.run(
@@ -108,7 +109,10 @@ def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
 
 def test_py_rattlers_threads_do_not_take_the_exit_code_with_them(bench: Bench) -> None:
     """The interpreter is not taken down where they are: what would run as it is does not."""
-    code = "import sys; {}from provision.cli import main; sys.argv[1:] = ['--version']; main(); print('taken down')"
+    code = (
+        "import sys; {}from provision.cli import main; sys.argv[1:] = ['--version']; main(); "
+        "print('taken down')"
+    )
     environment = bench.environment()
     for words, seen in (("", True), ("import rattler; ", False)):
         done = subprocess.run(

@@ -1,4 +1,6 @@
-"""The words of the command line: help that is whole, grouped and true, and suggestions for what was mistyped."""
+"""The words of the command line: help that is whole, grouped and true, and suggestions for what was
+mistyped.
+"""
 
 from __future__ import annotations
 

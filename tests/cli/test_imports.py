@@ -1,4 +1,6 @@
-"""What a command loads before it works: its start is as fast as that. Each command runs in a process of its own and lists its modules."""
+"""What a command loads before it works: its start is as fast as that. Each command runs in a
+process of its own and lists its modules.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     main(sys.argv[1:])
 print(json.dumps(sorted(sys.modules)))
 """
-# What a virtual environment may load by itself, at every start of its interpreter: the hooks of its .pth files.
+# What a virtual environment may load by itself, at every start of its interpreter: the hooks of its
+# .pth files.
 STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
 def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]:
-    """Return the names at the top of everything that was imported, without the standard library, our own, and what the bare interpreter loads."""
+    """Return the names at the top of everything that was imported, without the standard library,
+    our own, and what the bare interpreter loads.
+    """
     done = subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=folder,
@@ -40,7 +45,8 @@ def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]
 
 def third_party(folder: Path, *words: str, **variables: str) -> set[str]:
     found = packages(LIST, folder, *words, **variables) - packages(STARTUP, folder, **variables)
-    # A compiled module may register a module of its compiler's runtime under a name of its own; that loads no file.
+    # A compiled module may register a module of its compiler's runtime under a name of its own;
+    # that loads no file.
     compiled = {name for name in found if name.startswith(("_cython_", "cython_runtime"))}
     return (
         found
@@ -114,7 +120,10 @@ def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
 
 
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
-    program = "import sys, provision.views.diagnostics.frame; print('provision.views.diagnostics.text' in sys.modules)"
+    program = (
+        "import sys, provision.views.diagnostics.frame; "
+        "print('provision.views.diagnostics.text' in sys.modules)"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True

@@ -1,4 +1,6 @@
-"""make writes only into its checkout, wherever that is: run for real, with programs that note how they were called."""
+"""make writes only into its checkout, wherever that is: run for real, with programs that note how
+they were called.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ KEPT = ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR", "HF_HOME", "XDG_DATA_HOME", "
 NOTE = f"""#!/bin/sh
 echo "$(basename "$0") $* | {" | ".join(f"${name}" for name in KEPT)}" >> "$NOTES"
 if [ "$2" = venv ]; then mkdir -p .venv/bin; for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done; fi
-"""
+"""  # noqa: E501
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 

@@ -1,4 +1,6 @@
-"""What goes where: JSON alone on standard output, people's text beside it, and nothing breaks when a stream does."""
+"""What goes where: JSON alone on standard output, people's text beside it, and nothing breaks when
+a stream does.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ESC = "\x1b["
 
 
 def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are the last line."""
+    """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are
+    the last line.
+    """
     words = " ".join(bench.argv())
     text = f"provision='{words}'; {script}; echo \"${{PIPESTATUS[@]}}\""
     return subprocess.run(
@@ -138,7 +142,8 @@ def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> 
     bench.spec(
         small_spec(
             "alpha",
-            extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab, runtime: '2026.07', isolation: venv}}\n",
+            extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab, "
+            "runtime: '2026.07', isolation: venv}}\n",
         )
     )
     assert (

@@ -1,4 +1,6 @@
-"""On a real terminal: the question, its answers, Ctrl-C, narrow windows, and hostile text that does not reach it."""
+"""On a real terminal: the question, its answers, Ctrl-C, narrow windows, and hostile text that does
+not reach it.
+"""
 
 from __future__ import annotations
 
@@ -149,8 +151,13 @@ def test_no_spinner_on_a_dumb_terminal(bench: Bench) -> None:
 
 
 def hostile_wheel(folder: Path) -> Path:
-    """A package that writes to the terminal when imported, and then fails with a message that does too."""
-    code = f"import sys\nprint({HOSTILE!r}, flush=True)\nprint({HOSTILE!r}, file=sys.stderr, flush=True)\nraise ImportError({HOSTILE!r} + 'cannot load')\n"
+    """A package that writes to the terminal when imported, and then fails with a message that does
+    too.
+    """
+    code = (
+        f"import sys\nprint({HOSTILE!r}, flush=True)\nprint({HOSTILE!r}, file=sys.stderr, "
+        f"flush=True)\nraise ImportError({HOSTILE!r} + 'cannot load')\n"
+    )
     return make_wheel(folder, "rogue", "1.0", code=code)
 
 
@@ -177,7 +184,10 @@ def test_what_a_package_writes_does_not_reach_the_terminal(
         'gpu: none\npython: "3.11"\npackages: ["\\e]0;pwned\\a\\e[2J"]\n',
         'gpu: "\\e]0;pwned\\a"\npython: "3.11"\npackages: [alpha]\n',
         'gpu: none\npython: "3.11"\n"\\e]0;pwned\\a": 1\npackages: [alpha]\n',
-        'gpu: none\npython: "3.11"\npackages: [alpha]\nenv: {A: "\\e]0;pwned\\a"}\npaths: {data: "/nowhere/\\e]0;pwned\\a"}\ntraining: {framework: none}\n',
+        (
+            'gpu: none\npython: "3.11"\npackages: [alpha]\nenv: {A: "\\e]0;pwned\\a"}\npaths: '
+            '{data: "/nowhere/\\e]0;pwned\\a"}\ntraining: {framework: none}\n'
+        ),
         "gpu: none # \u202e\npython: 3.11\npackages: [alpha]\n",
     ],
     ids=["name", "package", "gpu", "key", "values", "comment"],
@@ -199,7 +209,8 @@ def test_what_an_index_says_does_not_reach_the_terminal(bench: Bench, tmp_path: 
     folder.mkdir(parents=True)
     name = f"rogue-1.0{BELL}-py3-none-any.whl"
     (folder / "index.html").write_text(
-        f'<a href="{name}">{name}</a><a href="rogue-2.0.tar.gz">{HOSTILE}</a><a href="\x1b]0;pwned\x07">x</a>'
+        f'<a href="{name}">{name}</a><a href="rogue-2.0.tar.gz">{HOSTILE}</a><a '
+        'href="\x1b]0;pwned\x07">x</a>'
     )
     bench.spec(small_spec("rogue"))
     code, shown = ended(at_terminal(bench, "lock", "spec.yaml"))

@@ -114,7 +114,9 @@ def render(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
 
 @pytest.fixture(scope="session")
 def light(render: Callable[..., Rendered]) -> Rendered:
-    """Two packages that the image has and one that it has not, without torch and training: for tests of everything before the proof."""
+    """Two packages that the image has and one that it has not, without torch and training: for
+    tests of everything before the proof.
+    """
     return render(LIGHT, "light")
 
 

@@ -1,4 +1,6 @@
-"""specs/hf-trainer.yaml for a T4 on runtime 2026.07: its cell, on a machine that is neither, says so before it changes anything."""
+"""specs/hf-trainer.yaml for a T4 on runtime 2026.07: its cell, on a machine that is neither, says
+so before it changes anything.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What goes wrong on a runtime, each really done to it: every time the cell stops in words, nothing is half installed, and the kernel goes on working."""
+"""What goes wrong on a runtime, each really done to it: every time the cell stops in words, nothing
+is half installed, and the kernel goes on working.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def stopped(machine: Machine) -> Callable[..., Ran]:
-    """Run all of a notebook that is to stop at a stage, and see that nothing of it harmed the machine."""
+    """Run all of a notebook that is to stop at a stage, and see that nothing of it harmed the
+    machine.
+    """
 
     def run(made: Rendered, stage: str = "", *, outcome: str = "stopped") -> Ran:
         before = machine.versions()
@@ -57,7 +61,9 @@ def pinned(document: Document, name: str) -> dict[str, Any]:
 
 
 def with_ipython_9(document: Document) -> None:
-    """A lock that takes away from the kernel what it lives on; the hashes are not its own, nothing of it is ever fetched."""
+    """A lock that takes away from the kernel what it lives on; the hashes are not its own, nothing
+    of it is ever fetched.
+    """
     document["install"]["packages"].append(
         {
             "name": "ipython",
@@ -357,7 +363,8 @@ def test_hostile_values_arrive_as_they_are_and_do_nothing(
         ran = notebook.run(0)
         assert ran.ended == "ok", ran.text
         told = notebook.run(
-            f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {sorted(values)!r}}}))"
+            f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in "
+            f"{sorted(values)!r}}}))"
         ).text
     assert json.loads(told) == values
     assert not list(machine.folder.rglob("PWNED"))

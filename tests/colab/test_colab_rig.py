@@ -1,4 +1,6 @@
-"""The stand-in behaves as what it stands in for, where the cell could tell: kernels, restarts, and how they are killed."""
+"""The stand-in behaves as what it stands in for, where the cell could tell: kernels, restarts, and
+how they are killed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def canary(machine: Machine) -> subprocess.CompletedProcess[str]:
 def test_a_kernel_has_numpy_and_pillow_from_its_start_and_no_torch(trainer: Machine) -> None:
     with Notebook(trainer) as notebook:
         told = notebook.run(
-            "import sys, os; print(*sorted({'numpy', 'PIL', 'torch', 'google.colab'} & set(sys.modules)), os.getcwd(), sys.prefix)"
+            "import sys, os; print(*sorted({'numpy', 'PIL', 'torch', 'google.colab'} & "
+            "set(sys.modules)), os.getcwd(), sys.prefix)"
         ).text
     assert told.split() == [
         "PIL",

@@ -1,4 +1,6 @@
-"""Rendered notebooks that come to their end: verified, again with nothing to do, after a restart, in an environment of their own, without uv."""
+"""Rendered notebooks that come to their end: verified, again with nothing to do, after a restart,
+in an environment of their own, without uv.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The notebook as Jupyter shows it, with what the cells said: drawn by a browser, which fetches nothing for it."""
+"""The notebook as Jupyter shows it, with what the cells said: drawn by a browser, which fetches
+nothing for it.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def browser(tmp_path: Path, *words: str) -> str:
 
 
 def page_of(notebook: Path) -> str:
-    """Return the notebook as the page that Jupyter makes of it, with the folded cells folded: the exporter knows another mark for them than JupyterLab."""
+    """Return the notebook as the page that Jupyter makes of it, with the folded cells folded: the
+    exporter knows another mark for them than JupyterLab.
+    """
     content = nbformat.read(notebook, as_version=4)
     for cell in content.cells:
         cell.metadata["transient"] = {
@@ -80,7 +84,9 @@ def page_of(notebook: Path) -> str:
 
 
 def rows_of(picture: Path) -> set[bytes]:
-    """Return the different rows of a PNG file, as they are before their filter is undone: a blank picture has two or three."""
+    """Return the different rows of a PNG file, as they are before their filter is undone: a blank
+    picture has two or three.
+    """
     content, place, data = picture.read_bytes(), 8, b""
     (width,) = struct.unpack(">I", content[16:20])
     channels = {2: 3, 6: 4}[content[25]]

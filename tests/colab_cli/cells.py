@@ -69,4 +69,4 @@ outcome = "restart-needed" if turn < {times} else "verified"
 write("status.json", json.loads({json.dumps(status("x"))!r}) | {{"outcome": outcome, "message": "numpy is loaded in an older version"}})
 if outcome == "verified":
     write("report.json", json.loads({json.dumps(report())!r}))
-"""
+"""  # noqa: E501

@@ -1,4 +1,6 @@
-"""Fixtures: the real program, one Jupyter server for all tests of a module, and for each test an account of its own with nothing running."""
+"""Fixtures: the real program, one Jupyter server for all tests of a module, and for each test an
+account of its own with nothing running.
+"""
 
 from __future__ import annotations
 

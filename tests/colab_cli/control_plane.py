@@ -1,4 +1,6 @@
-"""A stand-in for the service that hands out Colab machines: the addresses that the real command line calls, on loopback."""
+"""A stand-in for the service that hands out Colab machines: the addresses that the real command
+line calls, on loopback.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ PREFIX = ")]}'\n"
 
 @dataclass
 class ControlPlane:
-    """What is running, and what was asked. `refuse` is the status that a request for a machine gets, `machine` the Jupyter server that every machine is.
+    """What is running, and what was asked. `refuse` is the status that a request for a machine
+    gets, `machine` the Jupyter server that every machine is.
 
-    `hold` makes a granted request wait before it is answered; `deaf` makes giving back fail. Not `signed_in`: credentials are refused; not `scoped`: they are
+    `hold` makes a granted request wait before it is answered; `deaf` makes giving back fail. Not
+    `signed_in`: credentials are refused; not `scoped`: they are
     for something else.
     """
 
@@ -137,7 +141,7 @@ def serving(plane: ControlPlane) -> Iterator[ControlPlane]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = _answer  # noqa: N815 - so http.server calls it
+        do_GET = _answer  # noqa: N815
         do_POST = _answer  # noqa: N815
 
         def log_message(self, *_: object) -> None:

@@ -1,4 +1,6 @@
-"""Google's own `colab` program in an environment of its own, and a Jupyter server that stands for the machines it is given."""
+"""Google's own `colab` program in an environment of its own, and a Jupyter server that stands for
+the machines it is given.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _makedirs, _chdir = os.makedirs, os.chdir
 _content = {content!r}
 os.makedirs = lambda name, *rest, **more: _makedirs(_content if name == "/content" else name, *rest, **more)
 os.chdir = lambda path: _chdir(_content if path == "/content" else path)
-"""
+"""  # noqa: E501
 SERVER = """\
 c.ServerApp.token = ""
 c.ServerApp.password = ""
@@ -56,14 +58,18 @@ c.ServerApp.jpserver_extensions = {}
 
 @dataclass(frozen=True)
 class Client:
-    """An environment with the real program: its Python, and a folder whose `colab` talks to a stand-in."""
+    """An environment with the real program: its Python, and a folder whose `colab` talks to a
+    stand-in.
+    """
 
     python: Path
     programs: Path
 
 
 def new_pythons() -> Iterator[str]:
-    """Yield interpreters of this machine that may be 3.12 or newer: those named for tests, those on the PATH, those that pyenv has."""
+    """Yield interpreters of this machine that may be 3.12 or newer: those named for tests, those on
+    the PATH, those that pyenv has.
+    """
     yield from (
         path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path
     )
@@ -91,11 +97,14 @@ def find_python() -> str | None:
 
 
 def install(factory: pytest.TempPathFactory) -> Client:
-    """Install the real program once for all tests; skips where there is no Python for it, or no package index."""
+    """Install the real program once for all tests; skips where there is no Python for it, or no
+    package index.
+    """
     python = find_python()
     if python is None:
         pytest.skip(
-            "google-colab-cli needs Python 3.12 or newer, and none was found; name one in PROVISION_TEST_PYTHONS"
+            "google-colab-cli needs Python 3.12 or newer, and none was found; name one in "
+            "PROVISION_TEST_PYTHONS"
         )
     uv = str(Path(sys.executable).with_name("uv"))
 
@@ -183,10 +192,14 @@ def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def credentials(folder: Path, client: Client, address: str) -> Path:
-    """Write Application Default Credentials of a service account, made up, whose tokens the stand-in gives out."""
+    """Write Application Default Credentials of a service account, made up, whose tokens the
+    stand-in gives out.
+    """
     code = (
-        "from cryptography.hazmat.primitives import serialization as s; from cryptography.hazmat.primitives.asymmetric import rsa; "
-        "print(rsa.generate_private_key(65537, 2048).private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()).decode())"
+        "from cryptography.hazmat.primitives import serialization as s; from "
+        "cryptography.hazmat.primitives.asymmetric import rsa; "
+        "print(rsa.generate_private_key(65537, 2048).private_bytes(s.Encoding.PEM, "
+        "s.PrivateFormat.PKCS8, s.NoEncryption()).decode())"
     )
     key = subprocess.run(
         [str(client.python), "-c", code], capture_output=True, text=True, check=True
@@ -205,7 +218,9 @@ def credentials(folder: Path, client: Client, address: str) -> Path:
 
 @dataclass(frozen=True)
 class Account:
-    """An account at the stand-in: its home, its credentials, and the folder in which cells keep their files on its machines."""
+    """An account at the stand-in: its home, its credentials, and the folder in which cells keep
+    their files on its machines.
+    """
 
     client: Client
     plane: ControlPlane

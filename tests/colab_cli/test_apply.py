@@ -1,4 +1,6 @@
-"""`provision apply` with `via: colab-cli`, end to end: the real command, Google's own program, the real cell and probe in a real kernel."""
+"""`provision apply` with `via: colab-cli`, end to end: the real command, Google's own program, the
+real cell and probe in a real kernel.
+"""
 
 from __future__ import annotations
 

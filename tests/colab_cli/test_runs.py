@@ -1,4 +1,6 @@
-"""Runs on Colab machines through Google's own program against a stand-in of the service: what comes home, and that nothing is left running."""
+"""Runs on Colab machines through Google's own program against a stand-in of the service: what comes
+home, and that nothing is left running.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,8 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
     with pytest.raises(ReportUnavailable, match="left no report") as caught:
         runs.run(
-            "print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise RuntimeError('no')",
+            "print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise "
+            "RuntimeError('no')",
             gpu="",
         )
     assert caught.value.still_running == ()
@@ -129,7 +132,8 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert words in told
         assert "\x1b" not in told
         assert caught.value.still_running == ()
-        # Some machine runs whose answer may have been lost, where the service did not clearly say no.
+        # Some machine runs whose answer may have been lost, where the service did not clearly say
+        # no.
         assert ("Colab lists 1 of this account not known here" in told) is (status in (503, 500))
 
 
@@ -242,7 +246,7 @@ from provision.effects import RunOnColab
 cell = b"import time; print('asleep', flush=True); time.sleep(100)"
 effect = RunOnColab(NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), Path("r.json"), 60)
 Machine().perform(effect, lambda line: print(line, flush=True))
-"""
+"""  # noqa: E501
 
 
 def beside(runs: Runs, tmp_path: Path) -> subprocess.Popen[str]:
@@ -282,7 +286,9 @@ def test_sigterm_while_the_cell_runs(runs: Runs, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("number", [2, 9])
 def test_ended_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path, number: int) -> None:
-    """The program goes on: it learns the machine's name, and whoever stops the session waits for that."""
+    """The program goes on: it learns the machine's name, and whoever stops the session waits for
+    that.
+    """
     runs.account.plane.hold = threading.Event()
     process = beside(runs, tmp_path)
     runs.account.plane.arrived.wait(300)

@@ -1,1 +1,3 @@
-"""A stand-in for a Colab machine: a real interpreter with a runtime's packages, real kernels, and what of Colab its notebooks can see."""
+"""A stand-in for a Colab machine: a real interpreter with a runtime's packages, real kernels, and
+what of Colab its notebooks can see.
+"""

@@ -1,4 +1,6 @@
-"""The tool with other facts: a copy of the checkout whose tables know the stand-in as a runtime. Nothing in the tool takes facts from elsewhere."""
+"""The tool with other facts: a copy of the checkout whose tables know the stand-in as a runtime.
+Nothing in the tool takes facts from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class Tool:
 
 
 def lay_out(folder: Path, packages: Mapping[str, str] | None = None, **row: str) -> Tool:
-    """Copy the tool and give runtime 2025.07 the stand-in's packages, or others; `row` are further values of its row."""
+    """Copy the tool and give runtime 2025.07 the stand-in's packages, or others; `row` are further
+    values of its row.
+    """
     litter = shutil.ignore_patterns("__pycache__", ".provision")
     for name in ("src/provision", "templates", "specs"):
         shutil.copytree(ROOT / name, folder / name, ignore=litter)

@@ -1,4 +1,6 @@
-"""The image of a runtime: an interpreter of Python 3.11 with packages of a real runtime in their real versions, made once and cloned by hard links."""
+"""The image of a runtime: an interpreter of Python 3.11 with packages of a real runtime in their
+real versions, made once and cloned by hard links.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,18 @@ class Missing(Exception):
 
 @functools.cache
 def packages() -> Mapping[str, str]:
-    """What the image holds, as the facts list it for a runtime: name to version, "?" for google-colab."""
+    """What the image holds, as the facts list it for a runtime: name to version, "?" for
+    google-colab.
+    """
     return {**_listed("small"), **_listed("with torch"), "google-colab": "?"}
 
 
 def make(folder: Path, uv: str) -> Path:
-    """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""
+    """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""  # noqa: E501
     if "deb_system" in sysconfig.get_scheme_names():
         raise Missing(
-            "a copy of Debian's own Python does not look in its own site-packages; name another Python: make test PYTHON=PATH"
+            "a copy of Debian's own Python does not look in its own site-packages; name "
+            "another Python: make test PYTHON=PATH"
         )
     prefix = folder / "usr"
     _interpreter(prefix)
@@ -48,7 +53,8 @@ def make(folder: Path, uv: str) -> Path:
     # Bytecode: a real runtime has been started before, too.
     _started(
         prefix,
-        "import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install",
+        "import google.colab, google.colab._kernel, colab_kernel_launcher, "
+        "pip._internal.cli.main, pip._internal.commands.install",
     )
     return prefix
 
@@ -60,12 +66,14 @@ def with_torch(small: Path, folder: Path, uv: str) -> Path:
     done = _installed(uv, prefix, *_pins("with torch"), *_wheels())
     if done.returncode:
         raise Missing(
-            f"torch and what it needs are not to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}"
+            "torch and what it needs are not to be had (UV_FIND_LINKS, PIP_FIND_LINKS): "
+            f"{done.stderr.strip()[-300:]}"
         )
     _movable(prefix)
     _started(
         prefix,
-        "import torch, torch.utils.data\nweights = torch.nn.Parameter(torch.zeros(1))\ntorch.optim.AdamW([weights]).step()",
+        "import torch, torch.utils.data\nweights = "
+        "torch.nn.Parameter(torch.zeros(1))\ntorch.optim.AdamW([weights]).step()",
     )
     return prefix
 
@@ -76,7 +84,9 @@ def program() -> Path:
 
 
 def clone(prefix: Path, target: Path) -> None:
-    """Copy a prefix by hard links: whoever changes a file there in place changes the image; installers replace files."""
+    """Copy a prefix by hard links: whoever changes a file there in place changes the image;
+    installers replace files.
+    """
     shutil.copytree(prefix, target, symlinks=True, copy_function=os.link)
 
 
@@ -129,7 +139,9 @@ def _started(prefix: Path, code: str) -> None:
 
 
 def _wheels() -> list[str]:
-    """Return where torch's builds for CPU come from: the folders of wheels that this machine names, else PyTorch's index."""
+    """Return where torch's builds for CPU come from: the folders of wheels that this machine names,
+    else PyTorch's index.
+    """
     if os.environ.get("UV_FIND_LINKS"):
         return []
     links = os.environ.get("PIP_FIND_LINKS", "").split()
@@ -138,7 +150,9 @@ def _wheels() -> list[str]:
 
 
 def _interpreter(prefix: Path) -> None:
-    """Lay out an interpreter of its own, no virtual environment: a copy of the program, links to the standard library, an empty site-packages."""
+    """Lay out an interpreter of its own, no virtual environment: a copy of the program, links to
+    the standard library, an empty site-packages.
+    """
     home, program = _python()
     (prefix / "bin").mkdir(parents=True)
     shutil.copy(program, prefix / f"bin/python{PYTHON}")
@@ -163,7 +177,8 @@ def _interpreter(prefix: Path) -> None:
     done = subprocess.run(asked, capture_output=True, text=True, env=_plain())
     if done.stdout.strip() != "True":
         raise Missing(
-            f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}"
+            f"a copy of {program} is no interpreter of its own: "
+            f"{(done.stdout + done.stderr).strip()[-300:]}"
         )
 
 
@@ -175,7 +190,10 @@ def _python() -> tuple[Path, Path]:
     asked = [
         str(found),
         "-c",
-        "import json, os, sys; print(json.dumps([sys.base_prefix, os.path.realpath(sys.executable)]))",
+        (
+            "import json, os, sys; print(json.dumps([sys.base_prefix, "
+            "os.path.realpath(sys.executable)]))"
+        ),
     ]
     done = subprocess.run(asked, capture_output=True, text=True) if found else None
     if done is None or done.returncode:
@@ -207,7 +225,9 @@ def _google_colab(site: Path) -> None:
 
 
 def _movable(prefix: Path) -> None:
-    """Let programs find the interpreter of the clone that they lie in by its PATH: their first lines would name that of the image."""
+    """Let programs find the interpreter of the clone that they lie in by its PATH: their first
+    lines would name that of the image.
+    """
     records = list(_site(prefix).glob("*.dist-info/RECORD"))
     for program in (
         path

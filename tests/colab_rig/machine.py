@@ -1,4 +1,6 @@
-"""A machine of the stand-in: a clone of the image, its folders and variables, and the notebooks that run on it in real kernels."""
+"""A machine of the stand-in: a clone of the image, its folders and variables, and the notebooks
+that run on it in real kernels.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ _NETWORK = (
 
 @dataclass
 class Machine:
-    """A folder with the interpreter (usr), a home, the notebook's folder (content) and a folder of programs; `variables` come on top of all others.
+    """A folder with the interpreter (usr), a home, the notebook's folder (content) and a folder of
+    programs; `variables` come on top of all others.
 
-    `temporary` lies elsewhere: sockets are made there, and the path of one has room for a hundred characters.
+    `temporary` lies elsewhere: sockets are made there, and the path of one has room for a
+    hundred characters.
     """
 
     folder: Path
@@ -100,7 +104,9 @@ class Machine:
         path.write_bytes(content)
 
     def environment(self) -> dict[str, str]:
-        """The variables of a kernel there: Colab's own, and nothing of the caller's but the way to the network."""
+        """The variables of a kernel there: Colab's own, and nothing of the caller's but the way to
+        the network.
+        """
         network = {name: os.environ[name] for name in _NETWORK if name in os.environ}
         own = {
             "PATH": os.pathsep.join(
@@ -131,7 +137,9 @@ class Machine:
 
 
 def boot(prefix: Path, folder: Path, cache: Path, uv: str) -> Machine:
-    """Start a machine from the image; `cache` is uv's, shared by all machines so that a file is fetched once."""
+    """Start a machine from the image; `cache` is uv's, shared by all machines so that a file is
+    fetched once.
+    """
     folder.mkdir(parents=True)
     image.clone(prefix, folder / "usr")
     for name in ("home", "content", "tools", "kernels/python3"):

@@ -1,4 +1,6 @@
-"""A notebook on a machine of the stand-in, run as a person runs it: cell by cell or all at once, in a kernel that can die and be started again."""
+"""A notebook on a machine of the stand-in, run as a person runs it: cell by cell or all at once, in
+a kernel that can die and be started again.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a cell: `ended` is "ok", "error" or "died" (its kernel was gone afterwards); its outputs as Jupyter keeps them."""
+    """What became of a cell: `ended` is "ok", "error" or "died" (its kernel was gone afterwards);
+    its outputs as Jupyter keeps them.
+    """
 
     ended: str
     outputs: list[Any]
@@ -62,7 +66,8 @@ class Notebook:
         specs = KernelSpecManager(
             kernel_dirs=[str(machine.folder / "kernels")], ensure_native_kernel=False
         )
-        # Ports are chosen before the kernel takes them, and another test's kernel may be faster; names of sockets in a folder of its own are nobody else's.
+        # Ports are chosen before the kernel takes them, and another test's kernel may be faster;
+        # names of sockets in a folder of its own are nobody else's.
         # /tmp, because such a name has at most 107 bytes (unix(7)).
         self._sockets = TemporaryDirectory(prefix="kernel-", dir="/tmp")
         self._manager = AsyncKernelManager(
@@ -114,7 +119,9 @@ class Notebook:
         return int(self._manager.provisioner.pid)  # type: ignore[union-attr]
 
     def run(self, code: str | int) -> Ran:
-        """Run a cell of the notebook by its place among the cells of code, or further code as a cell that is added at its end."""
+        """Run a cell of the notebook by its place among the cells of code, or further code as a
+        cell that is added at its end.
+        """
         if isinstance(code, str):
             self.content.cells.append(nbformat.v4.new_code_cell(code))  # type: ignore[no-untyped-call]
             code = len(self.code) - 1
@@ -132,7 +139,9 @@ class Notebook:
         return Ran(ended if self._wait(self._stays()) else "died", list(cell.outputs), seconds)
 
     def run_all(self) -> list[Ran]:
-        """Run all cells as the menu does: a cell that fails ends it, and so does a kernel that goes away."""
+        """Run all cells as the menu does: a cell that fails ends it, and so does a kernel that goes
+        away.
+        """
         done: list[Ran] = []
         for place in range(len(self.code)):
             done.append(self.run(place))
@@ -141,7 +150,9 @@ class Notebook:
         return done
 
     def restart(self) -> None:
-        """Start the kernel again, as Colab does by itself when it is gone; raises DeadKernelError when none comes."""
+        """Start the kernel again, as Colab does by itself when it is gone; raises DeadKernelError
+        when none comes.
+        """
         assert self._client.kc is not None
         self._client.kc.stop_channels()
         self._wait(self._manager.restart_kernel(now=True))
@@ -156,7 +167,9 @@ class Notebook:
         return path
 
     async def _stays(self) -> bool:
-        """Tell whether the kernel is still there; one that was asked to go is waited for: it does so some time after its answer."""
+        """Tell whether the kernel is still there; one that was asked to go is waited for: it does
+        so some time after its answer.
+        """
         client = self._client.kc
         assert client is not None
         asked = ""

@@ -1,4 +1,6 @@
-"""What `provision render` wrote, read without the code that wrote it, and notebooks as another lock or another hand would have made them."""
+"""What `provision render` wrote, read without the code that wrote it, and notebooks as another lock
+or another hand would have made them.
+"""
 
 from __future__ import annotations
 

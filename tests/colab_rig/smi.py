@@ -1,4 +1,6 @@
-"""nvidia-smi as it answers on Colab's machines, from a file beside it that says which card there is and who uses it."""
+"""nvidia-smi as it answers on Colab's machines, from a file beside it that says which card there is
+and who uses it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ DRIVER = "580.82.07"
 
 @dataclass(frozen=True)
 class Card:
-    """What nvidia-smi tells of a card, memory in MiB; `users` are the processes that hold memory, by pid."""
+    """What nvidia-smi tells of a card, memory in MiB; `users` are the processes that hold memory,
+    by pid.
+    """
 
     name: str
     memory: int
@@ -69,7 +73,9 @@ for row in rows:
 
 
 def install(folder: Path, card: Card | None, python: str = sys.executable) -> None:
-    """Put a card into a machine: the program and what it tells into a folder of its PATH; without a card, one that fails as with no device behind it."""
+    """Put a card into a machine: the program and what it tells into a folder of its PATH; without a
+    card, one that fails as with no device behind it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     trouble = {
         "trouble": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",

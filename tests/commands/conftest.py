@@ -1,4 +1,6 @@
-"""A spec whose notebook was made, and a genuine report of it, for all tests of reports that come home."""
+"""A spec whose notebook was made, and a genuine report of it, for all tests of reports that come
+home.
+"""
 
 from __future__ import annotations
 

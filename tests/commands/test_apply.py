@@ -1,4 +1,6 @@
-"""The main job on small packages: made once, kept, changed, resumed, destroyed; nothing half-made is taken for whole."""
+"""The main job on small packages: made once, kept, changed, resumed, destroyed; nothing half-made
+is taken for whole.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,8 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(
 
     with served(tmp_path / "index", wait) as address:
         bench.spec(small_spec("heavy"))
-        # The lock needs the wheel's metadata, which uv reads from the file itself on such an index: let that pass, then start with a cold cache.
+        # The lock needs the wheel's metadata, which uv reads from the file itself on such an index:
+        # let that pass, then start with a cold cache.
         go_on.set()
         assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=address).returncode == 0
         go_on.clear()
@@ -298,7 +301,8 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
     data = tmp_path / "jupyter"
     text = small_spec(
         "alpha",
-        extra="targets: {here: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: MY_TOKEN}}\n",
+        extra="targets: {here: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: "
+        "MY_TOKEN}}\n",
     )
     bench.spec(text)
     refused = bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data))
@@ -337,11 +341,15 @@ def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
     bench.spec(
         small_spec(
             "alpha",
-            extra=f"env: {{A: b}}\npaths: {{data: {data}}}\nsecrets: {{TOKEN: {{env: MY_TOKEN}}}}\n",
+            extra=f"env: {{A: b}}\npaths: {{data: {data}}}\nsecrets: {{TOKEN: {{env: "
+            f"MY_TOKEN}}}}\n",
         )
     )
     assert bench.run("apply", "spec.yaml", "--yes", MY_TOKEN="s3cret-value").returncode == 0
-    show = "import os, alpha; print(alpha.__version__, os.environ['A'], os.environ['PROVISION_PATH_DATA'], os.environ['TOKEN'])"
+    show = (
+        "import os, alpha; print(alpha.__version__, os.environ['A'], "
+        "os.environ['PROVISION_PATH_DATA'], os.environ['TOKEN'])"
+    )
     done = bench.run("run", "spec.yaml", "--", "python", "-c", show, MY_TOKEN="s3cret-value")
     assert done.stdout.split() == ["2.0", "b", str(data), "s3cret-value"]
     unset = bench.run("run", "spec.yaml", "--", "python", "-c", "pass")
@@ -375,7 +383,9 @@ def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
 
 
 def _children_gone(bench: Bench) -> bool:
-    """No uv that was started for this bench is still at work: tells by the scratch folders it would hold as working directory."""
+    """No uv that was started for this bench is still at work: tells by the scratch folders it would
+    hold as working directory.
+    """
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         held = [

@@ -302,7 +302,8 @@ def test_a_target_of_another_kind_is_refused_before_anything_is_resolved(bench: 
     bench.spec(
         small_spec(
             "alpha",
-            extra="targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
+            extra="targets: {w: {kind: colab-enterprise, project: my-project, region: "
+            "us-central1}}\n",
         )
     )
     done = bench.run(
@@ -363,7 +364,10 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, tmp_path: Pa
     bench.spec(small_spec("heavy"))
     assert bench.run("lock", "spec.yaml").returncode == 0
     bench.own.mkdir(mode=0o700)
-    script = f"mount -t tmpfs -o size=3m tmpfs {bench.own} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
+    script = (
+        f"mount -t tmpfs -o size=3m tmpfs {bench.own} && exec "
+        f"{' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
+    )
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script],
         cwd=bench.folder,
@@ -389,7 +393,10 @@ def test_a_read_only_folder_is_refused_before_anything_is_done(bench: Bench) -> 
     assert bench.run("lock", "spec.yaml").returncode == 0
     cache = bench.folder.parent / "cache"
     folder = bench.folder
-    script = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}"
+    script = (
+        f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} "
+        f"&& exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}"
+    )
     env = bench.environment(UV_CACHE_DIR=str(cache), HOME=str(folder.parent))
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script],
@@ -414,7 +421,10 @@ def test_in_a_read_only_folder_verify_says_what_to_do(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     folder = bench.folder
-    script = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} && exec {' '.join(bench.argv('verify', 'spec.yaml'))}"
+    script = (
+        f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} "
+        f"&& exec {' '.join(bench.argv('verify', 'spec.yaml'))}"
+    )
     env = bench.environment(HOME=str(folder.parent))
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script],
@@ -452,7 +462,11 @@ def test_interrupted_while_verifying_it_keeps_the_environment_and_leaves_no_proc
     bench: Bench, tmp_path: Path, blow: signal.Signals
 ) -> None:
     nap = tmp_path / "asleep"
-    code = f"import time, pathlib\nfirst = not pathlib.Path({str(nap)!r}).exists()\npathlib.Path({str(nap)!r}).touch()\ntime.sleep(60 if first else 0)\n"
+    code = (
+        "import time, pathlib\nfirst = not "
+        f"pathlib.Path({str(nap)!r}).exists()\npathlib.Path({str(nap)!r}).touch()\ntime.sleep(60 "
+        "if first else 0)\n"
+    )
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "sleepy", "1.0", code=code),))
     bench.spec(small_spec("sleepy"))
     running = bench.start("apply", "spec.yaml", "--yes")

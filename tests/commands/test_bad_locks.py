@@ -1,4 +1,6 @@
-"""What can go wrong with a lock, from resolving to installing: each with its message, its exit code and a way out that works."""
+"""What can go wrong with a lock, from resolving to installing: each with its message, its exit code
+and a way out that works.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def refused(
     line: tuple[str, ...] = ("lock", "spec.yaml"),
     **changes: str,
 ) -> str:
-    """Run a line that must end with `code`, say all of `words` and leave the lock as it is; return what it said, as one line."""
+    """Run a line that must end with `code`, say all of `words` and leave the lock as it is; return
+    what it said, as one line.
+    """
     path = bench.folder / "spec.lock"
     before = path.read_bytes() if path.is_file() else None
     done = bench.run(*line, **changes)

@@ -1,4 +1,6 @@
-"""What goes wrong around a verification: each ends in a result or a message with its cause and the way out, and nothing is lost."""
+"""What goes wrong around a verification: each ends in a result or a message with its cause and the
+way out, and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from tests.agent.probe.conftest import build_probe, document
 from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.support import require
 
-WAITS = "import os, time\nif os.environ.get('WAIT_IN'):\n    open(os.environ['WAIT_IN'], 'w').write(str(os.getppid()))\n    time.sleep(120)\n"
+WAITS = (
+    "import os, time\nif os.environ.get('WAIT_IN'):\n    open(os.environ['WAIT_IN'], "
+    "'w').write(str(os.getppid()))\n    time.sleep(120)\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +142,9 @@ def test_a_verification_that_is_cut_short_leaves_the_last_report(
 
 
 def _waiting(made: Bench, tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
-    """Return a verification whose probe waits in the import of alpha, and the number of that probe: the parent of the stage that writes it."""
+    """Return a verification whose probe waits in the import of alpha, and the number of that probe:
+    the parent of the stage that writes it.
+    """
     pid_file = tmp_path / "pid"
     running = made.start("verify", "spec.yaml", WAIT_IN=str(pid_file))
     for _ in range(600):
@@ -217,8 +224,8 @@ def test_an_edited_report_is_the_same_as_no_other(made: Bench, tmp_path: Path) -
     assert done.returncode == 1
     assert "edited proves nothing" in done.stderr
     assert (
-        "edited proves nothing, changed after the probe wrote it: what here and edited say does not differ"
-        in " ".join(done.stdout.split())
+        "edited proves nothing, changed after the probe wrote it: what here and edited say "
+        "does not differ" in " ".join(done.stdout.split())
     )
     told = json.loads(made.run("diff", str(path), str(own), "--output-format", "json").stdout)
     assert (told["same"], told["changed"]) == (False, ["edited"])
@@ -299,7 +306,8 @@ def test_a_clock_that_is_wrong_stops_nothing_here_and_is_refused_from_elsewhere(
         text=True,
         timeout=600,
     )
-    # A clock that stands before its own files is told there already; one that runs ahead cannot be known without a network.
+    # A clock that stands before its own files is told there already; one that runs ahead cannot be
+    # known without a network.
     assert ran.returncode == (1 if shift is None else 0), ran.stdout + ran.stderr
     assert ("H09: the clock stands before" in ran.stdout) == (shift is None)
     assert json.loads((usb / "report.json").read_bytes())["subject"]["created_utc"].startswith(year)
@@ -355,7 +363,7 @@ for name in null zero random urandom; do touch {dev}/$name; mount --bind /dev/$n
 mount --rbind {dev} /dev
 test ! -e /dev/shm
 exec "$@"
-"""
+"""  # noqa: E501
 
 
 def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Path) -> None:
@@ -401,12 +409,18 @@ def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Pat
     ("code", "says"),
     [
         (
-            "raise ImportError('libtorch_cuda.so: cannot open shared object file: No such file or directory')\n",
+            (
+                "raise ImportError('libtorch_cuda.so: cannot open shared object file: No such "
+                "file or directory')\n"
+            ),
             "libtorch_cuda.so",
         ),
         ("raise OSError('libgomp.so.1: version `GOMP_5.0 not found')\n", "libgomp.so.1"),
         (
-            "raise RuntimeError('module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000')\n",
+            (
+                "raise RuntimeError('module compiled against ABI version 0x1000009 but this "
+                "version of numpy is 0x2000000')\n"
+            ),
             "ABI version",
         ),
         ("raise ValueError('the moon is full')\n", "the moon is full"),
@@ -504,8 +518,8 @@ def test_a_report_of_the_sandbox_is_named_where_there_is_no_other(made: Bench) -
     try:
         told = said(made.run("report", "spec.yaml"), 2)
         assert (
-            "the one of the sandbox: provision report .provision/sandbox/state/reports/spec.here/report.json"
-            in told
+            "the one of the sandbox: provision report "
+            ".provision/sandbox/state/reports/spec.here/report.json" in told
         )
     finally:
         simulated.rename(own)

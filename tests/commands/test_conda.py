@@ -1,4 +1,6 @@
-"""A conda environment made, verified, updated, put right and removed, from a channel on disk with a real Python."""
+"""A conda environment made, verified, updated, put right and removed, from a channel on disk with a
+real Python.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,10 @@ def test_it_is_made_and_verified(whole: tuple[Bench, str]) -> None:
     assert "5 of conda by py-rattler" in said
     assert "with py-rattler: no conda, mamba or micromamba was found" in said
     assert "conda activate .provision/envs/spec.here " in said
-    code = "import sys, alpha, gamma; print(sys.version_info[:3], alpha.__version__, gamma.__version__)"
+    code = (
+        "import sys, alpha, gamma; print(sys.version_info[:3], alpha.__version__, "
+        "gamma.__version__)"
+    )
     done = subprocess.run(
         [prefix(bench) / "bin/python", "-c", code], capture_output=True, text=True, check=True
     )
@@ -275,7 +280,10 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, conda: Conda
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     bench.own.mkdir(mode=0o700)
-    script = f"mount -t tmpfs -o size=8m tmpfs {bench.own} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
+    script = (
+        f"mount -t tmpfs -o size=8m tmpfs {bench.own} && exec "
+        f"{' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
+    )
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script],
         cwd=bench.folder,
@@ -306,11 +314,11 @@ for line in listed.read_text().splitlines()[1:{upto}]:
 (prefix / "bin").mkdir()
 (prefix / "bin/python").symlink_to({python!r})
 sys.exit({code})
-"""
+"""  # noqa: E501
 
 
 def fake_conda(folder: Path, name: str = "conda", *, code: int = 0, upto: str = "") -> Path:
-    """A program that records its words and makes what conda would, with the Python of the caller."""
+    """A program that records its words and makes what conda would, with the Python of the caller."""  # noqa: E501
     folder.mkdir(exist_ok=True)
     path = folder / name
     path.write_text(
@@ -341,7 +349,7 @@ def test_the_users_own_program_is_given_the_locked_files(
     assert f"5 of conda by {name}" in plan.stdout
     bench.run(
         "apply", "spec.yaml", "--yes"
-    )  # the packages of the index do not go into the caller's Python, so what follows is not looked at
+    )  # the packages of the index do not go into the caller's Python, so what follows is not looked at  # noqa: E501
     said, listed, mode = json.loads((own.parent / "log.json").read_text())
     assert (said, mode) == (["create", "--yes", "--quiet"], "0o600")
     rows = json.loads((bench.folder / "spec.lock").read_text())["conda"]
@@ -362,8 +370,8 @@ def test_pixi_is_said_to_be_there_and_is_not_used(
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
     assert (
-        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is"
-        in said
+        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes "
+        "environments of projects only, not of a list of files; py-rattler is" in said
     )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
@@ -482,7 +490,7 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(
 def test_what_conda_brings_under_another_name_is_known_by_its_files(
     bench: Bench, conda: CondaChannel
 ) -> None:
-    """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""
+    """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""  # noqa: E501
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7, needs-alpha", "gizmo-base")))
     done = bench.run("apply", "spec.yaml", "--yes")
@@ -493,7 +501,10 @@ def test_what_conda_brings_under_another_name_is_known_by_its_files(
     }
     assert rows["P02"] == (
         "pass",
-        "all 2 locked packages have their locked version; 2 more of conda have the version of their locked file",
+        (
+            "all 2 locked packages have their locked version; 2 more of conda have the version "
+            "of their locked file"
+        ),
     )
     assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")
     noted = json.loads((prefix(bench) / "installed.json").read_text())["packages"]["gizmo"]

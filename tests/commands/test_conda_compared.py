@@ -1,4 +1,6 @@
-"""One lock as an environment of uv and as one of conda: what `parity` and `diff` say of the two, from reports of both."""
+"""One lock as an environment of uv and as one of conda: what `parity` and `diff` say of the two,
+from reports of both.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ TARGETS = "targets: {plain: {kind: local}, here: {kind: local, manager: conda}}\
 
 @pytest.fixture(scope="module")
 def both(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """A bench where both targets of a spec are made and verified; alpha comes from conda at one of them."""
+    """A bench where both targets of a spec are made and verified; alpha comes from conda at one of
+    them.
+    """
     folder = tmp_path_factory.mktemp("both")
     wheels = (
         make_wheel(folder / "wheels", "alpha", "2.0"),
@@ -42,8 +46,8 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     said = " ".join(done.stdout.split())
     assert "packages: 2 in one version; seen: 2 of 2 as locked on each" in said
     assert (
-        "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of conda on here; seen: alpha 2.0 on plain and here"
-        in said
+        "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of "
+        "conda on here; seen: alpha 2.0 on plain and here" in said
     )
     assert stated(both)["package builds"]["found"] == "apart"
 
@@ -52,7 +56,8 @@ def test_diff_finds_no_difference_of_identity(both: Bench) -> None:
     done = both.run("diff", "plain", "here", "--spec", "spec.yaml", "--output-format", "json")
     found = json.loads(done.stdout)
     assert [one for one in found["differences"] if one["class"] == "identity"] == []
-    # Python of conda asks for a C library, and no wheel at the other target does: both hold, and neither is another environment for it.
+    # Python of conda asks for a C library, and no wheel at the other target does: both hold, and
+    # neither is another environment for it.
     assert (found["checks"], done.returncode) == ([], 0), done.stdout
 
 

@@ -1,4 +1,6 @@
-"""The name by which a person's own conda finds an environment: given, kept, moved and taken back, and nobody else's name touched."""
+"""The name by which a person's own conda finds an environment: given, kept, moved and taken back,
+and nobody else's name touched.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: cond
 
 
 def begun(folder: Path, conda: CondaChannel) -> Bench:
-    """A bench with an environment made by a person's own conda, whose first folder of environments cannot be made: a file stands in its way."""
+    """A bench with an environment made by a person's own conda, whose first folder of environments
+    cannot be made: a file stands in its way.
+    """
     wheels = (
         make_wheel(folder / "wheels", "alpha", "2.0"),
         make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)),
@@ -93,7 +97,9 @@ def shared(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> Ben
 
 @pytest.fixture
 def made(shared: Bench) -> Iterator[Bench]:
-    """The shared bench, put back afterwards as it was: its conda, its link and its state, but for the environment itself."""
+    """The shared bench, put back afterwards as it was: its conda, its link and its state, but for
+    the environment itself.
+    """
     link, extra = envs(shared)[1] / "spec.here", shared.extra
     kept = {name: (shared.own / name).read_text() for name in ("state.json", "journal.json")}
     yield shared
@@ -129,7 +135,7 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
     bench.spec(small_spec("gamma", extra=CONDA.replace("here:", "there:")))
     applied(
         bench
-    )  # another target gets another name, and what the killed run of the first one made is not forgotten
+    )  # another target gets another name, and what the killed run of the first one made is not forgotten  # noqa: E501
     assert [
         found_by_name(name, envs(bench)) is not None for name in ("spec.here", "spec.there")
     ] == [True, True]
@@ -156,8 +162,8 @@ def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     made.extra = {**made.extra, "PROVISION_CONDA": str(program)}
     said = applied(made)
     assert (
-        f"no name spec.here for micromamba: {theirs} is there already and is not this environment; it stays"
-        in said
+        f"no name spec.here for micromamba: {theirs} is there already and is not this "
+        "environment; it stays" in said
     )
     assert "activate conda activate .provision/envs/spec.here " in said
     assert found_by_name("spec.here", (*envs(made), later)) == theirs, (
@@ -235,7 +241,10 @@ def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) 
 def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
     (envs(made)[1] / "spec.here").unlink()
     own_conda(made.folder / "programs", envs(made)[:1])
-    words = f"none of its folders may be written to ({envs(made)[0]}); add one of yours to envs_dirs, or activate it by its path"
+    words = (
+        f"none of its folders may be written to ({envs(made)[0]}); add one of yours to "
+        "envs_dirs, or activate it by its path"
+    )
     assert f"no name spec.here for conda: {words}" in planned(made)
     own_conda(made.folder / "programs", (made.own / "envs", envs(made)[1]))
     assert "it has that already: the folder of environments here is one of conda's own" in planned(

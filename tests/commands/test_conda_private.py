@@ -1,4 +1,6 @@
-"""A channel that asks for credentials, where a person's own conda makes the environment: it is not told them, and writes them nowhere."""
+"""A channel that asks for credentials, where a person's own conda makes the environment: it is not
+told them, and writes them nowhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The quickstart as a conda environment: the same lock's stack on conda's Python, with the Trainer's run inside."""
+"""The quickstart as a conda environment: the same lock's stack on conda's Python, with the
+Trainer's run inside.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from tests.conda_rig import CondaChannel
 from tests.rig import MINOR
 
 ROOT = Path(__file__).parents[2]
-CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: conda}, plain: {kind: local}}\n"
+CONDA = (
+    "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: conda}, plain: {kind: "
+    "local}}\n"
+)
 
 
 @pytest.mark.hf

@@ -120,14 +120,20 @@ def kept(name: str) -> Report:
         (
             "shadowed-package",
             "small-shm",
-            "fails on small-shm: H07 shared memory; the difference that matters: host.shm 23.54 GiB -> 64 MiB; P03 nothing else ",
+            (
+                "fails on small-shm: H07 shared memory; the difference that matters: host.shm "
+                "23.54 GiB -> 64 MiB; P03 nothing else "
+            ),
         ),
         ("shadowed-package", "small-shm", "in the way and 8 more fail on shadowed-package only"),
         # Of other locks, what a check says; another Python makes no package another than locked.
         (
             "python-3.12",
             "accelerate-too-old",
-            "fails on accelerate-too-old: P02 locked packages; the difference that matters: 1 of 48 locked packages differ: ",
+            (
+                "fails on accelerate-too-old: P02 locked packages; the difference that "
+                "matters: 1 of 48 locked packages differ: "
+            ),
         ),
         (
             "python-3.12",
@@ -138,7 +144,10 @@ def kept(name: str) -> Report:
         (
             "cpu-build",
             "small-shm",
-            "H07 shared memory fails on small-shm and does not apply to cpu-build, 2 checks ended otherwise (E02, H08)",
+            (
+                "H07 shared memory fails on small-shm and does not apply to cpu-build, 2 "
+                "checks ended otherwise (E02, H08)"
+            ),
         ),
         (
             "python-3.12",
@@ -155,13 +164,19 @@ def kept(name: str) -> Report:
         (
             "cpu-build",
             "python-3.11",
-            "1 difference of identity: other packages are installed, by packages.digest sha256:7431bfde4b54 -> ",
+            (
+                "1 difference of identity: other packages are installed, by packages.digest "
+                "sha256:7431bfde4b54 -> "
+            ),
         ),
         # Two cards are not one.
         (
             "l4",
             "l4-two",
-            "not the same: 1 difference of identity: nvml.count 1 -> 2 (and 1 that follows); no check fails",
+            (
+                "not the same: 1 difference of identity: nvml.count 1 -> 2 (and 1 that "
+                "follows); no check fails"
+            ),
         ),
     ],
 )
@@ -178,8 +193,8 @@ def test_what_fails_on_both_sides_is_told_with_both_reasons() -> None:
     )
     faulty = "the card's memory is faulty: "
     assert (
-        f"D05 memory errors fails on both: {faulty}3 uncorrected errors since boot (a), {faulty}rows could not be remapped (b)\n"
-        in shown
+        f"D05 memory errors fails on both: {faulty}3 uncorrected errors since boot (a), "
+        f"{faulty}rows could not be remapped (b)\n" in shown
     )
 
 
@@ -187,7 +202,8 @@ def test_the_end_of_a_comparison_counts_in_english() -> None:
     found = compare_reports(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
     end = report_text.render_text(found, color=False, width=200, everything=False).splitlines()[-1]
     assert end.startswith(
-        "of two specs, build and quickstart, 42 readings are alike, 49 were taken on one side only, "
+        "of two specs, build and quickstart, 42 readings are alike, 49 were taken on one "
+        "side only, "
     )
     assert end.endswith("1 that differs in the surroundings is left out (--all)")
 
@@ -243,7 +259,9 @@ OLDEST = {
 
 @pytest.mark.parametrize("name", ["quickstart", "numpy-abi"])
 def test_a_report_of_another_minor_version_is_read_in_every_form(name: str) -> None:
-    """One that lacks what was added since, and holds what will be: fields, a status, a class and a check that this version does not know."""
+    """One that lacks what was added since, and holds what will be: fields, a status, a class and a
+    check that this version does not know.
+    """
     checks = [
         {"id": "P02", "status": "fail"},
         {"id": "P01", "status": "later"},

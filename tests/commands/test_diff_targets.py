@@ -1,4 +1,6 @@
-"""provision diff of two targets by their names: stored reports, and the lock that tells what requires what."""
+"""provision diff of two targets by their names: stored reports, and the lock that tells what
+requires what.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ BOTH = "targets:\n  colab: {kind: local}\n  workbench: {kind: local}\n"
 
 @pytest.fixture
 def pair(bench: Bench) -> Bench:
-    """Two targets of provision.yaml, both applied; in the second beta and the alpha that beta requires are of another version than locked."""
+    """Two targets of provision.yaml, both applied; in the second beta and the alpha that beta
+    requires are of another version than locked.
+    """
     path = bench.spec(small_spec("beta", extra=BOTH), "provision.yaml")
     assert path.exists()
     assert bench.run("apply", "--all", "--yes").returncode == 0
@@ -158,7 +162,7 @@ def test_without_a_lock_only_what_reports_tell_is_compared() -> None:
     }
 
 
-def test_what_was_found_otherwise_than_locked_counts_and_a_requirer_that_is_the_same_explains_nothing() -> (
+def test_what_was_found_otherwise_than_locked_counts_and_a_requirer_that_is_the_same_explains_nothing() -> (  # noqa: E501
     None
 ):
     wrong = [{"name": "mpmath", "expected": "1.3", "observed": "1.4"}]

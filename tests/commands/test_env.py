@@ -1,4 +1,6 @@
-"""provision env: what a bare machine is, told without a spec, without importing what is installed, and without anything private."""
+"""provision env: what a bare machine is, told without a spec, without importing what is installed,
+and without anything private.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,7 @@ __config__ = Part(show=lambda: "")
 __version__, version, get_num_threads = "9.9+cu128", Part(cuda="12.8", git_version="0"), lambda: 2
 set_num_threads = lambda number: None
 _C = Part(_cuda_getArchFlags=lambda: "sm_89")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.long(after=2)

@@ -39,7 +39,10 @@ def web(bench: Bench, tmp_path: Path) -> Iterator[str]:
 def own_spec(url: str, *packages: str, extra: str = "") -> str:
     """A spec whose packages all come from an index of its own."""
     listed = "".join(f"  - {{name: {package}, index: ours}}\n" for package in packages)
-    return f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: none}}\nindexes: {{ours: {{url: "{url}"}}}}\n{extra}'
+    return (
+        f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: '
+        f'none}}\nindexes: {{ours: {{url: "{url}"}}}}\n{extra}'
+    )
 
 
 def locked(bench: Bench, text: str, **changes: str) -> None:
@@ -101,7 +104,9 @@ def versions(bench: Bench) -> dict[str, str]:
 
 
 def torch_rig(bench: Bench, tmp_path: Path) -> str:
-    """Put torch 2.13.0 on the default index, and give the address of one with its CPU build for Linux; trainer 1.0 needs torch."""
+    """Put torch 2.13.0 on the default index, and give the address of one with its CPU build for
+    Linux; trainer 1.0 needs torch.
+    """
     wheels = tmp_path / "wheels"
     plain = tuple(
         make_wheel(wheels, "torch", "2.13.0", tag=tag, requires=("alpha",)) for tag in (LINUX, MAC)
@@ -200,8 +205,8 @@ def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
     assert (
-        f"index ours (here: {bench.index}): what this machine knows of these means nothing elsewhere"
-        in said
+        f"index ours (here: {bench.index}): what this machine knows of these means nothing "
+        "elsewhere" in said
     )
     assert f"PROVISION_INDEX_OURS={web}" in said
 
@@ -389,12 +394,12 @@ def test_requirements_name_the_indexes_that_are_used_and_tell_platforms_apart(
         "the default index is the installer's own"
     )
     assert (
-        "torch==2.13.0 ; sys_platform == 'darwin' and platform_machine == 'arm64' \\\n    --hash=sha256:"
-        in text
+        "torch==2.13.0 ; sys_platform == 'darwin' and platform_machine == 'arm64' \\\n    "
+        "--hash=sha256:" in text
     )
     assert (
-        "torch==2.13.0+cpu ; sys_platform == 'linux' and platform_machine == 'x86_64' \\\n    --hash=sha256:"
-        in text
+        "torch==2.13.0+cpu ; sys_platform == 'linux' and platform_machine == 'x86_64' \\\n "
+        "   --hash=sha256:" in text
     )
     assert "\nalpha==2.0 \\\n    --hash=sha256:" in text
 
@@ -453,7 +458,9 @@ def test_a_bill_of_materials_says_what_comes_from_where_and_what_needs_it(
 
 
 def test_uv_locks_the_same_versions_from_a_pyproject(bench: Bench, tmp_path: Path) -> None:
-    """Newer versions have appeared since, and torch comes in by another package: each stays where and as it was locked."""
+    """Newer versions have appeared since, and torch comes in by another package: each stays where
+    and as it was locked.
+    """
     cpu = torch_rig(bench, tmp_path)
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "early", "1.0rc1"),))
     locked(
@@ -539,7 +546,10 @@ def test_targets_that_share_their_environments_share_a_document(bench: Bench) ->
 
 
 def test_targets_with_environments_of_their_own_are_to_be_named(bench: Bench) -> None:
-    targets = 'targets: {here: {kind: local}, colab: {kind: colab, runtime: "2026.07", isolation: venv}}\n'
+    targets = (
+        'targets: {here: {kind: local}, colab: {kind: colab, runtime: "2026.07", isolation: '
+        "venv}}\n"
+    )
     locked(bench, small_spec("alpha", extra=BOTH + targets))
     said = refused(bench, 2, "--format", "requirements")
     assert "the spec has several targets" in said

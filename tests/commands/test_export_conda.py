@@ -169,7 +169,8 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
     bench.spec(
         small_spec(
             "alpha",
-            extra="platforms: [linux-x86_64, macos-arm64]\ntargets: {here: {kind: local, manager: conda}}\n",
+            extra="platforms: [linux-x86_64, macos-arm64]\ntargets: {here: {kind: local, "
+            "manager: conda}}\n",
         )
     )
     assert bench.run("lock", "spec.yaml", **conda.variables()).returncode == 0
@@ -178,8 +179,8 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
     assert "conda-explicit is for one platform" in done.stderr
     assert "linux-x86_64, macos-arm64" in done.stderr
     assert (
-        "lock and export a spec beside it that says `extends: spec.yaml` and `platforms: [linux-x86_64]`"
-        in " ".join(done.stderr.split())
+        "lock and export a spec beside it that says `extends: spec.yaml` and `platforms: "
+        "[linux-x86_64]`" in " ".join(done.stderr.split())
     )
     (bench.folder / "one.yaml").write_text("extends: spec.yaml\nplatforms: [linux-x86_64]\n")
     assert bench.run("lock", "one.yaml", **conda.variables()).returncode == 0
@@ -193,7 +194,10 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
 def test_specs_for_other_systems_are_linted_locked_and_rendered(
     bench: Bench, conda: CondaChannel, platform: str, subdir: str
 ) -> None:
-    words = f"platforms: [{platform}]\nconda_packages: [needs-alpha]\ntargets: {{here: {{kind: local, manager: conda}}}}\n"
+    words = (
+        f"platforms: [{platform}]\nconda_packages: [needs-alpha]\ntargets: {{here: {{kind: "
+        f"local, manager: conda}}}}\n"
+    )
     bench.spec(small_spec("gamma", extra=words))
     done = bench.run("lint", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

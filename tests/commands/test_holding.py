@@ -1,4 +1,6 @@
-"""lock --check: what moved in the spec is named, and of everything else it says what it says of a spec."""
+"""lock --check: what moved in the spec is named, and of everything else it says what it says of a
+spec.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ MACHINE = RealSystem()
 
 
 def lock_for(path: Path) -> Path:
-    """Write a lock for a spec, as if it had just been made of its text: the newest numpy and safetensors are 2.9."""
+    """Write a lock for a spec, as if it had just been made of its text: the newest numpy and
+    safetensors are 2.9.
+    """
     (document,) = source.read_spec_file(path, MACHINE)
     spec, _ = source.validate_source(document)
     assert spec is not None

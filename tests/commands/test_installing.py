@@ -1,4 +1,6 @@
-"""Environments made from a lock: how each package came there is kept and shown, and nothing half-installed comes into use."""
+"""Environments made from a lock: how each package came there is kept and shown, and nothing
+half-installed comes into use.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     first = bench.run("apply", "spec.yaml", "--yes")
     assert first.returncode == 0, first.stderr
     assert (
-        "packages     2 hash-checked\ncompared     downloads with the lock, installed files with their RECORDs: all by sha256\n"
-        in first.stdout
+        "packages     2 hash-checked\ncompared     downloads with the lock, installed "
+        "files with their RECORDs: all by sha256\n" in first.stdout
     )
     result = kept(bench)
     assert {name: one["provenance"] for name, one in result["packages"].items()} == {
@@ -106,8 +108,8 @@ def test_a_wheel_whose_own_record_is_wrong_is_verified_with_a_warning(
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout
     assert (
-        "warn P07 files of packages: files do not fit their RECORD, and did not when they were installed"
-        in " ".join(done.stdout.split())
+        "warn P07 files of packages: files do not fit their RECORD, and did not when they "
+        "were installed" in " ".join(done.stdout.split())
     )
 
 

@@ -1,4 +1,6 @@
-"""`provision lint` as pull requests, hooks and logs use it: several files in every form, hostile names, files that are no specs."""
+"""`provision lint` as pull requests, hooks and logs use it: several files in every form, hostile
+names, files that are no specs.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,8 @@ def test_hostile_values_give_no_commands_of_their_own(tmp_path: Path, form: str)
 def test_a_diff_hides_secrets_beside_what_it_changes(tmp_path: Path) -> None:
     write(
         tmp_path,
-        a="gpu: none\nenv: {HF_TOKEN: correct-horse-battery}\npackages: [torch, transformers==5.13.1]\npython: '3.11'\n",
+        a="gpu: none\nenv: {HF_TOKEN: correct-horse-battery}\npackages: [torch, "
+        "transformers==5.13.1]\npython: '3.11'\n",
     )
     done = lint(tmp_path, "--diff", "a.yaml")
     assert "+packages: [torch, transformers==5.13.1, accelerate>=1.3.0]" in done.stderr

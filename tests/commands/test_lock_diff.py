@@ -1,4 +1,6 @@
-"""`provision lock --diff OLD`: what it compares, what it says of the spec's own card, and what it answers to what is no lock."""
+"""`provision lock --diff OLD`: what it compares, what it says of the spec's own card, and what it
+answers to what is no lock.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,17 @@ from provision.spec import Spec
 from tests import fork_server
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
-V100 = 'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: none}\n'
+V100 = (
+    'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: '
+    "none}\n"
+)
 KEY = "linux-x86_64-cu128"
 
 
 def gpu_lock(torch: str, *more: LockedPackage, flavour: str = "cu128", **changes: Any) -> Lock:
-    """A lock of the V100 spec by hand: the rules let no such lock be written where the card has no code."""
+    """A lock of the V100 spec by hand: the rules let no such lock be written where the card has no
+    code.
+    """
     spec = Spec.model_validate(
         {
             "gpu": "V100",
@@ -150,8 +157,8 @@ def test_another_file_under_the_same_version_is_a_warning(bench: Bench, tmp_path
     assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=index).returncode == 0
     done = bench.run("lock", "spec.yaml", "--diff", "old.lock")
     assert (
-        "the same version with other files:\n  warning alpha 1.0: another sha256 for alpha-1.0-py3-none-any.whl\n"
-        in done.stdout
+        "the same version with other files:\n  warning alpha 1.0: another sha256 for "
+        "alpha-1.0-py3-none-any.whl\n" in done.stdout
     )
     assert told(bench, "old.lock")["files"][0]["suspicious"] is True
 
@@ -206,7 +213,10 @@ def test_a_finding_that_only_names_another_version_is_not_new(bench: Bench) -> N
 
 
 def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> None:
-    spec = 'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: none}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
+    spec = (
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: '
+        '{framework: none}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
+    )
     own = {"targets": {"colab": TargetChoice((KEY,), "")}}
     locks(
         bench,

@@ -1,4 +1,6 @@
-"""A lock with conflict markers, of an older format or changed by hand: other commands refuse it, `provision lock` makes a clean one with its versions."""
+"""A lock with conflict markers, of an older format or changed by hand: other commands refuse it,
+`provision lock` makes a clean one with its versions.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ WANTED = ("alpha", "alpine", "delta")
 
 @pytest.fixture
 def sides(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
-    """Three locks of one project, spec.yaml: the base, one with a newer alpha, and one with a newer alpine. Each package has a newer version by now."""
+    """Three locks of one project, spec.yaml: the base, one with a newer alpha, and one with a newer
+    alpine. Each package has a newer version by now.
+    """
     more = tuple(
         make_wheel(bench.folder.parent / "more", name, version)
         for name in ("alpine", "delta")

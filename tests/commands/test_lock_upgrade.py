@@ -21,7 +21,9 @@ def versions(bench: Bench, name: str = "spec.lock") -> dict[str, str]:
 
 @pytest.fixture
 def aged(bench: Bench, tmp_path: Path) -> Bench:
-    """A lock of three packages, each with a newer release since: `lead` 2.0 needs `led` 2.0, and `alone` has nothing to do with them."""
+    """A lock of three packages, each with a newer release since: `lead` 2.0 needs `led` 2.0, and
+    `alone` has nothing to do with them.
+    """
     wheels = tmp_path / "wheels"
     old = (
         make_wheel(wheels, "lead", "1.0", requires=("led==1.0",)),
@@ -145,7 +147,8 @@ def test_what_is_built_for_one_torch_moves_together(
     old = family("2.12.0", "0.27.0")
     index = make_index(tmp_path / "cpu", old)
     bench.spec(
-        f'gpu: none\npython: "{MINOR}"\npackages: [torchvision, alpha<2]\ntraining: {{framework: none}}\n'
+        f'gpu: none\npython: "{MINOR}"\npackages: [torchvision, alpha<2]\ntraining: '
+        f"{{framework: none}}\n"
     )
     assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYTORCH_CPU=index).returncode == 0
     make_index(tmp_path / "cpu", (*old, *family("2.13.0", "0.28.0")))

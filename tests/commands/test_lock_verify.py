@@ -1,4 +1,6 @@
-"""`lock --verify`: each name, version and hash of a lock is compared with what the indexes list; what cannot be asked is never verified."""
+"""`lock --verify`: each name, version and hash of a lock is compared with what the indexes list;
+what cannot be asked is never verified.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def locked(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def verify(bench: Bench, code: int, *words: str, **variables: str) -> str:
-    """Run `lock --verify`, which has to end with `code` and say all of `words`; return what it said, as one line."""
+    """Run `lock --verify`, which has to end with `code` and say all of `words`; return what it
+    said, as one line.
+    """
     done = bench.run("lock", "spec.yaml", "--verify", **variables)
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == code, said

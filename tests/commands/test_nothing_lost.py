@@ -1,4 +1,6 @@
-"""What must hold whatever happens between two runs: no stale verdict, no forgotten leftovers, nothing foreign touched, nothing working lost."""
+"""What must hold whatever happens between two runs: no stale verdict, no forgotten leftovers,
+nothing foreign touched, nothing working lost.
+"""
 
 from __future__ import annotations
 
@@ -216,7 +218,8 @@ def test_status_with_targets_that_are_not_made_here(bench: Bench) -> None:
     bench.spec(
         small_spec(
             "alpha",
-            extra="targets: {here: {kind: local}, team: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
+            extra="targets: {here: {kind: local}, team: {kind: colab-enterprise, project: "
+            "my-project, region: us-central1}}\n",
         )
     )
     done = bench.run("status", "spec.yaml")

@@ -1,4 +1,6 @@
-"""What is asked of Colab's command line for a target, and that the ledger always knows what may be running there."""
+"""What is asked of Colab's command line for a target, and that the ledger always knows what may be
+running there.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from tests.views import builders
 
 
 class Colab(RealSystem):
-    """This machine, with a Colab that answers at once; `fails` is what it answers instead, `journal` what was open in the ledger when it was asked."""
+    """This machine, with a Colab that answers at once; `fails` is what it answers instead,
+    `journal` what was open in the ledger when it was asked.
+    """
 
     def __init__(self, folder: Path, fails: BaseException | None = None) -> None:
         super().__init__({})

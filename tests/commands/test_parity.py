@@ -1,4 +1,6 @@
-"""provision parity: what lock and reports prove equal across targets, told of recorded reports and of real runs."""
+"""provision parity: what lock and reports prove equal across targets, told of recorded reports and
+of real runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""provision probe export: the probe is carried to a machine by hand, runs there on its own, and its report comes home."""
+"""provision probe export: the probe is carried to a machine by hand, runs there on its own, and its
+report comes home.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
 
 @dataclass
 class Carry:
-    """A project whose probe was exported into `folder`, and an environment as the lock says, made by hand elsewhere."""
+    """A project whose probe was exported into `folder`, and an environment as the lock says, made
+    by hand elsewhere.
+    """
 
     bench: Bench
     folder: Path

@@ -1,4 +1,6 @@
-"""What a report observed of a runtime against the facts, and the rules asked again of it: by machines as the probe judges them."""
+"""What a report observed of a runtime against the facts, and the rules asked again of it: by
+machines as the probe judges them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A report comes home: filed when it is of this notebook and follows from itself, refused with nothing written when not."""
+"""A report comes home: filed when it is of this notebook and follows from itself, refused with
+nothing written when not.
+"""
 
 from __future__ import annotations
 
@@ -110,9 +112,13 @@ def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_pat
     with_uv = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     variables = bench.environment(PROVISION_CELL_BASE=str(tmp_path / "base"), PATH=with_uv)
     with served(tmp_path / "mine") as address:
-        source = f"packages: [{{name: omega, index: mine}}]\nindexes: {{mine: {{url: '{address}'}}}}\ntraining: {{framework: none}}\n"
+        source = (
+            f"packages: [{{name: omega, index: mine}}]\nindexes: {{mine: {{url: "
+            f"'{address}'}}}}\ntraining: {{framework: none}}\n"
+        )
         bench.spec(
-            f"gpu: none\npython: '{MINOR}'\n{source}targets: {{colab: {{kind: colab, runtime: '{RUNTIMES[MINOR]}'}}}}\n"
+            f"gpu: none\npython: '{MINOR}'\n{source}targets: {{colab: {{kind: colab, "
+            f"runtime: '{RUNTIMES[MINOR]}'}}}}\n"
         )
         assert bench.run("apply", "spec.yaml", "--yes").returncode == 3
         cell = [str(tmp_path / "runtime/bin/python"), str(bench.folder / "spec.colab.py")]
@@ -182,8 +188,8 @@ def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_pat
         document["subject"]["simulated"] = ["everything"]
 
     assert (
-        "its verdict is verified, and from its own checks follows simulated, and not real is everything"
-        in refused(home, changed(genuine, lie)).why
+        "its verdict is verified, and from its own checks follows simulated, and not real "
+        "is everything" in refused(home, changed(genuine, lie)).why
     )
     received = home.receive(probed(home, tmp_path / "probe", simulated=["a machine"]))
     assert (received.report.verdict, received.exit_code) == ("simulated", 3)

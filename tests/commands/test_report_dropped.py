@@ -1,4 +1,6 @@
-"""Reports put into the folder of their target by hand: filed by the next command, or named once and set aside."""
+"""Reports put into the folder of their target by hand: filed by the next command, or named once and
+set aside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reports that are not what they say, or not of this notebook: each is refused, with where, why and the way out, and nothing is written."""
+"""Reports that are not what they say, or not of this notebook: each is refused, with where, why and
+the way out, and nothing is written.
+"""
 
 from __future__ import annotations
 

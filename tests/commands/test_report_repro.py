@@ -1,4 +1,6 @@
-"""provision report repro for what the report alone does not hold: from the folder it lies in, or from the spec that it answers."""
+"""provision report repro for what the report alone does not hold: from the folder it lies in, or
+from the spec that it answers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The quickstart with its lock, and a report of it in which an option of the training has failed."""
+    """The quickstart with its lock, and a report of it in which an option of the training has
+    failed.
+    """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         pytest.skip("the report is of Linux on x86_64")
     for name in ("quickstart.yaml", "quickstart.lock"):

@@ -48,7 +48,8 @@ def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
     (record,) = records(made)
     assert (
         second
-        == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report run spec.yaml --target here)"
+        == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report "
+        "run spec.yaml --target here)"
     )
     text = record.read_text()
     assert "s3cret-value" not in text

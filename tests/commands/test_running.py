@@ -1,4 +1,6 @@
-"""What a person is told of an instance that is left alone: where it is, what it costs, how to go on."""
+"""What a person is told of an instance that is left alone: where it is, what it costs, how to go
+on.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
     told = leftover_notice((place(),), Ledger(create_empty_state("x"), (intent,)))
     assert told.startswith(
-        "provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs money: its price is not in the tables"
+        "provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs "
+        "money: its price is not in the tables"
     )
     assert "go on: provision apply" in told
 

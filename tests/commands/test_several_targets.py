@@ -1,4 +1,6 @@
-"""Several targets in one command: what stops one of them does not stop the others, and nothing half-made is left unknown."""
+"""Several targets in one command: what stops one of them does not stop the others, and nothing
+half-made is left unknown.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,10 @@ def test_destroy_of_a_single_target_ends_with_its_error(bench: Bench) -> None:
         destroy(path, (), Stuck(bench.environment()), lambda _: None, lambda _: None, failed={})
 
 
-WORKBENCH = "kind: workbench, project: my-project, zones: [us-central1-a], bucket: gs://my-bucket/provision, image: workbench-instances-2603-20261004-2157-rc0"
+WORKBENCH = (
+    "kind: workbench, project: my-project, zones: [us-central1-a], bucket: "
+    "gs://my-bucket/provision, image: workbench-instances-2603-20261004-2157-rc0"
+)
 NO_BUCKET = WORKBENCH.replace("bucket: gs://my-bucket/provision, ", "")
 REFUSED = [
     (

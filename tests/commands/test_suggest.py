@@ -1,4 +1,6 @@
-"""`provision suggest`: what it says, what backs it, and what it answers to words that make no sense."""
+"""`provision suggest`: what it says, what backs it, and what it answers to words that make no
+sense.
+"""
 
 from __future__ import annotations
 
@@ -283,7 +285,8 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(
     assert first["evidence"] == "resolved by uv", first["note"]
     assert [change["now"] for change in first["changes"]] == ['"12.6"']
     spec.write_text(
-        f'gpu: V100\ncuda: "{first["cuda"]}"\npython: "{first["python"]}"\npackages: {json.dumps(first["packages"])}\ntraining: {{precision: fp16}}\n'
+        f'gpu: V100\ncuda: "{first["cuda"]}"\npython: "{first["python"]}"\npackages: '
+        f"{json.dumps(first['packages'])}\ntraining: {{precision: fp16}}\n"
     )
     clean = fork_server.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=600)
     assert (clean.returncode, clean.stdout) == (0, "No findings.\n")

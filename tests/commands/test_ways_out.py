@@ -1,4 +1,6 @@
-"""No set of versions: the message says which lines ask for what, and a change that uv was able to resolve."""
+"""No set of versions: the message says which lines ask for what, and a change that uv was able to
+resolve.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_no_way_out_is_not_made_up(bench: Bench) -> None:
 
 
 def test_what_a_rule_minds_is_no_way_out(bench: Bench, tmp_path: Path) -> None:
-    """Without its bound transformers would be a release that needs another accelerate than the one that is asked for."""
+    """Without its bound transformers would be a release that needs another accelerate than the one
+    that is asked for.
+    """
     wheels = tmp_path / "wheels"
     make_index(
         tmp_path / "index",

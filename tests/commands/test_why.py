@@ -87,7 +87,10 @@ def test_a_report_tells_which_cause_is_true(tmp_path: Path) -> None:
 
 def test_a_spec_tells_which_cause_is_true_and_comes_first(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(SPEC)
-    text = "ValueError: Your setup doesn't support bf16/gpu.\nlater:\nRuntimeError: Too many open files\n"
+    text = (
+        "ValueError: Your setup doesn't support bf16/gpu.\nlater:\nRuntimeError: Too many open "
+        "files\n"
+    )
 
     first, second = told("-", cwd=tmp_path, text=text)
     assert (first["id"], second["id"]) == (
@@ -130,7 +133,10 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
         ("ModuleNotFoundError: No module named 'google.auth.transport'", "google-auth"),
         ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
         (
-            "The 'deepspeed>=0.9.3' distribution was not found and is required by this application.",
+            (
+                "The 'deepspeed>=0.9.3' distribution was not found and is required by this "
+                "application."
+            ),
             "deepspeed>=0.9.3",
         ),
         (
@@ -394,8 +400,14 @@ def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
 
 
 def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path) -> None:
-    note = "huggingface/tokenizers: The current process just got forked, after parallelism has already been used.\n"
-    raised = "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 2, in <module>\nKeyError: 'labels'\n"
+    note = (
+        "huggingface/tokenizers: The current process just got forked, after parallelism has "
+        "already been used.\n"
+    )
+    raised = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 2, in '
+        "<module>\nKeyError: 'labels'\n"
+    )
 
     done = run("why", "-", cwd=tmp_path, text=note + raised)
     assert done.returncode == 1  # the error itself is not known

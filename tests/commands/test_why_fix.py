@@ -1,4 +1,6 @@
-"""provision why --fix: each fix it offers is an edit that keeps comments and takes the cause away, as lint sees it."""
+"""provision why --fix: each fix it offers is an edit that keeps comments and takes the cause away,
+as lint sees it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""provision why reads an error as logs and notebooks hold it: behind stamps and ranks, as JSON or YAML of Cloud Logging, and amid quoted source."""
+"""provision why reads an error as logs and notebooks hold it: behind stamps and ranks, as JSON or
+YAML of Cloud Logging, and amid quoted source.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from provision.verification.error_lookup.symptoms import (
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 FACTS = load_facts()
-NUMPY = "\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash.\n\nAttributeError: _ARRAY_API not found\n"
+NUMPY = (
+    "\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may "
+    "crash.\n\nAttributeError: _ARRAY_API not found\n"
+)
 TRACES = {
     **{
         path.stem: path.read_text(encoding="utf-8")
@@ -29,7 +34,8 @@ TRACES = {
         if path.stem not in ("process-killed", "no-kernel-image")
     },
     "array-api": f"Traceback (most recent call last):\n{NUMPY}",
-    "cuda-mismatch-ext": "RuntimeError:\nThe detected CUDA version (11.5) mismatches the version that was used to compile\nPyTorch (12.1). Please make sure.\n",
+    "cuda-mismatch-ext": "RuntimeError:\nThe detected CUDA version (11.5) mismatches the version that was used "  # noqa: E501
+    "to compile\nPyTorch (12.1). Please make sure.\n",
 }
 
 
@@ -105,9 +111,17 @@ def test_a_log_shows_what_the_bare_text_shows(form: str) -> None:
 
 
 def test_each_rank_is_read_by_itself() -> None:
-    """Two ranks print at once: neither traceback is cut, and what one waited for explains less than what the other died of."""
-    out_of_memory = 'Traceback (most recent call last):\n  File "/a.py", line 2, in <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n2 GiB'
-    waiting = 'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(\nend'
+    """Two ranks print at once: neither traceback is cut, and what one waited for explains less than
+    what the other died of.
+    """
+    out_of_memory = (
+        'Traceback (most recent call last):\n  File "/a.py", line 2, in '
+        "<module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n2 GiB"
+    )
+    waiting = (
+        'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n[Rank 0] '
+        "Watchdog caught collective operation timeout: WorkNCCL(\nend"
+    )
     pairs = zip(out_of_memory.splitlines(), waiting.splitlines(), strict=True)
     text = "\n".join(f"[rank1]: {one}\n[rank0]: {other}" for one, other in pairs)
 
@@ -125,10 +139,22 @@ MISSING = """    raise AssertionError("Torch not compiled with CUDA enabled")"""
 @pytest.mark.parametrize(
     "text",
     [
-        f'Traceback (most recent call last):\n  File "/a/torch/cuda/__init__.py", line 522, in _lazy_init\n{MISSING}\n',
-        f"Cell In[3], line 1\n----> 1 go()\n\nFile /a/torch/cuda/__init__.py:522, in _lazy_init()\n    518 {FORKED}\n--> 522 {MISSING}\n    523 if x:\n\n",
-        f"<ipython-input-3-ab> in <module>\n      1 {FORKED}\n----> 2 go()\n\n/a/torch/cuda.py in _lazy_init()\n    518 {FORKED}\n--> 522 {MISSING}\n\n",
-        f"│ /a/torch/cuda/__init__.py:522 in _lazy_init   │\n│    518 │   {FORKED} │\n│ ❱  522 │ {MISSING} │\n╰──────╯\n",
+        (
+            'Traceback (most recent call last):\n  File "/a/torch/cuda/__init__.py", line '
+            f"522, in _lazy_init\n{MISSING}\n"
+        ),
+        (
+            "Cell In[3], line 1\n----> 1 go()\n\nFile /a/torch/cuda/__init__.py:522, in "
+            f"_lazy_init()\n    518 {FORKED}\n--> 522 {MISSING}\n    523 if x:\n\n"
+        ),
+        (
+            f"<ipython-input-3-ab> in <module>\n      1 {FORKED}\n----> 2 "
+            f"go()\n\n/a/torch/cuda.py in _lazy_init()\n    518 {FORKED}\n--> 522 {MISSING}\n\n"
+        ),
+        (
+            f"│ /a/torch/cuda/__init__.py:522 in _lazy_init   │\n│    518 │   {FORKED} │\n│ ❱  "
+            f"522 │ {MISSING} │\n╰──────╯\n"
+        ),
     ],
     ids=["python", "ipython", "older ipython", "rich"],
 )
@@ -166,9 +192,18 @@ def test_errors_of_other_kinds_and_programs_show_nothing(subtests: pytest.Subtes
             assert found(text) == []
 
 
-KEY = "Traceback (most recent call last):\n  File \"/a.py\", line 2, in <module>\nKeyError: 'labels'\n"
-FORK = "huggingface/tokenizers: The current process just got forked, after parallelism has already been used.\n"
-CHAINED = "RuntimeError: Too many open files\n\nDuring handling of the above exception, another exception occurred:\n\n"
+KEY = (
+    'Traceback (most recent call last):\n  File "/a.py", line 2, in <module>\nKeyError: '
+    "'labels'\n"
+)
+FORK = (
+    "huggingface/tokenizers: The current process just got forked, after parallelism has "
+    "already been used.\n"
+)
+CHAINED = (
+    "RuntimeError: Too many open files\n\nDuring handling of the above exception, another "
+    "exception occurred:\n\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +227,11 @@ def test_an_error_that_is_not_known_is_told_from_what_stands_before_it(
 
 
 def test_quoting_is_told_from_printing_by_depth() -> None:
-    """An error's own words may have several lines, and be indented where the traceback itself is."""
-    frames = '      Traceback (most recent call last):\n        File "<string>", line 2, in <module>\n          import torch\n'
+    """An error's own words may have several lines, and be indented where the traceback itself is."""  # noqa: E501
+    frames = (
+        '      Traceback (most recent call last):\n        File "<string>", line 2, in '
+        "<module>\n          import torch\n"
+    )
     text = f"{frames}      ModuleNotFoundError: No module named 'torch'\n"
 
     assert found(text) == ["module-missing"]

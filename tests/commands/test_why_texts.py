@@ -1,4 +1,6 @@
-"""provision why: every symptom in the words in which it is documented and in those that are printed now, the versions in them, and what is no symptom."""
+"""provision why: every symptom in the words in which it is documented and in those that are printed
+now, the versions in them, and what is no symptom.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,10 @@ def test_what_a_group_holds_is_known() -> None:
         (
             "No module named 'accelerate.utils'",
             HERE,
-            "Python has found accelerate, and no accelerate.utils in it; the report has accelerate 1.15.0",
+            (
+                "Python has found accelerate, and no accelerate.utils in it; the report has "
+                "accelerate 1.15.0"
+            ),
         ),
         (
             "No module named 'torch._six'",
@@ -174,11 +179,17 @@ def test_odd_versions_do_no_harm(version: str) -> None:
         f"Using the `Trainer` with `PyTorch` requires `accelerate>={version}`",
         f"Disabling PyTorch because PyTorch >= {version} is required but found {version}",
         f"The NVIDIA driver on your system is too old (found version {version})",
-        f"with CUDA capability sm_{version} is not compatible with the current PyTorch installation",
+        (
+            f"with CUDA capability sm_{version} is not compatible with the current PyTorch "
+            "installation"
+        ),
         f"Found GPU0 X which is of compute capability (CC) {version}",
         f"x{version} is required for a normal functioning of this module, but found x=={version}",
         f"version `GLIBC_{version}' not found",
-        f"The 'deepspeed>={version}' distribution was not found and is required by this application",
+        (
+            f"The 'deepspeed>={version}' distribution was not found and is required by this "
+            "application"
+        ),
         f"nvcc fatal : Unsupported gpu architecture 'compute_{version}'",
     )
     for text in texts:
@@ -198,7 +209,9 @@ def test_what_is_no_symptom(path: Path) -> None:
 
 
 def test_each_symptom_has_a_source() -> None:
-    """A place to look it up: a file of a project, an issue, a page, a manual, or what it was tried with."""
+    """A place to look it up: a file of a project, an issue, a page, a manual, or what it was tried
+    with.
+    """
     place = re.compile(
         r"[\w.-]+/[\w.-]+#\d+|\w+\.\w{2,4}\b|\b\w+\(\d\)|tried|wheel|METADATA|@20\d\d|CPython|20\d\d-\d\d-\d\d|\b\d+\.\d+\.\d+\b"
     )
@@ -220,7 +233,9 @@ def test_the_page_says_how_many_there_are() -> None:
 
 
 def test_what_undeclared_needs_lead_to_is_answered() -> None:
-    """The table of undeclared needs quotes what is seen where they are not met; as the end of a traceback each is known, and as PKG010's."""
+    """The table of undeclared needs quotes what is seen where they are not met; as the end of a
+    traceback each is known, and as PKG010's.
+    """
     effects = [need.effect for need in FACTS.undeclared if '"' in need.effect]
     assert len(effects) >= 7
     for effect in effects:
@@ -231,7 +246,10 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
             where = (
                 f" (/env/lib/python3.12/site-packages/{module[1].replace('.', '/')}/__init__.py)"
             )
-        text = f'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in <module>\n{kind}: {said}{where}\n'
+        text = (
+            'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in '
+            f"<module>\n{kind}: {said}{where}\n"
+        )
         found = explain_error(text, load_symptoms(), LookupContext(FACTS))
         assert found, effect
         assert {"PKG010", "PKG024"} & set(found[0].symptom.rules), effect
@@ -239,7 +257,9 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
 
 @pytest.mark.thorough
 def test_no_text_takes_the_search_long() -> None:
-    """Each expression over its own beginnings again and again, in lines as long as they are kept: what a search with two ends to find would need hours for."""
+    """Each expression over its own beginnings again and again, in lines as long as they are kept:
+    what a search with two ends to find would need hours for.
+    """
     slow: dict[str, float] = {}
     for one in load_symptoms():
         words = [

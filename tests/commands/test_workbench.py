@@ -1,4 +1,6 @@
-"""Instances from plan to report and away again, against the look-alike of Google's services, with devices that answer by script."""
+"""Instances from plan to report and away again, against the look-alike of Google's services, with
+devices that answer by script.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ targets:
 
 @dataclass
 class Device:
-    """Answers for an instance as soon as it boots. `verdict` None: it never answers; "error": its program fails; `lies` changes what it sends."""
+    """Answers for an instance as soon as it boots. `verdict` None: it never answers; "error": its
+    program fails; `lies` changes what it sends.
+    """
 
     verdict: str | None = "simulated"
     lies: str = ""

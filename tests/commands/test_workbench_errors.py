@@ -1,4 +1,6 @@
-"""What a person sees when Google Cloud refuses: the real command line against the sandbox's faults, and what is left behind."""
+"""What a person sees when Google Cloud refuses: the real command line against the sandbox's faults,
+and what is left behind.
+"""
 
 from __future__ import annotations
 

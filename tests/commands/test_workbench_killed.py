@@ -1,4 +1,6 @@
-"""A run that is killed right after it asked for an instance: the next one goes on with that instance, and there is never a second."""
+"""A run that is killed right after it asked for an instance: the next one goes on with that
+instance, and there is never a second.
+"""
 
 from __future__ import annotations
 

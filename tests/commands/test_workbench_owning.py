@@ -1,4 +1,6 @@
-"""Whose an instance is and what a change costs it, against the look-alike of Google's services: two states, edits, replacements, failures."""
+"""Whose an instance is and what a change costs it, against the look-alike of Google's services: two
+states, edits, replacements, failures.
+"""
 
 from __future__ import annotations
 
@@ -357,15 +359,15 @@ def test_a_person_sees_whose_it_is_and_takes_it_over(bench: Bench) -> None:
     done = run("apply", "--yes")
     assert done.returncode == 2
     assert (
-        "another state made it: projects/my-project/locations/us-central1-a/instances/provision-spec-wb-"
-        in done.stderr
+        "another state made it: "
+        "projects/my-project/locations/us-central1-a/instances/provision-spec-wb-" in done.stderr
     )
     assert "provision apply --adopt --target wb" in done.stderr
     assert "Traceback" not in done.stderr
     shown = run("plan", "--adopt")
     assert (
-        "it is taken over from another state (--adopt); it is stopped and started: running kernels end"
-        in shown.stdout
+        "it is taken over from another state (--adopt); it is stopped and started: running "
+        "kernels end" in shown.stdout
     )
     assert run("apply", "--yes", "--detach", "--adopt").returncode == 3
     assert run("orphans").returncode == 0

@@ -1,4 +1,6 @@
-"""Every error text of Google Cloud that is known: the message, the exit code, what is left behind and the next command."""
+"""Every error text of Google Cloud that is known: the message, the exit code, what is left behind
+and the next command.
+"""
 
 from __future__ import annotations
 

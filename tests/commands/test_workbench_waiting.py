@@ -1,4 +1,6 @@
-"""What a person sees and can do while an instance is made, waited for, or fails; by the real command line."""
+"""What a person sees and can do while an instance is made, waited for, or fails; by the real
+command line.
+"""
 
 from __future__ import annotations
 

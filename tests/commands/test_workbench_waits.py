@@ -1,4 +1,6 @@
-"""What never ends, or ends late: bounded waits on Google Cloud, and credentials that are missing or over."""
+"""What never ends, or ends late: bounded waits on Google Cloud, and credentials that are missing or
+over.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: RetryPolicy 
 
 
 class Wait(NamedTuple):
-    """A fault that does not pass (a script, or an error as a file has it), what is told, what comes next, how many instances are left."""
+    """A fault that does not pass (a script, or an error as a file has it), what is told, what comes
+    next, how many instances are left.
+    """
 
     fault: str | dict[str, Any]
     what: str
@@ -142,7 +146,8 @@ WAITS = {
         {
             "at": "create",
             "code": 6,
-            "message": "Resource 'projects/my-project/locations/us-central1-a/instances/i' already exists",
+            "message": "Resource 'projects/my-project/locations/us-central1-a/instances/i' already "
+            "exists",
             "reason": "alreadyExists",
         },
         "an instance of this name exists that is not shown",
@@ -185,11 +190,13 @@ def test_the_console_says_why_an_instance_stays_provisioning(
         # DataBiosphere/terra-workspace-manager#848
         store.append_serial(
             name,
-            "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service Account from VM\n",
+            "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service "
+            "Account from VM\n",
         )
         store.append_serial(
             name,
-            "notebook c2d-startup[431]: Required 'compute.instances.get' permission for 'projects/my-project/zones/z/instances/i'\n",
+            "notebook c2d-startup[431]: Required 'compute.instances.get' permission for "
+            "'projects/my-project/zones/z/instances/i'\n",
         )
         done = applied(bench, capsys)
     told(
@@ -246,7 +253,10 @@ def test_a_zone_that_the_service_names_comes_first(
         "domain": "compute.googleapis.com",
         "metadata": metadata,
     }
-    message = "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request."
+    message = (
+        "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources "
+        "available to fulfill the request."
+    )
     error = {
         "at": "operation",
         "zone": "us-central1-a",
@@ -281,7 +291,10 @@ def test_the_key_that_an_update_may_not_touch(
 ) -> None:
     """The instance is there and stays as it was, and the state knows it."""
     # hashicorp/terraform-provider-google#19342
-    message = 'failed updating GCE instance projects/p: metadata key "title" is protected by Workbench Notebooks, invalid argument'
+    message = (
+        'failed updating GCE instance projects/p: metadata key "title" is protected by '
+        "Workbench Notebooks, invalid argument"
+    )
     (bench.folder / "error.json").write_text(
         json.dumps({"at": "update", "code": 3, "message": message})
     )
@@ -342,7 +355,7 @@ def test_credentials_that_are_over(bench: Bench) -> None:
         (bench.folder / "subject").write_text("canary-canary-canary")
         key = {
             "type": "external_account",
-            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p",
+            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p",  # noqa: E501
             "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
             "token_url": f"http://127.0.0.1:{server.server_address[1]}/token",
             "credential_source": {"file": str(bench.folder / "subject")},

@@ -1,4 +1,6 @@
-"""A small client of the language server protocol over standard input and output: opens one document and asks about it."""
+"""A small client of the language server protocol over standard input and output: opens one document
+and asks about it.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ class Editor:
         self._process.stdin.flush()
 
     def _until(self, wanted: Any) -> dict[str, Any]:
-        """Return the first wanted message, kept or still to come; the server's own questions are answered on the way."""
+        """Return the first wanted message, kept or still to come; the server's own questions are
+        answered on the way.
+        """
         for message in self._kept:
             if wanted(message):
                 self._kept.remove(message)

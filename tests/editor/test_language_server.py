@@ -1,4 +1,6 @@
-"""The schema in a real editor's language server: it marks what our linter marks, offers known values, and shows our words."""
+"""The schema in a real editor's language server: it marks what our linter marks, offers known
+values, and shows our words.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def editor(tmp_path_factory: pytest.TempPathFactory, schema_text: str) -> Iterat
 
 
 def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
-    """The places that our own linter points at, from 0 as editors count: first line, character, last line, character."""
+    """The places that our own linter points at, from 0 as editors count: first line, character,
+    last line, character.
+    """
     (folder / "spec.yaml").write_text(text)
     done = fork_server.run(
         [*fork_server.ARGV, "lint", "spec.yaml", "--output-format", "json"],
@@ -79,12 +83,18 @@ def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
         ("key.yaml", 'gpu: L4\npython: "3.12"\npackages: [torch]\ncolour: blue\n', "colour"),
         (
             "choice.yaml",
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {framework: torch, precision: int4}\n',
+            (
+                'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {framework: torch, '
+                "precision: int4}\n"
+            ),
             "int4",
         ),
         (
             "letters.yaml",
-            'gpu: L4 # h\u00e9, \u65e5\u672c\npython: "3.12"\nenv: {"\u00e9": x}\npackages: [torch]\ntraining: {precision: int4}\n',
+            (
+                'gpu: L4 # h\u00e9, \u65e5\u672c\npython: "3.12"\nenv: {"\u00e9": '
+                "x}\npackages: [torch]\ntraining: {precision: int4}\n"
+            ),
             "int4",
         ),
     ],
@@ -155,7 +165,10 @@ def test_field_names_are_offered(editor: Editor, schema: dict[str, object]) -> N
 def test_our_words_are_shown_over_a_field(
     editor: Editor, schema: dict[str, dict[str, dict[str, str]]]
 ) -> None:
-    text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining:\n  precision: bf16\nverify: {tier: quick}\n'
+    text = (
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining:\n  precision: bf16\nverify: '
+        "{tier: quick}\n"
+    )
     editor.problems("hover.yaml", text)
     for line, character, words in (
         (0, 1, schema["definitions"]["Gpu"]["description"]),

@@ -71,7 +71,7 @@ def test_every_field_is_described(schema: dict[str, Any]) -> None:
 
 
 def described(field: dict[str, Any], schema: dict[str, Any]) -> bool:
-    """Tell whether an editor has words to show: the field's own, or those of the part that it is."""
+    """Tell whether an editor has words to show: the field's own, or those of the part that it is."""  # noqa: E501
     parts = (
         schema["definitions"][part["$ref"].removeprefix("#/definitions/")]
         for part in field.get("allOf", ())

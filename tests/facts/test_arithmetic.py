@@ -195,7 +195,10 @@ def test_words_about_versions() -> None:
 
 
 def test_loading_takes_neither_yaml_nor_pydantic() -> None:
-    program = "import sys; from provision.facts import load; load(); print(sorted({'yaml', 'pydantic', 'click', 'rich'} & set(sys.modules)))"
+    program = (
+        "import sys; from provision.facts import load; load(); print(sorted({'yaml', "
+        "'pydantic', 'click', 'rich'} & set(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

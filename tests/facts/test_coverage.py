@@ -1,4 +1,6 @@
-"""Which code runs on which card, which driver runs which build: documented cases, and the rule itself."""
+"""Which code runs on which card, which driver runs which build: documented cases, and the rule
+itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each check of the fact tables notices damage: a table is changed in one place, and the check that must see it fails."""
+"""Each check of the fact tables notices damage: a table is changed in one place, and the check that
+must see it fails.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ def changed(folder: Path, table: str) -> Path:
 
 
 def asked_for(check: Callable[..., None], folder: Path, table: str) -> dict[str, Any]:
-    """Return the arguments of a check: the compiled tables, with `table` compiled anew from `folder`."""
+    """Return the arguments of a check: the compiled tables, with `table` compiled anew from
+    `folder`.
+    """
     part, path = table.startswith("parts/"), changed(folder, table).with_suffix(".yaml")
     compiled, on_demand = folder.parent / "compiled.json", folder.parent / "on_demand"
     held, anew = json.loads(COMPILED_TABLES.read_bytes()), tables._script().table(path)

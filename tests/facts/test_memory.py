@@ -58,7 +58,10 @@ def test_bytes_a_parameter_are_those_of_the_documentation(
 def test_model_states_are_those_of_accelerates_estimator(
     hf_python: str, precision: str, named: str
 ) -> None:
-    program = f"import json; from accelerate.commands.estimate import estimate_training_usage as e; print(json.dumps(e({4 * BILLION}, {named!r})))"
+    program = (
+        "import json; from accelerate.commands.estimate import estimate_training_usage as e; "
+        f"print(json.dumps(e({4 * BILLION}, {named!r})))"
+    )
     theirs = json.loads(
         subprocess.run(
             [hf_python, "-c", program], capture_output=True, text=True, check=True

@@ -1,4 +1,6 @@
-"""What follows for cards, drivers and Pythons when torch moves from one build to another, by the real tables and by changed ones."""
+"""What follows for cards, drivers and Pythons when torch moves from one build to another, by the
+real tables and by changed ones.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_v100_loses_its_code_with_torch_2_11() -> None:
     assert (found.kind, found.severity) == (ImplicationKind.LOST, Severity.ERROR)
     assert (
         found.text
-        == "torch 2.10.0 -> 2.11.0 (cu128): V100 loses sm_70: torch 2.11.0 (cu128) has no code for it; of torch 2.11.0, cu126 has"
+        == "torch 2.10.0 -> 2.11.0 (cu128): V100 loses sm_70: torch 2.11.0 (cu128) has no "
+        "code for it; of torch 2.11.0, cu126 has"
     )
 
 

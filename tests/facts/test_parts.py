@@ -1,4 +1,6 @@
-"""The tables that are read when first asked for: what they hold, how fast they come, and that damage is said."""
+"""The tables that are read when first asked for: what they hold, how fast they come, and that
+damage is said.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The fact tables: compiled form is fresh, rows are whole, versions parse, a damaged file is said so."""
+"""The fact tables: compiled form is fresh, rows are whole, versions parse, a damaged file is said
+so.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ def test_versions_parse_and_stand_in_order(facts: Facts) -> None:
 
 
 def test_floors_never_fall(facts: Facts) -> None:
-    """The arithmetic of floors brackets a release between two that were read; that holds only while floors rise."""
+    """The arithmetic of floors brackets a release between two that were read; that holds only while
+    floors rise.
+    """
     for name in ("accelerate", "torch"):
         floors = [Version(getattr(run, name)) for run in facts.transformers if getattr(run, name)]
         assert floors == sorted(floors)

@@ -1,4 +1,6 @@
-"""The table of Trainer's arguments: it fits the releases that were read, and the script that writes it reads a class as it should."""
+"""The table of Trainer's arguments: it fits the releases that were read, and the script that writes
+it reads a class as it should.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ class TrainingArguments:
     def __post_init__(self):
         warnings.warn("using `--older` is deprecated and will be removed. Use `--new` instead")
         warnings.warn("using `Enum` for `both` is deprecated")
-"""
+"""  # noqa: E501
 
 
 def test_the_script_reads_fields_and_what_their_text_says() -> None:

@@ -1,4 +1,6 @@
-"""What a lock says of builds, runtimes and conda is compared with the spec: honest locks agree, each change of one does not."""
+"""What a lock says of builds, runtimes and conda is compared with the spec: honest locks agree,
+each change of one does not.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,10 @@ def _another_address(lock: Lock) -> Lock:
         (
             _cuda_for_the_laptop,
             (
-                "target laptop: the spec requires the torch build cpu; linux-x86_64-cu128 has cu128",
+                (
+                    "target laptop: the spec requires the torch build cpu; linux-x86_64-cu128 "
+                    "has cu128"
+                ),
                 "linux-x86_64-cpu: no target uses it",
             ),
         ),

@@ -1,4 +1,6 @@
-"""What differs between two locks, as values: nothing for the same lock, each change once, with its places where they differ."""
+"""What differs between two locks, as values: nothing for the same lock, each change once, with its
+places where they differ.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What conda brings at the targets that ask for it, by the real uv and py-rattler over a channel on disk."""
+"""What conda brings at the targets that ask for it, by the real uv and py-rattler over a channel on
+disk.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ def test_the_lock_is_read_back_and_is_the_same_bytes_again(
 
 
 def test_a_lock_is_exactly_this(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
-    """But for the hashes and the Python and pip that the rig packs, which are those of the machine that made its channel."""
+    """But for the hashes and the Python and pip that the rig packs, which are those of the machine
+    that made its channel.
+    """
     bench.spec((GOLDEN / "spec.yaml").read_text())
     done = bench.run("lock", "spec.yaml", **conda.variables(), **pytorch.offline())
     assert done.returncode == 0, done.stderr
@@ -347,7 +351,8 @@ def test_without_the_extra_one_line_says_what_installs_it(
     bench: Bench, conda: CondaChannel
 ) -> None:
     bench.spec(
-        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\ntargets: {{here: {{kind: local, manager: conda}}}}\n'
+        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\ntargets: {{here: {{kind: local, '
+        f"manager: conda}}}}\n"
     )
     hide = bench.folder / "hide"
     hide.mkdir()
@@ -400,7 +405,10 @@ def test_what_conda_brings_is_compared_too(machine: RealSystem) -> None:
 
 def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChannel) -> None:
     bench.extra = conda.variables()
-    text = f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: ["ffmpeg{{}}"]\ntraining: {{{{framework: none}}}}\n'
+    text = (
+        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: '
+        f'["ffmpeg{{}}"]\ntraining: {{{{framework: none}}}}\n'
+    )
     text += "targets: {{here: {{kind: local, manager: conda}}}}\n"
     bench.spec(text.format("=6"))
     assert bench.run("lock", "spec.yaml").returncode == 0
@@ -415,7 +423,8 @@ def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChan
 
 def test_what_is_said_on_a_terminal(bench: Bench, conda: CondaChannel) -> None:
     bench.spec(
-        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: [ffmpeg=9]\ntargets: {{here: {{kind: local, manager: conda}}}}\n'
+        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: '
+        f"[ffmpeg=9]\ntargets: {{here: {{kind: local, manager: conda}}}}\n"
     )
     done = bench.run("lock", "spec.yaml", **conda.variables())
     assert done.returncode == 1

@@ -1,4 +1,6 @@
-"""Packages with `build: true`: locked as source without running any of it, built against what is locked as they are installed."""
+"""Packages with `build: true`: locked as source without running any of it, built against what is
+locked as they are installed.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def locked(
 
 
 def put(bench: Bench, *files: Path) -> None:
-    """Put files on the bench's index, and the backend that the rig's sources are built by; a package's page lists these files only."""
+    """Put files on the bench's index, and the backend that the rig's sources are built by; a
+    package's page lists these files only.
+    """
     backend = make_wheel(bench.folder / "made", "rigbackend", "1.0", code=BACKEND)
     make_index(bench.folder.parent / "index", (backend, *files))
 
@@ -281,7 +285,8 @@ def test_a_changed_spec_keeps_the_source_that_still_fits(bench: Bench) -> None:
 
 def test_extras_and_what_older_setuptools_wrote_are_read(bench: Bench) -> None:
     egg = {
-        "kern.egg-info/requires.txt": "alpha\n\n[more]\nbeta\n\n[more:sys_platform == 'win32']\ngamma\n\n[other]\nnowhere\n"
+        "kern.egg-info/requires.txt": "alpha\n\n[more]\nbeta\n\n[more:sys_platform == "
+        "'win32']\ngamma\n\n[other]\nnowhere\n"
     }
     put(bench, sdist(bench, more=egg))
     lock = locked(bench, spec({**KERN, "extras": ["more"]}))

@@ -1,4 +1,6 @@
-"""One resolution for targets with different builds of torch, by the real uv over the rig of PyTorch's indexes."""
+"""One resolution for targets with different builds of torch, by the real uv over the rig of
+PyTorch's indexes.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,8 @@ def test_every_choice_is_named_with_its_reason(bench: Bench, pytorch: PyTorch) -
     reasons = {name: chosen.reason for name, chosen in lock.targets.items()}
     assert reasons["laptop"] == "cpu: the spec says gpu: none"
     assert reasons["colab"].startswith(
-        "cu128: what Colab runtime 2026.07 brings with torch 2.11.0; it covers T4 (sm_75) and runs on driver 580.82.07"
+        "cu128: what Colab runtime 2026.07 brings with torch 2.11.0; it covers T4 (sm_75) "
+        "and runs on driver 580.82.07"
     )
     assert reasons["workbench"].startswith(
         "cu128: as at target colab; it covers L4 (sm_89) and runs on driver 580."
@@ -131,8 +134,8 @@ def test_an_unknown_driver_gets_the_build_that_asks_least_of_it(
     lock = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": here}))
     assert held(lock, "here")["torch"] == "2.12.0+cu126"
     assert (
-        "the driver there is not known, and no build of torch 2.12.0 asks for an older one; it covers L4 (sm_89)"
-        in lock.targets["here"].reason
+        "the driver there is not known, and no build of torch 2.12.0 asks for an older "
+        "one; it covers L4 (sm_89)" in lock.targets["here"].reason
     )
     known = locked(
         bench,
@@ -143,10 +146,13 @@ def test_an_unknown_driver_gets_the_build_that_asks_least_of_it(
 
 
 def test_cards_that_no_build_has_in_common_get_one_each(bench: Bench, pytorch: PyTorch) -> None:
-    """V100 left the builds of CUDA 13, B200 came with them; each set is judged for its own target only."""
+    """V100 left the builds of CUDA 13, B200 came with them; each set is judged for its own target
+    only.
+    """
     bench.spec(
         'gpu: V100\npython: "3.12"\npackages: [torch==2.12.0]\ntraining: {framework: torch}\n'
-        "targets:\n  old: {kind: local}\n  new: {kind: local, gpu: B200, requires: {driver: '>=580'}}\n"
+        "targets:\n  old: {kind: local}\n  new: {kind: local, gpu: B200, requires: "
+        "{driver: '>=580'}}\n"
     )
     done = bench.run("lock", "spec.yaml", **pytorch.offline())
     assert done.returncode == 0, done.stderr
@@ -377,7 +383,9 @@ def beside(rig: PyTorch, folder: Path, *wheels: Path) -> dict[str, str]:
 
 @pytest.mark.long
 def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Path) -> None:
-    """uv would give early and late releases of the same Python different versions; what only the early ones need comes along."""
+    """uv would give early and late releases of the same Python different versions; what only the
+    early ones need comes along.
+    """
     wheels = tmp_path / "wheels"
     forked = (
         "sieve>=2; python_full_version >= '3.12.5'",
@@ -488,7 +496,9 @@ def test_a_companion_of_another_build_is_refused(
 def test_another_build_is_tried_where_the_first_has_no_release_that_fits(
     bench: Bench, pytorch: PyTorch
 ) -> None:
-    """torchvision 0.27.0 is that of torch 2.12.0, which has no cu128; the runtime's own torch 2.11.0 is asked about first."""
+    """torchvision 0.27.0 is that of torch 2.12.0, which has no cu128; the runtime's own torch
+    2.11.0 is asked about first.
+    """
     lock = locked(
         bench, pytorch, spec("torch<2.13", "torchvision==0.27.0", targets={"colab": COLAB})
     )
@@ -545,8 +555,8 @@ def test_an_extra_that_is_not_there_is_told(bench: Bench, pytorch: PyTorch) -> N
         told.append,
     )
     assert (
-        "warning: numpy[nosuch] brings nothing: there is no such extra, or it has nothing for these platforms"
-        in told
+        "warning: numpy[nosuch] brings nothing: there is no such extra, or it has nothing "
+        "for these platforms" in told
     )
 
 
@@ -576,7 +586,8 @@ def test_a_package_that_comes_unseen_and_is_compiled_for_another_cuda_stops_the_
         make_wheel(tmp_path / "w", "vllm", "0.27.1", requires=("torch==2.13.0",)),
     )
     path = bench.spec(
-        f'apiVersion: provision/v1\nname: served\ngpu: L4\ncuda: "{cuda}"\npython: "3.12"\npackages: [serving==1.0]\n'
+        f'apiVersion: provision/v1\nname: served\ngpu: L4\ncuda: "{cuda}"\npython: '
+        '"3.12"\npackages: [serving==1.0]\n'
     )
     assert "PKG027" not in bench.run("lint", str(path)).stdout
     done = bench.run(

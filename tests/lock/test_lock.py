@@ -249,7 +249,9 @@ def test_a_package_is_bound_to_its_index(bench: Bench, tmp_path: Path) -> None:
 
 
 def torch_rig(tmp_path: Path, bench: Bench) -> str:
-    """On the default index torch 2.13.0 with CUDA packages, as for Linux on the public one; on the returned index torch 2.13.0+cpu."""
+    """On the default index torch 2.13.0 with CUDA packages, as for Linux on the public one; on the
+    returned index torch 2.13.0+cpu.
+    """
     wheels, linux = tmp_path / "wheels", f"{TAG}-{TAG}-manylinux_2_28_x86_64"
     mac = make_wheel(wheels, "torch", "2.13.0", tag=f"{TAG}-{TAG}-macosx_14_0_arm64")
     cuda = make_wheel(

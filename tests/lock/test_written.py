@@ -1,4 +1,6 @@
-"""The digest of a spec's text: which fields move it, and that it never says less than the comparison of the spec with the lock."""
+"""The digest of a spec's text: which fields move it, and that it never says less than the
+comparison of the spec with the lock.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ SPEC: dict[str, Any] = {
         "team": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"},
     },
 }
-# Every field of the language stands in one of these tables: a new one has to be put in the right one.
+# Every field of the language stands in one of these tables: a new one has to be put in the right
+# one.
 MOVES: dict[str, Any] = {
     "apiVersion": "provision/v1",
     "gpu": "A100-80GB",
@@ -236,7 +239,9 @@ def test_so_after_each_edit_alone(route: tuple[str, ...], value: Any) -> None:
 
 
 def agree(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether the comparison of a spec with its lock finds nothing where the digests are equal. What is no spec agrees with everything."""
+    """Whether the comparison of a spec with its lock finds nothing where the digests are equal.
+    What is no spec agrees with everything.
+    """
     if compute_text_digest(new) != compute_text_digest(old):
         return True
     try:

@@ -1,4 +1,6 @@
-"""What is built once for all tests of this room: wheel and sdist of a littered copy of the tree, and a bare environment with the wheel."""
+"""What is built once for all tests of this room: wheel and sdist of a littered copy of the tree,
+and a bare environment with the wheel.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ LITTER = (
     ".provision/state.json",
     "dist/old.whl",
 )
-"""What lies about in a checkout that was worked in; the name `huge.py` and its like must not travel."""
+"""What lies about in a checkout that was worked in; the name `huge.py` and its like must not
+travel.
+"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,9 @@ def wheel_of_sdist(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def bare(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs folder of an environment that holds the wheel and what it requires, and nothing else."""
+    """The programs folder of an environment that holds the wheel and what it requires, and nothing
+    else.
+    """
 
     def make(folder: Path) -> None:
         prefix = str(folder / "env")
@@ -105,7 +111,9 @@ def bare(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
-    """Build with hatchling as pip would, without an index; returns the wheel and the sdist (or the wheel's path twice when only it is wanted)."""
+    """Build with hatchling as pip would, without an index; returns the wheel and the sdist (or the
+    wheel's path twice when only it is wanted).
+    """
     words = [word for target in targets or ("wheel", "sdist") for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(out), *words]
     done = subprocess.run(
@@ -117,7 +125,9 @@ def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
 
 
 def outside(**changes: str) -> dict[str, str]:
-    """The caller's variables without what points at this checkout; pip's index is handed on to uv, which does not read pip's files."""
+    """The caller's variables without what points at this checkout; pip's index is handed on to uv,
+    which does not read pip's files.
+    """
     kept = {
         key: value
         for key, value in os.environ.items()

@@ -1,4 +1,6 @@
-"""A missing extra: the command that is printed adds it to this very copy, however it was installed, and never asks an index for our name."""
+"""A missing extra: the command that is printed adds it to this very copy, however it was installed,
+and never asks an index for our name.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ BROUGHT = {"workbench": "google-auth", "conda": "py-rattler"}
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An index with an empty wheel of everything that our wheel requires; there is none of our own name in it."""
+    """An index with an empty wheel of everything that our wheel requires; there is none of our own
+    name in it.
+    """
 
     def make(folder: Path) -> None:
         wheels = [make_wheel(folder / "wheels", "six", "1.17")]
@@ -40,7 +44,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class Copy:
-    """A copy of provision in an environment, with variables under which only the small index is asked."""
+    """A copy of provision in an environment, with variables under which only the small index is
+    asked.
+    """
 
     def __init__(self, prefix: Path, index: str) -> None:
         self.prefix, self.python = prefix, prefix / "bin/python"
@@ -261,8 +267,8 @@ def test_a_wheel_and_a_repository_that_pip_installed(
         timeout=900,
     )
     assert (
-        copy.command()
-        == f"{copy.python} -m pip install 'provision-ml[workbench] @ git+file://localhost{tree}@{commit}'"
+        copy.command() == f"{copy.python} -m pip install 'provision-ml[workbench] @ "
+        f"git+file://localhost{tree}@{commit}'"
     )
     copy.add("workbench")
 

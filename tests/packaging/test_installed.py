@@ -37,7 +37,10 @@ def run(
 def test_the_installed_package_is_the_wheel_and_finds_its_assets(
     bare: Path, tmp_path: Path
 ) -> None:
-    code = "import provision, provision.assets as a; print(provision.__file__); print(a.asset('templates/spec.yaml')); print(a.builtin_names())"
+    code = (
+        "import provision, provision.assets as a; print(provision.__file__); "
+        "print(a.asset('templates/spec.yaml')); print(a.builtin_names())"
+    )
     told = subprocess.run(
         [str(bare / "python"), "-c", code],
         cwd=tmp_path,

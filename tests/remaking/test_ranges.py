@@ -96,7 +96,9 @@ ALONE = ("--isolated", "--retries", "0", "--no-cache-dir", "--index-url")
 
 @pytest.mark.parametrize("json_pages", [False, True], ids=["html", "json"])
 def test_a_member_of_a_large_wheel_costs_its_own_size(tmp_path: Path, json_pages: bool) -> None:
-    """Over real HTTP, from an index of either form: the list of members, one member; the second time nothing."""
+    """Over real HTTP, from an index of either form: the list of members, one member; the second
+    time nothing.
+    """
     large = {
         "pkg/large.bin": os.urandom(4 << 20),
         "pkg/middle.py": "x = 1\n",
@@ -138,7 +140,7 @@ def test_a_small_file_may_come_whole(tmp_path: Path) -> None:
 def test_metadata_comes_by_itself_where_the_index_has_it(tmp_path: Path) -> None:
     made = wheel("pkg", "1.0")
     alone = {
-        f"{next(iter(made))}.metadata": b"Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\nRequires-Dist: numpy\n"
+        f"{next(iter(made))}.metadata": b"Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\nRequires-Dist: numpy\n"  # noqa: E501
     }
     with served({**made, **alone}, attributes='data-core-metadata="true"') as server:
         index = PipIndex((*ALONE, f"{server.address}/simple"))

@@ -76,7 +76,10 @@ def test_the_flavour_of_a_wheel(source: str, flavour: str) -> None:
 
 
 def test_what_a_release_says_of_its_other_builds() -> None:
-    source = "PYTORCH_RELEASES_CODE_CC: dict[str, dict[str, set[int]]] = {'12.6': {'x86_64': {90, 50}, 'aarch64': {80}}, '13.0': {'aarch64': {120}}}"
+    source = (
+        "PYTORCH_RELEASES_CODE_CC: dict[str, dict[str, set[int]]] = {'12.6': {'x86_64': {90, "
+        "50}, 'aarch64': {80}}, '13.0': {'aarch64': {120}}}"
+    )
     assert remake_torch.others(source, "x86_64") == {"cu126": "5.0 9.0"}
     assert remake_torch.others(source, "aarch64") == {"cu126": "8.0", "cu130": "12.0"}
     assert (
@@ -143,8 +146,8 @@ def test_a_release_as_its_wheels_have_it(tmp_path: Path) -> None:
     old, new = remake_torch.read(held, KNOWN)
     assert old == KNOWN[0]  # the index has it no longer
     assert new == {
-        "release": "2.1.0", "released": "", "default": "cu130", "builds": {"cu130": "high"}, "python": ">=3.10", "pythons": ["3.9", "3.10"],
-        "pythons_aarch64": ["3.10"], "glibc": "2.28", "glibc_aarch64": "2.17", "triton": "~=3.8.0", "cudnn": "9.1", "nccl": "", "cuda_runtime": "13.0.2",
+        "release": "2.1.0", "released": "", "default": "cu130", "builds": {"cu130": "high"}, "python": ">=3.10", "pythons": ["3.9", "3.10"],  # noqa: E501
+        "pythons_aarch64": ["3.10"], "glibc": "2.28", "glibc_aarch64": "2.17", "triton": "~=3.8.0", "cudnn": "9.1", "nccl": "", "cuda_runtime": "13.0.2",  # noqa: E501
     }  # fmt: skip
 
 
@@ -223,7 +226,8 @@ def test_requirements_in_both_spellings(tmp_path: Path) -> None:
         wheel(
             "pkg",
             "1.0",
-            head="Requires-Dist: triton (==2.0.0) ; platform_system == 'Linux'\nRequires-Dist: huggingface_hub<1.0,>=0.1",
+            head="Requires-Dist: triton (==2.0.0) ; platform_system == 'Linux'\nRequires-Dist: "
+            "huggingface_hub<1.0,>=0.1",
         ),
     )
     (files,) = held.releases("pkg").values()
@@ -290,7 +294,10 @@ def test_the_wheel_that_linux_takes() -> None:
 
 
 def test_constants_are_read_as_text_and_nothing_runs() -> None:
-    source = 'raise SystemExit\nA_MIN_VERSION = "1.0"\nB_MIN_VERSION: str = "2.0"\nC_MIN_VERSION = f()\nD = "3"\ndef f():\n    E_MIN_VERSION = "4"\n'
+    source = (
+        'raise SystemExit\nA_MIN_VERSION = "1.0"\nB_MIN_VERSION: str = "2.0"\nC_MIN_VERSION = '
+        'f()\nD = "3"\ndef f():\n    E_MIN_VERSION = "4"\n'
+    )
     assert constants(source, "_MIN_VERSION") == {"A": "1.0", "B": "2.0"}
     assert constants("", "_MIN_VERSION") == {}
 
@@ -339,8 +346,14 @@ def _transformers(version: str, source: str, *requires: str) -> dict[str, bytes]
 
 
 def test_runs_of_transformers(tmp_path: Path) -> None:
-    off = 'def f(v):\n    warn(f"Disabling PyTorch because PyTorch >= 2.4 is required but found {v}")\n'
-    source = f'{off}ACCELERATE_MIN_VERSION = "1.1.0"\nFSDP_MIN_VERSION = "1.12.0"\nKERNELS_MIN_VERSION = "0.9"\nKERNELS_MAX_VERSION = "0.16"\n'
+    off = (
+        'def f(v):\n    warn(f"Disabling PyTorch because PyTorch >= 2.4 is required but found '
+        '{v}")\n'
+    )
+    source = (
+        f'{off}ACCELERATE_MIN_VERSION = "1.1.0"\nFSDP_MIN_VERSION = '
+        '"1.12.0"\nKERNELS_MIN_VERSION = "0.9"\nKERNELS_MAX_VERSION = "0.16"\n'
+    )
     held = shelf(
         tmp_path,
         _transformers(
@@ -363,7 +376,7 @@ def test_runs_of_transformers(tmp_path: Path) -> None:
         "torch": None,
         "declared": {"numpy": ">=1.17", "torch": "!=1.12.0,>=1.9"},
     }
-    assert new == {"first": "5.0.0", "last": "5.1.0", "python": ">=3.9", "accelerate": "1.1.0", "torch": "2.4", "declared": {"numpy": ">=1.17"},
+    assert new == {"first": "5.0.0", "last": "5.1.0", "python": ">=3.9", "accelerate": "1.1.0", "torch": "2.4", "declared": {"numpy": ">=1.17"},  # noqa: E501
                    "floors": {"kernels": "0.9"}, "ceilings": {"kernels": "0.16"}}  # fmt: skip
 
 

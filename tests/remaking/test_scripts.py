@@ -1,4 +1,6 @@
-"""The scripts as they are run: exit codes, what they print and write, and that a missing newest release is never passed over."""
+"""The scripts as they are run: exit codes, what they print and write, and that a missing newest
+release is never passed over.
+"""
 
 from __future__ import annotations
 
@@ -111,8 +113,8 @@ def test_what_differs_is_named_and_written_and_then_as_read(tables: Path) -> Non
         checked = run("remake_torch", tables, server.address, "--check")
         assert (checked.returncode, (tables / "torch.yaml").read_text()) == (1, before)
         assert (
-            "builds.rows 2.15.0 cu132 linux-x86_64: sm is '7.5 8.0 8.6 9.0 10.0 12.0', read '7.5 9.0'"
-            in checked.stdout
+            "builds.rows 2.15.0 cu132 linux-x86_64: sm is '7.5 8.0 8.6 9.0 10.0 12.0', "
+            "read '7.5 9.0'" in checked.stdout
         )
         assert run("remake_torch", tables, server.address, "--write").returncode == 0
         again = run("remake_torch", tables, server.address, "--check")
@@ -160,9 +162,11 @@ def test_only_the_newest_are_read_where_that_is_asked(tables: Path) -> None:
         done = run("remake_torch", tables, server.address, "--check", "--newest", "1")
         assert not any("torch-2.15.0" in path for path, _ in server.requests)
     assert done.stdout == (
-        "MISSING: torch.rows lacks 2.16.0, the newest release on the index\ntorch.rows 2.16.0: read, not in the table\n"
+        "MISSING: torch.rows lacks 2.16.0, the newest release on the index\ntorch.rows "
+        "2.16.0: read, not in the table\n"
         "MISSING: builds.rows lacks 2.16.0 cu132 linux-x86_64, the newest release on the index\n"
-        "builds.rows 2.16.0 cu132 linux-x86_64: read, not in the table\nbuilds.rows 2.16.0 cu132 linux-aarch64: read, not in the table\n"
+        "builds.rows 2.16.0 cu132 linux-x86_64: read, not in the table\nbuilds.rows 2.16.0 "
+        "cu132 linux-aarch64: read, not in the table\n"
     )
     assert done.stderr.startswith("read 0.0 MB")
 

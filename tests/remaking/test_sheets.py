@@ -55,7 +55,8 @@ def test_rows_come_and_go() -> None:
         [{"name": "two", "floor": "2"}, {"name": "three", "kinds": ["cu130", "3.10"]}],
     )
     assert new == TABLE.replace(
-        '{name: one, floor: "1.0",\n     source: *far}\n  - {name: two, floor: null, parts: {a-b: ">=1"}}',
+        '{name: one, floor: "1.0",\n     source: *far}\n  - {name: two, floor: null, '
+        'parts: {a-b: ">=1"}}',
         '{name: two, floor: "2"}\n  - {name: three, kinds: [cu130, "3.10"]}',
     )
     assert yaml.safe_load(new)["rows"][1] == {"name": "three", "kinds": ["cu130", "3.10"]}

@@ -63,7 +63,9 @@ Ask = Callable[..., Judged]
 def judge_text(
     text: str, folder: Path, facts: Facts, resolved: ResolvedSet | None = None
 ) -> Judged:
-    """Write a spec to `folder` and return what the rules find in it; fails when the spec is not valid."""
+    """Write a spec to `folder` and return what the rules find in it; fails when the spec is not
+    valid.
+    """
     path = folder / "spec.yaml"
     path.write_text(text, encoding="utf-8")
     (document,) = source.read_spec_file(path, Disk())  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""Single rules beyond their examples: thresholds on both sides, several places, and what they keep silent about."""
+"""Single rules beyond their examples: thresholds on both sides, several places, and what they keep
+silent about.
+"""
 
 from __future__ import annotations
 
@@ -91,9 +93,15 @@ def test_a_torch_floor_that_was_not_read_is_a_warning(ask: Ask) -> None:
 
 
 def test_torch_from_elsewhere_is_not_judged_by_the_table(ask: Ask) -> None:
-    elsewhere = 'packages: [{name: torch, version: "==2.4.1", index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
+    elsewhere = (
+        'packages: [{name: torch, version: "==2.4.1", index: ours}]\nindexes: {ours: {url: '
+        '"https://packages.example.com/simple"}}\n'
+    )
     assert ask('gpu: L4\ncuda: "13.9"\npython: "3.14"\n' + elsewhere).ids == ["SEC003"]
-    conda = 'packages: [{name: torch, version: "==2.4.1", source: conda}]\ntargets: {here: {kind: local, manager: conda}}\n'
+    conda = (
+        'packages: [{name: torch, version: "==2.4.1", source: conda}]\ntargets: {here: {kind: '
+        "local, manager: conda}}\n"
+    )
     assert ask('gpu: none\npython: "3.14"\n' + conda).ids == []
 
 
@@ -112,7 +120,8 @@ def test_a_build_known_from_one_table_only_may_warn(ask: Ask) -> None:
 def test_each_cuda_is_judged_where_it_is_written(ask: Ask) -> None:
     text = (
         'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n'
-        'targets:\n  a: {kind: colab, cuda: "11.8"}\n  b: {kind: colab, cuda: "13.0"}\n  c: {kind: colab}\n  d: {kind: colab}\n'
+        'targets:\n  a: {kind: colab, cuda: "11.8"}\n  b: {kind: colab, cuda: "13.0"}\n  '
+        "c: {kind: colab}\n  d: {kind: colab}\n"
     )
     judged = ask(text)
     assert [finding.where for finding in judged.of("CUD002")] == [
@@ -150,7 +159,8 @@ def test_tags_that_contradict_have_no_fix(ask: Ask, text: str) -> None:
 
 def test_a_target_without_the_card_gets_its_own_cuda(ask: Ask) -> None:
     judged = ask(
-        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  here:\n    kind: local\n    gpu: none\n  colab: {kind: colab}\n'
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  here:\n    '
+        "kind: local\n    gpu: none\n  colab: {kind: colab}\n"
     )
     finding = judged.one("CUD003")
     assert finding.where == RouteLocation(("targets", "here", "gpu"))
@@ -212,7 +222,10 @@ def test_kinds_of_replaced_names(ask: Ask) -> None:
 
 
 def test_use_cpu_is_not_offered_where_a_target_has_a_card(ask: Ask) -> None:
-    text = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\ntargets: {a: {kind: local, gpu: none}, b: {kind: colab}}\n'
+    text = (
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: '
+        "bf16}\ntargets: {a: {kind: local, gpu: none}, b: {kind: colab}}\n"
+    )
     finding = ask(text).one("GPU003")
     assert finding.severity is Severity.WARNING
     assert finding.fix is None
@@ -241,7 +254,9 @@ def test_three_lines_of_a_package_all_point_at_the_first(ask: Ask) -> None:
     ],
 )
 def test_long_and_many_lines_take_no_time(ask: Ask, lines: list[str]) -> None:
-    """Two seconds of CPU is several times what the worst of these takes; without the limits the first ones take minutes, or cannot be compared at all."""
+    """Two seconds of CPU is several times what the worst of these takes; without the limits the
+    first ones take minutes, or cannot be compared at all.
+    """
     case = ask(HEAD + "packages: [numpy]\n").case
     packages = Spec.model_validate({"gpu": "none", "python": "3.11", "packages": lines})
     started = time.process_time()
@@ -374,5 +389,8 @@ def test_a_resolved_torch_is_not_refused_on_a_card_that_triton_is_too_new_for(
     ask: Ask, card: str
 ) -> None:
     resolved = ResolvedSet({"torch": "2.7.1+cu126", "triton": "3.3.1"}, "3.11", "cu126")
-    text = f'gpu: {card}\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.7.1]\ntraining: {{framework: none}}\n'
+    text = (
+        f'gpu: {card}\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.7.1]\ntraining: '
+        f"{{framework: none}}\n"
+    )
     assert ask(text, resolved).of("PKG017") == []

@@ -1,4 +1,6 @@
-"""Rules about Colab: both sides of every threshold, what a resolved set does to a runtime, and what keeps them silent."""
+"""Rules about Colab: both sides of every threshold, what a resolved set does to a runtime, and what
+keeps them silent.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def _spec(
     gpu: str = "T4",
     more: str = "",
 ) -> str:
-    return f'gpu: {gpu}\npython: "{python}"\npackages: {packages}\n{more}targets:\n  colab: {{kind: colab, {target}}}\n'
+    return (
+        f'gpu: {gpu}\npython: "{python}"\npackages: {packages}\n{more}targets:\n  colab: '
+        f"{{kind: colab, {target}}}\n"
+    )
 
 
 def _fixed(judged: Judged, identity: str) -> str:
@@ -101,7 +106,9 @@ def test_latest_is_said_only_where_something_else_can_be_named(ask: Ask) -> None
 
 
 def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, facts: Facts) -> None:
-    """2026.07 came out on 2026-07-14: it is at notice three months before 2027-07-14, and gone at that day."""
+    """2026.07 came out on 2026-07-14: it is at notice three months before 2027-07-14, and gone at
+    that day.
+    """
     judged, lifetime = ask(_spec()), facts.conditions["runtime lifetime"]
 
     def said(day: str) -> list[str]:
@@ -314,7 +321,10 @@ def test_the_image_without_a_card_has_the_cpu_build(ask: Ask) -> None:
 @pytest.mark.parametrize("runtime", ["2026.01", "2026.04", "2026.07"])
 def test_the_runtimes_own_versions_lint_clean(ask: Ask, facts: Facts, runtime: str) -> None:
     row = facts.runtimes[runtime]
-    packages = f'[torch=={row.torch}, numpy=={row.numpy}, "transformers[torch]=={row.transformers}", pandas]'
+    packages = (
+        f'[torch=={row.torch}, numpy=={row.numpy}, "transformers[torch]=={row.transformers}", '
+        "pandas]"
+    )
     errors = [
         one for one in ask(_spec(packages, f'runtime: "{runtime}"')).findings if one.id != "IMG024"
     ]
@@ -323,7 +333,10 @@ def test_the_runtimes_own_versions_lint_clean(ask: Ask, facts: Facts, runtime: s
 
 def test_nothing_is_fixed_without_being_asked(ask: Ask) -> None:
     """What a person meant by a runtime, a card or a bound is theirs to say."""
-    text = 'gpu: V100:2\npython: "3.11"\npackages: [numpy==1.26.4, ipython>=9, torch==2.13.0]\ntargets:\n  a: {kind: colab}\n  b: {kind: colab, gpu: T4}\n'
+    text = (
+        'gpu: V100:2\npython: "3.11"\npackages: [numpy==1.26.4, ipython>=9, '
+        "torch==2.13.0]\ntargets:\n  a: {kind: colab}\n  b: {kind: colab, gpu: T4}\n"
+    )
     fixes = [one.fix for one in ask(text).findings if one.id.startswith("IMG") and one.fix]
     assert fixes
     assert {fix.applicability for fix in fixes} == {Applicability.UNSAFE}

@@ -1,4 +1,6 @@
-"""The engine: order, our own faults, harmless text, and what happens tomorrow or with anything that is a valid spec."""
+"""The engine: order, our own faults, harmless text, and what happens tomorrow or with anything that
+is a valid spec.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,8 @@ def test_text_of_findings_is_harmless(ask: Ask) -> None:
     assert "\u202e" not in found.message
     assert "\n" not in found.message
     named = ask(
-        'gpu: none\npython: "3.11"\npackages: []\nindexes: {pypi: {url: "https://packages.example.com/\\u202e"}}\n'
+        'gpu: none\npython: "3.11"\npackages: []\nindexes: {pypi: {url: '
+        '"https://packages.example.com/\\u202e"}}\n'
     ).one("SEC002")
     assert "\\u202e" in named.message
     assert "\u202e" not in named.message
@@ -103,8 +106,10 @@ def test_a_finding_is_shown_once(ask: Ask) -> None:
 def test_secrets_are_never_shown(ask: Ask) -> None:
     value = "hf_canarycanarycanarycanarycanary"
     judged = ask(
-        f'gpu: none\npython: "3.11"\npackages: [{{name: a-lib, index: x}}]\nenv: {{HF_TOKEN: {value}}}\npaths: {{data: {value}}}\n'
-        f'indexes: {{x: {{url: "https://packages.example.com/{value}/simple"}}, pypi: {{url: "https://packages.example.com/{value}"}}}}\n'
+        f'gpu: none\npython: "3.11"\npackages: [{{name: a-lib, index: x}}]\nenv: '
+        f"{{HF_TOKEN: {value}}}\npaths: {{data: {value}}}\n"
+        f'indexes: {{x: {{url: "https://packages.example.com/{value}/simple"}}, pypi: '
+        f'{{url: "https://packages.example.com/{value}"}}}}\n'
         f"training: {{arguments: {{nested: {{list: [{value}]}}}}}}\n"
     )
     assert judged.ids.count("SEC001") == 5
@@ -148,8 +153,14 @@ def test_names_and_values_that_are_let_be(ask: Ask, name_and_value: tuple[str, s
 
 
 TOMORROW = [
-    'gpu: L4\ncuda: "14.2"\npython: "3.19"\npackages: [torch==99.0, torchvision==99.0, "transformers[torch]==99.0", accelerate==99.0]\n',
-    'gpu: X1000\npython: "3.19"\npackages: [torch>=99, transformers>=99, accelerate]\ntraining: {precision: fp8}\n',
+    (
+        'gpu: L4\ncuda: "14.2"\npython: "3.19"\npackages: [torch==99.0, torchvision==99.0, '
+        '"transformers[torch]==99.0", accelerate==99.0]\n'
+    ),
+    (
+        'gpu: X1000\npython: "3.19"\npackages: [torch>=99, transformers>=99, '
+        "accelerate]\ntraining: {precision: fp8}\n"
+    ),
     'gpu: none\npython: "3.19"\npackages: [torch, transformers==99.0]\n',
     'gpu: L4\ncuda: "14.2"\npython: "3.19"\npackages: [torch, transformers, accelerate]\n',
 ]
@@ -344,7 +355,8 @@ def test_facts_may_be_few(ask: Ask, facts: Facts) -> None:
         popular=frozenset(),
     )
     case = ask(
-        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.0, transformers==5.13.1, sklearn]\n'
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.0, '
+        "transformers==5.13.1, sklearn]\n"
     ).case
     found = run_rules(dataclasses.replace(case, facts=few))
     assert {finding.id for finding in found} == {"GPU001", "PKG003"}

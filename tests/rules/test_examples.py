@@ -53,7 +53,9 @@ def test_a_good_example_gives_none(ask: Ask, subtests: pytest.Subtests) -> None:
 
 
 def test_a_fix_changes_the_text(ask: Ask, subtests: pytest.Subtests) -> None:
-    """Every offered fix can be applied to the text; a safe one also removes the finding and adds none."""
+    """Every offered fix can be applied to the text; a safe one also removes the finding and adds
+    none.
+    """
     safe = set()
     for name, rule, example in BAD:
         judged = ask(example.spec, example.resolved)

@@ -1,4 +1,6 @@
-"""Workbench instances, their images, network and price: both sides of each threshold, and what is not known."""
+"""Workbench instances, their images, network and price: both sides of each threshold, and what is
+not known.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def test_an_instance_as_it_should_be_has_no_findings(ask: Ask) -> None:
 
 
 def test_the_smallest_instance_hears_what_is_missing(ask: Ask) -> None:
-    text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {wb: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n'
+    text = (
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {wb: {kind: workbench, project: '
+        "my-project, zones: [us-central1-a]}}\n"
+    )
     judged = ask(text)
     assert judged.ids == ["GCP011", "GCP013", "GCP021", "IMG002", "NET001"]
     assert {
@@ -33,7 +38,10 @@ def test_the_smallest_instance_hears_what_is_missing(ask: Ask) -> None:
 
 
 def test_other_targets_are_not_judged(ask: Ask) -> None:
-    text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ncost: {limit_per_hour: 0.01}\ntargets: {here: {kind: local}, c: {kind: colab, runtime: "2026.07"}}\n'
+    text = (
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ncost: {limit_per_hour: 0.01}\ntargets: '
+        '{here: {kind: local}, c: {kind: colab, runtime: "2026.07"}}\n'
+    )
     assert ask(text).area("GCP", "NET", "CST") == []
 
 
@@ -211,7 +219,8 @@ def test_keys_lie_where_disks_do(ask: Ask, location: str, ids: list[str]) -> Non
     assert (
         ask(
             example_spec(
-                boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}"
+                boot_disk=f"{{kms_key: "
+                f"projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}"
             )
         ).ids
         == ids

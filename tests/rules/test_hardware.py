@@ -1,4 +1,6 @@
-"""Cards, drivers, CUDA builds and toolkits: thresholds on both sides, what is unknown, and the way out that is computed."""
+"""Cards, drivers, CUDA builds and toolkits: thresholds on both sides, what is unknown, and the way
+out that is computed.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_code_for_the_card(
 
 
 def test_a_card_that_newer_torch_may_know_is_unknown(ask: Ask, facts: Facts) -> None:
-    """Were the newest CUDA able to make code for a card that no build has, only a bound could make that an error."""
+    """Were the newest CUDA able to make code for a card that no build has, only a bound could make
+    that an error.
+    """
     judged, bounded = (
         ask(_spec("Jetson-AGX-Orin", "13.2", "")),
         ask(_spec("Jetson-AGX-Orin", "13.2", "==2.15.0")),
@@ -78,7 +82,8 @@ def test_the_best_build_comes_first(ask: Ask) -> None:
     older = ask(_spec("V100", "13.0", ">=2.8")).one("GPU005")
     assert (
         older.help
-        == 'write cuda: "12.6", for which torch 2.14.1 runs there, or write cuda: "12.8", for which torch 2.10.0 runs there, or take another card'
+        == 'write cuda: "12.6", for which torch 2.14.1 runs there, or write cuda: "12.8", for '
+        "which torch 2.10.0 runs there, or take another card"
     )
 
 
@@ -271,7 +276,8 @@ def test_a_needed_driver_may_be_said_at_a_target(ask: Ask) -> None:
         "T4",
         "12.6",
         "==2.11.0",
-        "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', requires: {driver: '>=580'}}\n",
+        "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', "
+        "requires: {driver: '>=580'}}\n",
     )
     assert "CUD006" not in ask(text).ids
     assert ask(text.replace(">=580", ">=580.82.08")).one("CUD006").where == RouteLocation(
@@ -365,12 +371,18 @@ def test_platforms_are_those_of_local_targets(ask: Ask) -> None:
     ],
 )
 def test_toolkits(ask: Ask, toolkit: str, package: str, ids: list[str]) -> None:
-    text = f'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "{toolkit}"\npython: "3.12"\npackages: [torch==2.8.0, {package}]\n'
+    text = (
+        f'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "{toolkit}"\npython: "3.12"\npackages: '
+        f"[torch==2.8.0, {package}]\n"
+    )
     assert [identity for identity in ask(text).ids if identity.startswith("CUD01")] == ids
 
 
 def test_what_is_not_known_to_use_torch_is_a_warning(ask: Ask) -> None:
-    text = 'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.8.0, {name: our-kernels, build: true}]\n'
+    text = (
+        'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: '
+        "[torch==2.8.0, {name: our-kernels, build: true}]\n"
+    )
     assert ask(text).one("CUD013").severity is Severity.WARNING
     assert ask(text.replace("our-kernels", "flash-attn")).one("CUD013").severity is Severity.ERROR
 
@@ -422,7 +434,10 @@ def test_cards_on_both_sides_of_a_toolkit(
     [("==9.10.2.21", 0), ("==9.11.0.98", 1), (">=9.5", 0), (">=9.11", 1), ("<10", 0)],
 )
 def test_cudnn_on_both_sides(ask: Ask, version: str, found: int) -> None:
-    text = 'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, "nvidia-cudnn-cu12{}"]\n'
+    text = (
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+        '"nvidia-cudnn-cu12{}"]\n'
+    )
     assert len(ask(text.format(version)).of("CUD017")) == found
 
 
@@ -444,7 +459,8 @@ def test_fp16_by_card(ask: Ask, gpu: str, severity: Severity | None) -> None:
 
 def test_tf32_is_said_once_to_trainer(ask: Ask) -> None:
     judged = ask(
-        'gpu: A100\npython: "3.12"\npackages: [torch, "transformers[torch]"]\ntraining:\n  precision: tf32\n'
+        'gpu: A100\npython: "3.12"\npackages: [torch, "transformers[torch]"]\ntraining:\n  '
+        "precision: tf32\n"
     )
     fix = judged.one("GPU007").fix
     assert fix is not None
@@ -495,7 +511,9 @@ def test_the_card_that_would_do_is_offered_there(ask: Ask) -> None:
 
 
 def test_versions_between_two(ask: Ask) -> None:
-    """Three CUDA versions that differ are no alarm: the driver's (13.0), the wheels' (12.6), and none for nvcc."""
+    """Three CUDA versions that differ are no alarm: the driver's (13.0), the wheels' (12.6), and
+    none for nvcc.
+    """
     assert (
         ask(
             _spec("T4", "12.6", "==2.11.0", "targets: {colab: {kind: colab, runtime: '2026.07'}}\n")

@@ -11,7 +11,10 @@ from provision.rules.workbench_instances import example_spec
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: {gpu}\npython: "3.12"\npackages: [torch]\ntraining: {{{training}}}\n'
-COLAB = 'gpu: T4\npython: "3.12"\npackages: [torch]\n{top}targets: {{colab: {{kind: colab, runtime: "2026.07"{more}}}}}\n'
+COLAB = (
+    'gpu: T4\npython: "3.12"\npackages: [torch]\n{top}targets: {{colab: {{kind: colab, '
+    'runtime: "2026.07"{more}}}}}\n'
+)
 
 
 def spec(gpu: str, training: str) -> str:
@@ -56,7 +59,10 @@ def spec(gpu: str, training: str) -> str:
         ),  # in RAM, and how much is not known
         (
             "L4",
-            "strategy: deepspeed-zero3, arguments: {deepspeed: {zero_optimization: {offload_param: {device: cpu}}}}, model: {parameters: 70B}",
+            (
+                "strategy: deepspeed-zero3, arguments: {deepspeed: {zero_optimization: "
+                "{offload_param: {device: cpu}}}}, model: {parameters: 70B}"
+            ),
             None,
         ),
         (
@@ -113,8 +119,8 @@ def test_an_error_only_where_it_cannot_fit(
 def test_the_largest_lever_and_a_card_are_named_with_numbers(ask: Ask) -> None:
     found = ask(spec("T4", "precision: fp16, model: {parameters: 1.1B}")).one("MEM001")
     assert (
-        "training takes about 19.4 GiB on each GPU (weights 6.1 GiB, gradients 4.1 GiB, optimizer 8.2 GiB"
-        in found.message
+        "training takes about 19.4 GiB on each GPU (weights 6.1 GiB, gradients 4.1 GiB, "
+        "optimizer 8.2 GiB" in found.message
     )
     assert found.help.startswith(
         "optimizer: adamw_bnb_8bit saves 6.1 GiB and leaves 13.2 GiB; method: qlora saves"
@@ -170,10 +176,14 @@ def test_a_lever_that_is_not_enough_is_said_to_be(ask: Ask) -> None:
 
 
 def test_several_levers_together_are_named_where_one_is_not_enough(ask: Ask) -> None:
-    shape = "batch_size: 8, sequence_length: 2048, model: {parameters: 7B, hidden_size: 4096, layers: 32}"
+    shape = (
+        "batch_size: 8, sequence_length: 2048, model: {parameters: 7B, hidden_size: 4096, "
+        "layers: 32}"
+    )
     found = ask(spec("L4", f"precision: bf16, {shape}")).one("MEM001")
     assert found.help.startswith(
-        "method: qlora saves 113.6 GiB and leaves 72.7 GiB, with gradient_checkpointing: true it leaves"
+        "method: qlora saves 113.6 GiB and leaves 72.7 GiB, with gradient_checkpointing: "
+        "true it leaves"
     )
     fitting = ask(
         spec("L4", f"precision: bf16, method: qlora, gradient_checkpointing: true, {shape}")
@@ -251,14 +261,20 @@ def test_the_requirement_of_a_target_counts_there(ask: Ask) -> None:
     ],
 )
 def test_checkpoints_are_counted(ask: Ask, arguments: str, found: bool) -> None:
-    training = f"training: {{framework: hf-trainer, precision: bf16, model: {{parameters: 2B}}, arguments: {{{arguments}}}}}\n"
+    training = (
+        f"training: {{framework: hf-trainer, precision: bf16, model: {{parameters: 2B}}, "
+        f"arguments: {{{arguments}}}}}\n"
+    )
     assert (
         "MEM007" in ask(example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")).ids
     ) is found
 
 
 def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
-    training = "training: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, arguments: {save_total_limit: 9}}\n"
+    training = (
+        "training: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, "
+        "arguments: {save_total_limit: 9}}\n"
+    )
     text = example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")
     assert "save_total_limit: 3," in ask(text).one("MEM007").help
     assert "MEM007" not in ask(text.replace("limit: 9", "limit: 3")).ids
@@ -266,7 +282,10 @@ def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
 
 def test_adapters_have_small_checkpoints(ask: Ask) -> None:
     model = "model: {parameters: 8B, hidden_size: 4096, layers: 32}"
-    training = f"training: {{framework: hf-trainer, precision: bf16, method: qlora, {model}, arguments: {{save_total_limit: 50}}}}\n"
+    training = (
+        f"training: {{framework: hf-trainer, precision: bf16, method: qlora, {model}, "
+        f"arguments: {{save_total_limit: 50}}}}\n"
+    )
     assert "MEM007" not in ask(example_spec(f"gpu: L4\n{training}")).ids
 
 
@@ -288,14 +307,19 @@ def test_each_process_loads_the_weights(ask: Ask, more: str, found: bool) -> Non
 
 
 def test_machines_that_are_not_known_are_not_judged(ask: Ask) -> None:
-    top = "gpu: L4\nrequires: {ram: 900GiB, shm: 900GiB}\ntraining: {method: lora, model: {parameters: 9B}}\n"
+    top = (
+        "gpu: L4\nrequires: {ram: 900GiB, shm: 900GiB}\ntraining: {method: lora, model: "
+        "{parameters: 9B}}\n"
+    )
     assert not {"MEM003", "MEM004", "MEM005"} & set(
         ask(example_spec(top, machine_type="z9-standard-4")).ids
     )
 
 
 def test_a_place_that_takes_part_is_one_that_was_written(ask: Ask) -> None:
-    """What has its default stands nowhere: the name of the target is shown, and of a field at the top nothing."""
+    """What has its default stands nowhere: the name of the target is shown, and of a field at the
+    top nothing.
+    """
     top = "gpu: L4\nrequires: {ram: 900GiB, disk: 900GB}\n"
     bare, whole = (
         ask(example_spec(top, machine_type=None)),

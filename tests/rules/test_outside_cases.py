@@ -1,4 +1,4 @@
-"""The rules against what people met outside: every row of outside_cases.yaml, each with its source."""
+"""The rules against what people met outside: every row of outside_cases.yaml, each with its source."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ def test_no_row_stands_twice() -> None:
 
 
 def test_both_kinds_are_there() -> None:
-    """What works is as much a case as what fails: a rule that always spoke would pass on the others."""
+    """What works is as much a case as what fails: a rule that always spoke would pass on the
+    others.
+    """
     works = [row for row in ROWS if not row["expect"]]
     assert len(works) >= len(ROWS) // 4

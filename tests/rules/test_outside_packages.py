@@ -1,4 +1,6 @@
-"""Troubles that people reported elsewhere, written as specs: what lint says of them, and what it does not."""
+"""Troubles that people reported elsewhere, written as specs: what lint says of them, and what it
+does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rules about what packages need of each other, beyond their examples: both sides of each threshold, gaps in the tables, resolved sets."""
+"""Rules about what packages need of each other, beyond their examples: both sides of each
+threshold, gaps in the tables, resolved sets.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +169,10 @@ def test_what_transformers_checks_itself_has_a_floor_and_a_ceiling(
 
 
 def test_bitsandbytes_that_qlora_loads_is_an_error(ask: Ask) -> None:
-    spec = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", peft==0.20.0, bitsandbytes==0.45.5]\n'
+    spec = (
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", peft==0.20.0, '
+        "bitsandbytes==0.45.5]\n"
+    )
     assert ask(spec).one("PKG010").severity is Severity.WARNING
     assert ask(spec + "training: {method: qlora}\n").one("PKG010").severity is Severity.ERROR
 
@@ -211,7 +216,10 @@ def test_bitsandbytes_on_cards_by_build(
 
 
 def test_hopper_alone(ask: Ask) -> None:
-    spec = 'gpu: {}\npython: "3.11"\npackages: [{{name: flash-attn-3, index: ours}}]\nindexes: {{ours: {{url: "https://download.pytorch.org/whl/x"}}}}\n'
+    spec = (
+        'gpu: {}\npython: "3.11"\npackages: [{{name: flash-attn-3, index: ours}}]\nindexes: '
+        '{{ours: {{url: "https://download.pytorch.org/whl/x"}}}}\n'
+    )
     assert "PKG017" in ask(spec.format("B200")).ids
     assert "PKG017" in ask(spec.format("L4")).ids
     assert "PKG017" not in ask(spec.format("H100")).ids
@@ -224,15 +232,18 @@ def test_a_source_package_with_a_short_line_gets_a_mapping(ask: Ask) -> None:
     fixes = [finding.fix for finding in judged.of("PKG014")]
     (text,) = judged.source.apply_fixes([fix for fix in fixes if fix]).values()
     assert (
-        '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, build: true}\n'
-        in text
+        '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, '
+        "build: true}\n" in text
     )
     assert "PKG014" not in ask(text).ids
 
 
 def test_cudnn_pins_of_two_frameworks(ask: Ask) -> None:
-    """torch 2.8.0 pins 9.10.2.21; tensorflow 2.19.1 pins 9.3.0.75, 2.20.0 takes 9.3.0.75 and newer."""
-    text = 'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]=={}"]\n'
+    """torch 2.8.0 pins 9.10.2.21; tensorflow 2.19.1 pins 9.3.0.75, 2.20.0 takes 9.3.0.75 and newer."""  # noqa: E501
+    text = (
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, '
+        '"tensorflow[and-cuda]=={}"]\n'
+    )
     assert ask(text.format("2.19.1")).one("PKG018").severity is Severity.ERROR
     assert (
         ask(text.format("2.19.1").replace('"12.8"', "auto")).one("PKG018").severity
@@ -366,7 +377,10 @@ def test_vllm_is_compiled_for_one_cuda_major(
 
 
 def test_a_driver_that_a_place_has_decides_which_cuda_is_offered(ask: Ask) -> None:
-    head = 'python: "3.11"\npackages: [vllm]\ngpu: L4\ntargets:\n  here: {kind: workbench, project: my-project, zones: [us-central1-a], '
+    head = (
+        'python: "3.11"\npackages: [vllm]\ngpu: L4\ntargets:\n  here: {kind: workbench, '
+        "project: my-project, zones: [us-central1-a], "
+    )
     old = ask(f"{head}image: common-cu128-ubuntu-2204-nvidia-570}}\n").one("PKG027")
     assert old.help == "ask for vllm==0.19.1"
 

@@ -1,4 +1,6 @@
-"""Rules about folders, variables and what they point to: both sides of each line, and each place by itself."""
+"""Rules about folders, variables and what they point to: both sides of each line, and each place by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.rules.conftest import Ask
 HEAD = 'python: "3.12"\npackages: []\n'
 COLAB = '{kind: colab, runtime: "2026.07"}'
 WORKBENCH = "{kind: workbench, project: my-project, zones: [us-central1-a]}"
-CONTAINER = "{kind: workbench, project: my-project, zones: [us-central1-a], image: workbench-container-2606}"
+CONTAINER = (
+    "{kind: workbench, project: my-project, zones: [us-central1-a], image: "
+    "workbench-container-2606}"
+)
 LOCAL = "{kind: local}"
 OURS = ("REF102", "REF103", "REF104", "REF105", "ENV010", "ENV011", "ENV012", "ENV013", "ENV014")
 
@@ -154,7 +159,10 @@ def test_a_second_path_joins_those_that_the_target_has(ask: Ask) -> None:
 
 
 def test_each_target_is_judged_by_its_own_path(ask: Ask) -> None:
-    text = f"gpu: none\n{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {COLAB}\n  wb: {WORKBENCH}\n  here: {{kind: local, paths: {{data: /data}}}}\n"
+    text = (
+        f"gpu: none\n{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {COLAB}\n  wb: "
+        f"{WORKBENCH}\n  here: {{kind: local, paths: {{data: /data}}}}\n"
+    )
     judged = ask(text)
     assert [one.where for one in judged.findings if one.id.startswith("REF")] == [
         RouteLocation(("paths", "data"))
@@ -223,7 +231,9 @@ def test_what_switches_a_variable_on(ask: Ask, value: str, speaks: bool) -> None
 
 
 def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
-    """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec, and of ranks ENV001 speaks."""
+    """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec,
+    and of ranks ENV001 speaks.
+    """
     known = set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE_PROCESS_VALUES}
     assert known <= set(facts.variables)
     assert {
@@ -242,7 +252,9 @@ def test_the_probe_and_the_table_take_the_same_values_for_off(facts: Facts, valu
 
 
 def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:
-    """Cards of the RTX 40 series reach one another through the host only, and accelerate asks for the switch."""
+    """Cards of the RTX 40 series reach one another through the host only, and accelerate asks for
+    the switch.
+    """
     switch = 'env: {NCCL_P2P_DISABLE: "1"}'
     assert ask(_spec(switch, gpu="RTX-4090:2")).of("ENV010") == []
     assert ask(_spec(switch, gpu="RTX-3090:2")).of("ENV010") != []
@@ -339,7 +351,8 @@ def test_the_configuration_of_the_allocator(
 
 def test_an_index_over_http(ask: Ask) -> None:
     judged = ask(
-        'gpu: none\npython: "3.12"\npackages: [{name: a, index: i}]\nindexes: {i: {url: "http://h.example.com/simple"}}\n'
+        'gpu: none\npython: "3.12"\npackages: [{name: a, index: i}]\nindexes: {i: {url: '
+        '"http://h.example.com/simple"}}\n'
     )
     fix = judged.one("SEC005").fix
     assert fix is not None
@@ -355,7 +368,8 @@ def test_no_other_finding_has_these_ids() -> None:
 def test_a_plain_spec_with_folders_and_variables_is_clean(ask: Ask) -> None:
     text = (
         f"gpu: L4\n{HEAD}paths: {{data: /home/jupyter/data, output: /home/jupyter/out}}\n"
-        'env: {TOKENIZERS_PARALLELISM: "false", HF_HOME: /home/jupyter/hf, PYTORCH_ALLOC_CONF: "expandable_segments:True", OMP_NUM_THREADS: "4"}\n'
+        'env: {TOKENIZERS_PARALLELISM: "false", HF_HOME: /home/jupyter/hf, '
+        'PYTORCH_ALLOC_CONF: "expandable_segments:True", OMP_NUM_THREADS: "4"}\n'
         f"targets:\n  wb: {WORKBENCH}\n  container: {CONTAINER}\n"
     )
     assert _said(ask, text) == []

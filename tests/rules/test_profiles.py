@@ -1,4 +1,6 @@
-"""Built-in profiles: clean against every card they are made for and without one, and of use to `plan` on a machine without a card."""
+"""Built-in profiles: clean against every card they are made for and without one, and of use to
+`plan` on a machine without a card.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_every_profile_is_clean_with_every_cuda(profile: str, cuda: str, ask: As
 
 @pytest.mark.parametrize("profile", list_builtin_profiles())
 def test_every_profile_can_be_planned_without_a_card(profile: str, ask: Ask) -> None:
-    """`plan` refuses what cannot be checked: nothing is left of it where the card's requirements are taken out."""
+    """`plan` refuses what cannot be checked: nothing is left of it where the card's requirements
+    are taken out.
+    """
     spec = ask(_extended(profile, "none", more=NO_CARD)).case.spec
     assert list(_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")) == []
     assert list(find_unlockable(spec.for_target("here"))) == []
@@ -96,7 +100,9 @@ def test_what_a_target_asks_of_a_card_itself_is_never_dropped(ask: Ask) -> None:
 
 @pytest.mark.parametrize("profile", list_builtin_profiles())
 def test_a_profile_chooses_no_machine_and_asks_for_no_secret(profile: str) -> None:
-    """Credentials are optional: a secret that is named must be there, so only the spec that needs one may name it."""
+    """Credentials are optional: a secret that is named must be there, so only the spec that needs
+    one may name it.
+    """
     text = yaml.safe_load(find_builtin_profile(profile).read_text(encoding="utf-8"))
     assert set(text) <= {"apiVersion", "extends", "packages", "env", "requires", "training"}
     assert set(text.get("training", {})) <= {"framework"}
@@ -126,7 +132,9 @@ def test_what_is_optional_is_installed_only_when_listed(ask: Ask) -> None:
 
 
 def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
-    """Pascal is the least, with 8 GB: a P4 and a T4 do, a GTX 1060 has too little memory, and Maxwell is too old."""
+    """Pascal is the least, with 8 GB: a P4 and a T4 do, a GTX 1060 has too little memory, and
+    Maxwell is too old.
+    """
     requires = ask(_extended("huggingface-cuda")).case.spec.requires
     assert requires.compute_capability is not None
     assert requires.vram is not None
@@ -138,7 +146,8 @@ def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
     }
     assert {"P4", "P100", "T4", "L4", "A100-80GB", "GTX-1080"} <= fits
     assert not fits & {"K80", "GTX-1060"}
-    # The driver of the documents is the floor of CUDA 11, and no profile repeats it: each CUDA has its own.
+    # The driver of the documents is the floor of CUDA 11, and no profile repeats it: each CUDA has
+    # its own.
     assert requires.driver is None
     assert min(
         (row.floor_linux for row in facts.toolkits.values()), key=require_version

@@ -34,7 +34,9 @@ def test_every_rule_file_is_in_the_list() -> None:
 
 
 def test_no_rule_file_imports_another(subtests: pytest.Subtests) -> None:
-    """What two rules share stands in a room of its own, so that a rule can be moved or removed alone."""
+    """What two rules share stands in a room of its own, so that a rule can be moved or removed
+    alone.
+    """
     modules = {_module(path) for path in RULE_FILES}
     for path in RULE_FILES:
         with subtests.test(path.stem):
@@ -93,7 +95,10 @@ def test_the_page_has_its_sections(subtests: pytest.Subtests) -> None:
 
 
 def test_importing_the_rules_takes_no_yaml() -> None:
-    program = "import sys, provision.rules; print(sorted({'yaml', 'click', 'rich', 'jinja2', 'provision.source'} & set(sys.modules)))"
+    program = (
+        "import sys, provision.rules; print(sorted({'yaml', 'click', 'rich', 'jinja2', "
+        "'provision.source'} & set(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

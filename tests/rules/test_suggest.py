@@ -1,4 +1,6 @@
-"""The search for combinations: what it finds no rule objects to, the least change comes first, and what cannot be found is said."""
+"""The search for combinations: what it finds no rule objects to, the least change comes first, and
+what cannot be found is said.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,8 @@ def test_what_is_given_up_is_said(look: Look) -> None:
 
 def test_a_precision_that_no_card_has_is_changed_last(look: Look) -> None:
     (one,) = look(
-        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.9.1]\ntraining: {precision: fp8}\n',
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.9.1]\ntraining: '
+        "{precision: fp8}\n",
         most=1,
     ).suggestions
     assert (one.spec.training.precision.value, one.gives_up) == ("fp16", ("training in fp8",))
@@ -187,7 +190,10 @@ def test_a_card_without_a_row_is_no_obstacle(look: Look) -> None:
 @pytest.mark.parametrize("release", ["4.57.1", "4.57.6", "4.53.1", "5.13.0", "5.13.1", "4.46.0"])
 def test_a_release_between_those_that_were_read_is_kept(look: Look, release: str) -> None:
     """Where nothing is wrong with it, and where something else is."""
-    text = f'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers=={release}, accelerate==1.15.0]\n'
+    text = (
+        f'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers=={release}, '
+        "accelerate==1.15.0]\n"
+    )
     assert written(look(text, most=1)) == [[]]
     (one,) = look(text.replace("accelerate==1.15.0", "accelerate==0.19.0"), most=1).suggestions
     assert [change.was for change in one.changes] == ["accelerate==0.19.0"]
@@ -222,7 +228,8 @@ def test_more_than_is_needed_is_not_offered(look: Look) -> None:
 
 def test_another_package_is_moved_rather_than_transformers(look: Look) -> None:
     found = look(
-        'gpu: none\npython: "3.12"\npackages: [torch==2.9.1, peft==0.17.1, transformers==5.0.0, accelerate==1.12.0]\n',
+        'gpu: none\npython: "3.12"\npackages: [torch==2.9.1, peft==0.17.1, '
+        "transformers==5.0.0, accelerate==1.12.0]\n",
         most=3,
     )
     assert any(
@@ -233,7 +240,8 @@ def test_another_package_is_moved_rather_than_transformers(look: Look) -> None:
 def test_a_package_that_no_version_helps_is_left_out(look: Look) -> None:
     for packages in ("torch==2.9.1", "torch==2.9.1, transformers==4.57.1, accelerate==1.10.0"):
         found = look(
-            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [{packages}, {{name: flash-attn, build: true}}]\ncuda_toolkit: "12.6"\n',
+            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [{packages}, {{name: '
+            f'flash-attn, build: true}}]\ncuda_toolkit: "12.6"\n',
             most=1,
         )
         assert [one.gives_up for one in found.suggestions] == [("the package flash-attn",)]
@@ -259,7 +267,8 @@ def test_the_default_build_and_the_usual_python_come_first_where_nothing_is_said
 )
 def test_bounds_that_say_little_or_nothing_end_no_search(look: Look, version: str) -> None:
     found = look(
-        f'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [{{name: torch, version: "{version}"}}, {{name: transformers, version: "{version}"}}]\n',
+        f'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [{{name: torch, version: '
+        f'"{version}"}}, {{name: transformers, version: "{version}"}}]\n',
         most=1,
     )
     assert found.tried > 0
@@ -267,6 +276,7 @@ def test_bounds_that_say_little_or_nothing_end_no_search(look: Look, version: st
 
 def test_windows_is_no_reason_to_find_nothing(look: Look) -> None:
     assert look(
-        'gpu: RTX-4090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: [windows-x86_64]\n',
+        'gpu: RTX-4090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: '
+        "[windows-x86_64]\n",
         most=1,
     ).suggestions

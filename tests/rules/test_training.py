@@ -1,4 +1,6 @@
-"""Rules about `training` and `env`, beyond their examples: fixes applied, releases between two that were read, several targets."""
+"""Rules about `training` and `env`, beyond their examples: fixes applied, releases between two that
+were read, several targets.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from provision.diagnostics import Severity
 from provision.rules import ResolvedSet
 from tests.rules.conftest import Ask
 
-TEXT = 'gpu: none\npython: "3.11"\npackages: ["transformers[torch]{}"]\ntraining:\n  arguments:\n    {}\n'
+TEXT = (
+    'gpu: none\npython: "3.11"\npackages: ["transformers[torch]{}"]\ntraining:\n  arguments:\n '
+    "   {}\n"
+)
 
 
 def test_a_renamed_argument_keeps_its_value(ask: Ask) -> None:
@@ -75,7 +80,8 @@ def test_an_argument_of_tomorrow_is_unknown(ask: Ask) -> None:
 
 def test_a_field_that_is_not_given_is_offered(ask: Ask) -> None:
     judged = ask(
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining:\n  arguments: {bf16: true}\n'
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining:\n  '
+        "arguments: {bf16: true}\n"
     )
     found = judged.one("TRN004")
     assert found.severity is Severity.WARNING
@@ -97,7 +103,10 @@ def test_a_field_that_is_not_given_is_offered(ask: Ask) -> None:
     ],
 )
 def test_the_best_model(ask: Ask, said: str, found: list[str]) -> None:
-    text = f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true, {said}}}}}\n'
+    text = (
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        f"{{arguments: {{load_best_model_at_end: true, {said}}}}}\n"
+    )
     assert ask(text).ids == found
 
 
@@ -109,7 +118,8 @@ def test_what_is_offered_for_the_best_model_mends_it(ask: Ask) -> None:
         ", eval_strategy: no, save_strategy: epoch",
     ):
         judged = ask(
-            f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true{said}}}}}\n'
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            f"{{arguments: {{load_best_model_at_end: true{said}}}}}\n"
         )
         fix = judged.one("TRN005").fix
         assert fix is not None
@@ -137,17 +147,26 @@ def test_the_strategy_that_is_offered_is_written_where_it_belongs(ask: Ask) -> N
     ("torch", "severity"), [("2.0.1", Severity.ERROR), ("2.1.2", Severity.WARNING), ("2.2.0", None)]
 )
 def test_torch_for_fsdp(ask: Ask, torch: str, severity: Severity | None) -> None:
-    text = f'gpu: L4:2\npython: "3.11"\npackages: [torch=={torch}, accelerate, "numpy<2"]\ntraining: {{strategy: fsdp}}\n'
+    text = (
+        f'gpu: L4:2\npython: "3.11"\npackages: [torch=={torch}, accelerate, '
+        f'"numpy<2"]\ntraining: {{strategy: fsdp}}\n'
+    )
     assert [one.severity for one in ask(text).of("TRN009")] == ([severity] if severity else [])
 
 
 def test_deepspeed_through_an_extra(ask: Ask) -> None:
-    text = 'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'
+    text = (
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: '
+        "{strategy: deepspeed-zero2}\n"
+    )
     assert "TRN009" not in ask(text).ids
 
 
 def test_a_method_with_packages_that_are_not_known_is_judged_when_resolved(ask: Ask) -> None:
-    text = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: qlora}\n'
+    text = (
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: '
+        "{method: qlora}\n"
+    )
     assert "TRN011" not in ask(text).ids
     resolved = ResolvedSet(
         {
@@ -165,7 +184,10 @@ def test_a_method_with_packages_that_are_not_known_is_judged_when_resolved(ask: 
 
 @pytest.mark.parametrize(("release", "found"), [("4.49.0", False), ("4.50.3", True)])
 def test_an_optimizer_by_release(ask: Ask, release: str, found: bool) -> None:
-    text = f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]=={release}"]\ntraining: {{optimizer: adamw_hf}}\n'
+    text = (
+        f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]=={release}"]\ntraining: '
+        f"{{optimizer: adamw_hf}}\n"
+    )
     assert ("TRN013" in ask(text).ids) is found
 
 
@@ -181,7 +203,10 @@ def test_an_optimizer_by_release(ask: Ask, release: str, found: bool) -> None:
     ],
 )
 def test_visible_devices_beside_two_cards(ask: Ask, value: str, severity: Severity) -> None:
-    text = f'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {{strategy: ddp}}\nenv: {{CUDA_VISIBLE_DEVICES: {value}}}\n'
+    text = (
+        f'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {{strategy: ddp}}\nenv: '
+        f"{{CUDA_VISIBLE_DEVICES: {value}}}\n"
+    )
     assert ask(text).one("ENV002").severity is severity
 
 
@@ -225,7 +250,8 @@ def test_arguments_beside_precision_and_batch_size(
     training: str, said: list[tuple[str, str]], ask: Ask
 ) -> None:
     found = ask(
-        f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {training}\n'
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: '
+        f"{training}\n"
     ).of("TRN004")
     assert [(one.severity.value, one.help) for one in found] == said
 
@@ -246,6 +272,7 @@ def test_arguments_of_a_subclass(
     more: str, argument: str, severity: Severity | None, ask: Ask
 ) -> None:
     found = ask(
-        f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n'
+        'gpu: none\npython: "3.11"\npackages: '
+        f'["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n'
     ).of("TRN002")
     assert [one.severity for one in found] == ([severity] if severity else [])

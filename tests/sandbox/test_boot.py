@@ -1,4 +1,6 @@
-"""The real startup program on a machine in an isolated root, against stand-ins of the services on loopback and the rig's index."""
+"""The real startup program on a machine in an isolated root, against stand-ins of the services on
+loopback and the rig's index.
+"""
 
 from __future__ import annotations
 
@@ -477,7 +479,7 @@ with Cloud(folder / "cloud") as cloud:
         booter.stop(NAME)
     print(cloud.store.serial, file=sys.stderr)
     print(json.dumps([cloud.store.status(), cloud.report("nonce-0001")["verdict"]["result"], cloud.store.serial]))
-"""
+"""  # noqa: E501
 
 
 def _runs(argv: list[str], how: dict[str, Any]) -> bool:

@@ -42,8 +42,8 @@ def test_stockout(tmp_path: Path) -> None:
         error = outcome(sandbox)
         assert error["code"] == 8
         assert (
-            "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request."
-            in error["message"]
+            "The zone 'projects/my-project/zones/us-central1-a' does not have enough "
+            "resources available to fulfill the request." in error["message"]
         )
         (info,) = error["details"]
         assert (info["reason"], info["domain"]) == (
@@ -242,7 +242,10 @@ def test_creations_that_end_badly(tmp_path: Path, fault: str, code: int, words: 
         (
             "act-as",
             403,
-            "needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account",
+            (
+                "needs iam.serviceAccounts.ActAs (Service Account User) permission on VM "
+                "Service Account"
+            ),
         ),
         ("secure-boot", 412, "Secure Boot is not enabled in the 'shielded_instance_config' field"),
     ],

@@ -1,4 +1,6 @@
-"""gRPC and REST come to one service: the same deeds leave the same store. What the gRPC messages cannot say is listed in drift.json."""
+"""gRPC and REST come to one service: the same deeds leave the same store. What the gRPC messages
+cannot say is listed in drift.json.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def by_rest(sandbox: Clients) -> None:
 
 
 def plain(store: dict[str, Any]) -> Any:
-    """Return a store without what is new each time: times, ids and names of operations; these as a list, oldest first."""
+    """Return a store without what is new each time: times, ids and names of operations; these as a
+    list, oldest first.
+    """
     text = json.dumps(
         {
             **store,
@@ -127,7 +131,9 @@ def test_the_same_deeds_leave_the_same_store(tmp_path: Path) -> None:
 
 
 def drift() -> dict[str, list[str]]:
-    """Return what the discovery document has and google-cloud-notebooks lacks, by message: fields, enum values (FIELD=VALUE), methods."""
+    """Return what the discovery document has and google-cloud-notebooks lacks, by message: fields,
+    enum values (FIELD=VALUE), methods.
+    """
     found = {
         name: sorted(_lacking(getattr(nb, name, None), fields))
         for name, fields in load_api_schema().messages.items()
@@ -168,7 +174,8 @@ def _lacking(kind: Any, fields: Any) -> Iterator[str]:
 
 def test_the_drift_of_the_grpc_messages_is_known() -> None:
     assert drift() == json.loads(DRIFT.read_text()), (
-        "google-cloud-notebooks or the discovery document has moved: see what can now be sent over gRPC"
+        "google-cloud-notebooks or the discovery document has moved: see what can now be "
+        "sent over gRPC"
     )
 
 
@@ -183,7 +190,10 @@ def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
 
 
 def test_the_extract_serves_where_the_document_is_not_installed() -> None:
-    code = "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery import document, surface\nprint(document(), len(surface().masks))"
+    code = (
+        "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery "
+        "import document, surface\nprint(document(), len(surface().masks))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
     )

@@ -1,4 +1,6 @@
-"""What the Notebooks service refuses, in its words: each one over REST, and over gRPC where a message can say it."""
+"""What the Notebooks service refuses, in its words: each one over REST, and over gRPC where a
+message can say it.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +226,9 @@ def test_a_zone_without_the_card(sandbox: Clients) -> None:
     )["error"]
     assert error == {
         "code": 5,
-        "message": "Resource 'projects/my-project/zones/us-central1-b/acceleratorTypes/nvidia-a100-80gb' was not found",
+        "message": "Resource "
+        "'projects/my-project/zones/us-central1-b/acceleratorTypes/nvidia-a100-80gb' was "
+        "not found",
     }
 
 

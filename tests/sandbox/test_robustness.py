@@ -1,4 +1,6 @@
-"""Whatever is sent, and however many send it: refused with a word, never a crash; one creation, never two."""
+"""Whatever is sent, and however many send it: refused with a word, never a crash; one creation,
+never two.
+"""
 
 from __future__ import annotations
 

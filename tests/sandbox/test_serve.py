@@ -1,4 +1,4 @@
-"""How a sandbox runs: its HTTP server, its devices, two processes at one folder, and the command."""
+"""How a sandbox runs: its HTTP server, its devices, two processes at one folder, and the command."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\nsys.modules['grpc'] = None\n"
         "from provision.sandbox import serve\nfrom provision.errors import WorldError\n"
-        "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as error:\n    print(error.hint)\n"
+        "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as "
+        "error:\n    print(error.hint)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600
@@ -208,7 +209,8 @@ def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path)
     code = (
         "import sys, pathlib, http.client\nfrom provision.sandbox import serve\n"
         "with serve(pathlib.Path(sys.argv[1])) as running:\n"
-        "    asked = http.client.HTTPConnection(running.endpoints['storage'].removeprefix('http://'))\n"
+        "    asked = "
+        "http.client.HTTPConnection(running.endpoints['storage'].removeprefix('http://'))\n"
         "    asked.request('GET', '/v2/projects/p/locations/-/instances')\n"
         "    assert asked.getresponse().status == 200\n"
         "print('google.cloud.notebooks_v2' in sys.modules, 'googleapiclient' in sys.modules)\n"

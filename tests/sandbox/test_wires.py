@@ -1,4 +1,6 @@
-"""The wires of a machine: names get addresses of their own, and nothing is reached that should not be."""
+"""The wires of a machine: names get addresses of their own, and nothing is reached that should not
+be.
+"""
 
 from __future__ import annotations
 

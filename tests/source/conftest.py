@@ -51,7 +51,10 @@ class Linted:
     def at(self, finding: Diagnostic) -> str:
         """The place and the characters that a finding points at: `2:9 3.10`."""
         span = self.source.span(finding.where)
-        return f"{span.start.line}:{span.start.column} {self.source.files[span.file][span.start.offset : span.end.offset]}"
+        return (
+            f"{span.start.line}:{span.start.column} "
+            f"{self.source.files[span.file][span.start.offset : span.end.offset]}"
+        )
 
 
 class Folder:

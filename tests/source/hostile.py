@@ -1,4 +1,6 @@
-"""Reads each file of a folder in a forked child under limits, and prints what became of it as JSON: run as a program by test_hostile."""
+"""Reads each file of a folder in a forked child under limits, and prints what became of it as JSON:
+run as a program by test_hostile.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def examine(path: Path) -> dict[str, object]:
 
 
 def contain(path: Path) -> dict[str, object]:
-    """Examine a file in a child and return what it said, its exit status, CPU seconds and peak memory."""
+    """Examine a file in a child and return what it said, its exit status, CPU seconds and peak
+    memory.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

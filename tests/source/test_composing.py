@@ -84,7 +84,8 @@ def test_a_duplicate_key_names_all_its_places_and_the_last_value_holds(lint):
 
 def test_merge_keys_yield_to_own_keys_and_to_earlier_mappings(lint):
     linted = lint(
-        "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\nw:\n  <<: *y\n  '<<': text\n"
+        "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\nw:\n  <<: *y\n  "
+        "'<<': text\n"
     )
     assert linted.source.data["z"] == {"c": 3, "a": 1, "b": 1}
     assert linted.source.data["w"] == {"<<": "text", "b": 2, "c": 2}
@@ -175,7 +176,8 @@ def test_a_file_that_is_not_there_is_an_error_with_its_name(folder, disk):
 def test_without_libyaml_nothing_is_read_and_the_way_out_is_named(folder):
     program = (
         "import sys, yaml; yaml.__with_libyaml__ = False\n"
-        "from pathlib import Path; from provision.errors import SourceError; from provision.source import read\n"
+        "from pathlib import Path; from provision.errors import SourceError; from "
+        "provision.source import read\n"
         "try: read(Path(sys.argv[1]), None)\n"
         "except SourceError as error: print(error.what, error.hint)\n"
     )

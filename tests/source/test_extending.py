@@ -1,4 +1,4 @@
-"""What a spec extends is merged under it, and every value still knows the file that it stands in."""
+"""What a spec extends is merged under it, and every value still knows the file that it stands in."""  # noqa: E501
 
 import pytest
 
@@ -12,11 +12,13 @@ OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 def test_maps_merge_packages_merge_by_name_other_lists_replace_and_null_removes(folder):
     folder.write(
         "base.yaml",
-        'gpu: T4\npython: "3.12"\ncuda: "12.8"\nsystem_packages: [git, ffmpeg]\nenv: {A: base, B: base, C: base}\n'
+        'gpu: T4\npython: "3.12"\ncuda: "12.8"\nsystem_packages: [git, ffmpeg]\nenv: {A: '
+        "base, B: base, C: base}\n"
         "packages:\n  - torch==2.11.*\n  - {name: My_Lib, version: '>=1'}\n  - accelerate\n",
     )
     linted = folder.lint(
-        "extends: base.yaml\ncuda:\nsystem_packages: [curl]\nenv: {B: own, C: null}\npackages: [peft, 'torch[x]>=2.12', my.lib]\ncost: {limit_per_hour: 3}\n"
+        "extends: base.yaml\ncuda:\nsystem_packages: [curl]\nenv: {B: own, C: "
+        "null}\npackages: [peft, 'torch[x]>=2.12', my.lib]\ncost: {limit_per_hour: 3}\n"
     )
     assert linted.findings == ()
     data = linted.source.data

@@ -173,7 +173,9 @@ def test_hostile_text_ends_in_a_finding_within_limits(outcomes, name):
 
 
 def test_the_limits_bite(tmp_path):
-    """A child that does not end is killed, and one that grows is refused memory: the other tests would fail for it."""
+    """A child that does not end is killed, and one that grows is refused memory: the other tests
+    would fail for it.
+    """
     program = (
         "import resource, sys; sys.path.insert(0, sys.argv[1]); import hostile\n"
         "def spin(path):\n    while True: pass\n"

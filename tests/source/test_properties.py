@@ -18,11 +18,11 @@ from provision.source.yaml_scalars import format_scalar, quote_scalar
 
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Pieces that YAML gives a meaning, so that random text gets somewhere.
-PIECES = ["a", "b: ", "c:", "\n", "\n  ", "\n- ", "- ", "[", "]", "{", "}", ", ", ": ", "? ", "&x ", "*x", "!!str ", "!t ", "'", '"', "|\n", ">-\n  ", "# c",
+PIECES = ["a", "b: ", "c:", "\n", "\n  ", "\n- ", "- ", "[", "]", "{", "}", ", ", ": ", "? ", "&x ", "*x", "!!str ", "!t ", "'", '"', "|\n", ">-\n  ", "# c",  # noqa: E501
           "<<: ", "---\n", "...\n",
-          "%YAML 1.1\n", "1", "3.10", "true", "~", "1e999", "\t", "\r\n", "\r", "\ufeff", "\u2028", "\x85", "é", "🤗", "\x00", "\x1b", "\\", "\\ud800",
+          "%YAML 1.1\n", "1", "3.10", "true", "~", "1e999", "\t", "\r\n", "\r", "\ufeff", "\u2028", "\x85", "é", "🤗", "\x00", "\x1b", "\\", "\\ud800",  # noqa: E501
           "gpu: L4\n", "python: 3.10\n",
-          "packages: [torch]\n", "extends: spec.yaml\n", "env: {A: 1}\n", "targets: {here: {kind: local}}\n", "secrets: {A: b}\n"]  # fmt: skip
+          "packages: [torch]\n", "extends: spec.yaml\n", "env: {A: 1}\n", "targets: {here: {kind: local}}\n", "secrets: {A: b}\n"]  # fmt: skip  # noqa: E501
 TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.text(max_size=80))
 SCALARS = st.text(st.characters(codec="utf-8"), max_size=30)
 

@@ -152,8 +152,8 @@ def test_no_fix_where_there_is_no_telling(lint, text):
 
 def test_findings_about_one_aliased_text_are_one(lint):
     linted = lint(
-        OK
-        + "requires: &r {rom: 1GiB}\ntargets:\n  a: {kind: local, requires: *r}\n  b: {kind: local, requires: *r}\n"
+        OK + "requires: &r {rom: 1GiB}\ntargets:\n  a: {kind: local, requires: *r}\n  b: {kind: "
+        "local, requires: *r}\n"
     )
     assert linted.names == ["unknown-key"]
 
@@ -201,8 +201,8 @@ def test_no_message_repeats_a_secret(lint, text):
 
 def test_secrets_written_out_are_named_for_whoever_shows_lines(lint):
     source = lint(
-        OK
-        + f"secrets: {{A: {SECRET}, B: {{env: HF_TOKEN}}, C: {{secret: projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n"
+        OK + f"secrets: {{A: {SECRET}, B: {{env: HF_TOKEN}}, C: {{secret: "
+        f"projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n"
     ).source
     assert source.literal_secrets() == (SECRET, TOKEN)
 

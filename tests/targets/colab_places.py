@@ -1,4 +1,6 @@
-"""Colab targets to try things on: the spec and lock of tests/golden/lock-restart, with fields of the spec changed."""
+"""Colab targets to try things on: the spec and lock of tests/golden/lock-restart, with fields of
+the spec changed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def place(
     colab: dict[str, Any] | None = None,
     **fields: Any,
 ) -> TargetContext:
-    """Return a target of the golden spec: `colab` on top of a runtime's packages, `apart` beside them."""
+    """Return a target of the golden spec: `colab` on top of a runtime's packages, `apart` beside
+    them.
+    """
     document = {**yaml.safe_load((GOLDEN / "spec.yaml").read_text(encoding="utf-8")), **fields}
     document["targets"] = {
         **document["targets"],

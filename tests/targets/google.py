@@ -1,4 +1,6 @@
-"""Google Cloud as a dictionary, for tests of the kind workbench: instances by full name, objects by address, and the keys that the service adds by itself."""
+"""Google Cloud as a dictionary, for tests of the kind workbench: instances by full name, objects by
+address, and the keys that the service adds by itself.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ class FakeCloud:
             case effects.UploadObjects():
                 self.objects.update(effect.objects)
             case effects.CreateInstance():
-                name = f"projects/{effect.project}/locations/{effect.zones[0]}/instances/{effect.instance}"
+                name = f"projects/{effect.project}/locations/{effect.zones[0]}/instances/{effect.instance}"  # noqa: E501
                 self.found[name] = with_keys_of_the_service(
                     {**copy.deepcopy(dict(effect.body)), "name": name, "state": "ACTIVE"}
                 )

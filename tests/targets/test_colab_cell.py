@@ -1,4 +1,6 @@
-"""The cell's text: the same bytes every time, data where a spec speaks, and a payload that is the one it was made with or nothing."""
+"""The cell's text: the same bytes every time, data where a spec speaks, and a payload that is the
+one it was made with or nothing.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def verify(folder):
 
 def run(folder, argv):
     print(json.dumps({"run": argv}))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -405,7 +407,10 @@ def test_a_cell_that_was_cut_or_edited_is_refused_and_changes_nothing(
 
 
 def test_in_a_notebook_a_refusal_has_no_traceback(tmp_path: Path) -> None:
-    program = "from IPython.core.interactiveshell import InteractiveShell\nimport sys\nInteractiveShell.instance().run_cell(sys.stdin.read())\n"
+    program = (
+        "from IPython.core.interactiveshell import InteractiveShell\nimport "
+        "sys\nInteractiveShell.instance().run_cell(sys.stdin.read())\n"
+    )
     environment = {
         **os.environ,
         "PROVISION_CELL_BASE": str(tmp_path / "base"),

@@ -1,4 +1,6 @@
-"""The notebook of a Colab target: valid, asks for its machine, keeps what people added; and the link that opens it."""
+"""The notebook of a Colab target: valid, asks for its machine, keeps what people added; and the
+link that opens it.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,8 @@ def repository(
     git.mkdir(parents=True)
     (git / "HEAD").write_text(head)
     (git / "config").write_text(
-        f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n'
+        f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n\tfetch = '
+        '+refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n'
     )
     return folder
 

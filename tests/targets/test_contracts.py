@@ -1,4 +1,6 @@
-"""What every kind of target must keep: looking changes nothing, a second plan is empty, and no field of the spec is ignored."""
+"""What every kind of target must keep: looking changes nothing, a second plan is empty, and no
+field of the spec is ignored.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,7 @@ class Dictionary:
                 for pin in effect.pins:
                     self.files[
                         effect.environment
-                        / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"
+                        / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"  # noqa: E501
                     ] = ""
             case WriteFile():
                 self.files[effect.path] = effect.content if isinstance(effect.content, str) else ""
@@ -459,12 +461,15 @@ LOCAL: dict[str, Any] = {
     "manager": "conda",
     "kernel": True,
 }
-# A local machine costs nothing, so a bound on cost holds; the version of the language and extends are gone once the spec is read.
+# A local machine costs nothing, so a bound on cost holds; the version of the language and extends
+# are gone once the spec is read.
 WITHOUT_EFFECT = {"apiVersion", "extends", "cost"}
 
 
 def effect_of(document: dict[str, Any]) -> str:
-    """Everything that a local target makes of a spec: what is locked, promised, exported, planned, or refused."""
+    """Everything that a local target makes of a spec: what is locked, promised, exported, planned,
+    or refused.
+    """
     there = place(**document)
     target = DRIVERS["local"]
     have = target.observe(there, Ledger(create_empty_state("l")), Dictionary())
@@ -525,7 +530,8 @@ def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
     assert effect_of({"targets": {"here": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
 
 
-# A value for every field of a Workbench target that differs from its default, and from what the plain one says.
+# A value for every field of a Workbench target that differs from its default, and from what the
+# plain one says.
 ON_WORKBENCH: dict[str, Any] = {
     "gpu": "T4",
     "cuda": "12.6",
@@ -555,12 +561,15 @@ ON_WORKBENCH: dict[str, Any] = {
     "max_lifetime": "8h",
     "on_failure": "keep",
 }
-# What the author says of the network beyond Google's reach: the rules ask it, the service has no field for it.
+# What the author says of the network beyond Google's reach: the rules ask it, the service has no
+# field for it.
 ASKED_BY_RULES = {"nat"}
 
 
 def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str:
-    """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or refused."""
+    """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or
+    refused.
+    """
     there = place(
         "workbench",
         **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}},
@@ -611,7 +620,8 @@ def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
     )
 
 
-# A value for every field of a Colab target that differs from its default, and from what the plain one says.
+# A value for every field of a Colab target that differs from its default, and from what the plain
+# one says.
 ON_COLAB: dict[str, Any] = {
     "gpu": "L4",
     "cuda": "12.6",
@@ -625,7 +635,9 @@ ON_COLAB: dict[str, Any] = {
 
 
 def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
-    """Everything that a Colab target makes of a spec: what is locked, written, recorded, or refused."""
+    """Everything that a Colab target makes of a spec: what is locked, written, recorded, or
+    refused.
+    """
     there = place(
         "colab",
         **{

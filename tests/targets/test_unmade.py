@@ -1,4 +1,6 @@
-"""What each kind of place refuses because nothing does it yet, and what the rehearsal gets of the declared training."""
+"""What each kind of place refuses because nothing does it yet, and what the rehearsal gets of the
+declared training.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind workbench as values: the body, the document, the machine, the image, and what differs."""
+"""The kind workbench as values: the body, the document, the machine, the image, and what differs."""  # noqa: E501
 
 from __future__ import annotations
 

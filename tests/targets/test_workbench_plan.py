@@ -1,4 +1,6 @@
-"""The kind workbench as values: whose an instance is, what a plan does to it, and what it says of that."""
+"""The kind workbench as values: whose an instance is, what a plan does to it, and what it says of
+that.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +85,8 @@ class TestWhose:
         assert "taken over from another state" in action.reason
         assert "running kernels end" in action.reason
         assert (
-            f"reports and logs of the state before stay in {build_resource_names(place(), 'l').folder}"
-            in action.notes
+            "reports and logs of the state before stay in "
+            f"{build_resource_names(place(), 'l').folder}" in action.notes
         )
         for effect in action.effects:
             world.google.perform(effect)
@@ -301,8 +303,8 @@ class TestWords:
         assert "zone: us-central1-a" in planned(place(zones), world, state).notes
         notes = planned(place({**zones, "image": OLDER}), world, state).notes
         assert (
-            "zone: it is in us-central1-a; the new one is tried in us-central1-a, us-central1-b, in this order"
-            in notes
+            "zone: it is in us-central1-a; the new one is tried in us-central1-a, "
+            "us-central1-b, in this order" in notes
         )
 
 
@@ -394,8 +396,8 @@ class TestReplacement:
         told = "\n".join(action.notes)
         assert "lost: /home/jupyter" in told
         assert (
-            "the old one is deleted first, since the name is the same: if no zone has the machine then, there is none"
-            in told
+            "the old one is deleted first, since the name is the same: if no zone has the "
+            "machine then, there is none" in told
         )
 
     def test_elsewhere_it_goes_last(self) -> None:

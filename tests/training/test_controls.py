@@ -1,4 +1,6 @@
-"""Negative controls on the real Trainer: each breaks one thing, and the check that is there for it fails."""
+"""Negative controls on the real Trainer: each breaks one thing, and the check that is there for it
+fails.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ import pytest
 
 pytestmark = pytest.mark.hf
 
-# One process for all controls, because importing is most of their cost. It prints the judgement of every control as one line of JSON.
+# One process for all controls, because importing is most of their cost. It prints the judgement of
+# every control as one line of JSON.
 CONTROLS = """
 import json, os, shutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -157,9 +160,9 @@ if "peft" in sys.argv[4:]:
     peft.PeftModel.save_pretrained = zeroed
     adapted("an adapter that is saved otherwise", Recipe.of(still.expected))
 print("\\n" + json.dumps(told))
-"""
+"""  # noqa: E501
 FAILS = {
-    "a layer that is frozen": "weights stay as they were: model.layers.1.self_attn.q_proj.weight; model.layers.1.",
+    "a layer that is frozen": "weights stay as they were: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
     "a batch that is spread over two cards": "over 2 GPUs by DataParallel",
     "workers that never start": "dataloader_workers is 0, declared 2",
     "a checkpoint that is not used": "made 40 steps of its own",
@@ -194,7 +197,10 @@ def told(
     document: Callable[..., dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, list[str]]:
-    there = "import importlib.util as u; print(*(name for name in ('peft', 'datasets') if u.find_spec(name)))"
+    there = (
+        "import importlib.util as u; print(*(name for name in ('peft', 'datasets') if "
+        "u.find_spec(name)))"
+    )
     found = subprocess.run([hf_python, "-c", there], capture_output=True, text=True)
     promised = json.dumps(document(packages=[{"name": name, "version": "1"} for name in LOCKED]))
     command = [

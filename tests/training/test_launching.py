@@ -1,4 +1,6 @@
-"""How a training is started: the command and the files, read back by those who read them, and what `export`, `run` and `apply` say."""
+"""How a training is started: the command and the files, read back by those who read them, and what
+`export`, `run` and `apply` say.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from provision.commands.shared.launch import single_process_warning
 from provision.views.exports import launch_files as texts
 from tests.rig import MINOR, Bench
 
-# The keys at the top of DeepSpeed's "DeepSpeed Configuration JSON" page and in its ZeRO section, as far as we write them.
+# The keys at the top of DeepSpeed's "DeepSpeed Configuration JSON" page and in its ZeRO section, as
+# far as we write them.
 DEEPSPEED_KEYS = {
     "bf16",
     "fp16",
@@ -164,7 +167,10 @@ def test_processes_together_take_the_batch_of_one() -> None:
     [
         (
             ("python", "main.py", "--x"),
-            "started with: torchrun --standalone --local-addr=127.0.0.1 --nproc_per_node=2 main.py --x",
+            (
+                "started with: torchrun --standalone --local-addr=127.0.0.1 --nproc_per_node=2 "
+                "main.py --x"
+            ),
         ),
         (("python3.11", "-m", "mine"), "started with: torchrun"),
         (("torchrun", "main.py"), ""),
@@ -195,7 +201,8 @@ def test_processes_that_wait_are_told_with_the_place(tmp_path: Path) -> None:
 
 def spec(bench: Bench, training: str) -> None:
     bench.spec(
-        f'gpu: none\npython: "{MINOR}"\npackages: [alpha]\ntraining: {{framework: none, {training}}}\n'
+        f'gpu: none\npython: "{MINOR}"\npackages: [alpha]\ntraining: {{framework: none, '
+        f"{training}}}\n"
     )
 
 

@@ -1,4 +1,6 @@
-"""The training proof with three releases of transformers: each stack is made from a spec of its own, with an adapter and two processes, and verified."""
+"""The training proof with three releases of transformers: each stack is made from a spec of its
+own, with an adapter and two processes, and verified.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,15 @@ packages: [torch==2.13.*, "transformers=={transformers}", accelerate, peft, "dat
 training:
   {{precision: {precision}, optimizer: {optimizer}, method: lora, strategy: ddp, launcher: {launcher}, gradient_checkpointing: true, dataloader_workers: 1,
    arguments: {{use_cpu: true}}}}
-"""
+"""  # noqa: E501
 STACKS = {
     "4.49.0": ("fp32", "adamw_torch", "torchrun"),
     "4.57.6": ("bf16", "adamw_torch", "accelerate"),
     "5.23.0": ("fp32", "adamw_bnb_8bit", "accelerate"),
 }
-"""Precision, optimizer and launcher by the release of transformers; accelerate and what else comes along is the newest that fits."""
+"""Precision, optimizer and launcher by the release of transformers; accelerate and what else comes
+along is the newest that fits.
+"""
 PROVEN = ("R01", "R02", "R03", "R04", "R05", "R06", "R07", "R10", "R11", "R12", "R13")
 
 

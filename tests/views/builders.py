@@ -1,4 +1,6 @@
-"""Sample findings, sources and reports for the tests of the views: made up, and marked so in their names and digests."""
+"""Sample findings, sources and reports for the tests of the views: made up, and marked so in their
+names and digests.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def agree(name: str, text: str) -> None:
 
 @dataclass(frozen=True)
 class Draft:
-    """A stand-in for a parsed source: its texts, and the stretch that each route means (file, text to look for)."""
+    """A stand-in for a parsed source: its texts, and the stretch that each route means (file, text
+    to look for).
+    """
 
     files: Mapping[str, str]
     places: Mapping[tuple[Route, RoutePart], Span]
@@ -69,7 +73,9 @@ class Draft:
 
 
 def draft(files: Mapping[str, str], **places: tuple[str, str]) -> Draft:
-    """A Draft in which keyword `gpu__type` names the route ("gpu", "type"), and `gpu__type__KEY` its key."""
+    """A Draft in which keyword `gpu__type` names the route ("gpu", "type"), and `gpu__type__KEY`
+    its key.
+    """
     found: dict[tuple[Route, RoutePart], Span] = {}
     for name, (file, needle) in places.items():
         at = RoutePart.KEY if name.endswith("__KEY") else RoutePart.VALUE
@@ -260,7 +266,10 @@ def crowded(failures: int = 40) -> dict[str, Any]:
 
 def hostile() -> dict[str, Any]:
     """A report whose every string attacks a terminal or a page."""
-    bad = "\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202e\u200b</script><img src=x onerror=alert(1)><script>alert(1)</script>javascript:alert(1) {{7*7}} &lt;"
+    bad = (
+        "\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202e\u200b</script><img src=x "
+        "onerror=alert(1)><script>alert(1)</script>javascript:alert(1) {{7*7}} &lt;"
+    )
     checks = [
         check(
             bad,

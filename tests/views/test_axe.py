@@ -1,4 +1,4 @@
-"""The pages as axe-core sees them in a real browser, light and dark, with every part of them open."""
+"""The pages as axe-core sees them in a real browser, light and dark, with every part of them open."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".cache/npm/node_modules/axe-core/axe.min.js"
 RECORDED = ROOT / "tests/reports/recorded"
 SCHEMES = {"light": "1", "dark": "0"}
-ASK = "axe.run().then(r => { document.getElementById('o').textContent = JSON.stringify(r.violations.map(v => [v.id, v.impact, v.nodes[0].html])) })"
+ASK = (
+    "axe.run().then(r => { document.getElementById('o').textContent = "
+    "JSON.stringify(r.violations.map(v => [v.id, v.impact, v.nodes[0].html])) })"
+)
 
 
 def violations(tmp_path: Path, page: str, scheme: str) -> list[Any]:
@@ -39,7 +42,8 @@ def violations(tmp_path: Path, page: str, scheme: str) -> list[Any]:
     path.write_text(
         open_.replace(
             "</body>",
-            f'<output id="o">none</output><script src="{AXE.as_uri()}"></script><script>{ASK}</script></body>',
+            '<output id="o">none</output><script '
+            f'src="{AXE.as_uri()}"></script><script>{ASK}</script></body>',
         )
     )
     settings = f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"

@@ -1,4 +1,4 @@
-"""Exports of what this version does not lock itself, and of text that needs care: values into text."""
+"""Exports of what this version does not lock itself, and of text that needs care: values into text."""  # noqa: E501
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def everything() -> list[Diagnostic]:
             Severity.ERROR,
             "transformers.Trainer needs accelerate, and no package here brings it",
             at(("packages", 0)),
-            why="Trainer imports accelerate when it is built; without it the job stops with ImportError at its first line.",
+            why="Trainer imports accelerate when it is built; without it the job stops with "
+            "ImportError at its first line.",
             help="ask for the extra that brings it",
             related=(RelatedLocation(at(("training", "framework")), "this asks for Trainer"),),
             fix=Fix(
@@ -200,7 +201,8 @@ def test_a_line_under_a_secret_finding_is_masked_in_other_findings_too() -> None
 
 def test_the_body_of_a_private_key_is_masked() -> None:
     files = {
-        "a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE KEY-----\nnext: 1\n"
+        "a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE "
+        "KEY-----\nnext: 1\n"
     }
     found = [
         Diagnostic("SPC002", "odd", Severity.ERROR, "odd", stretch(files, "a.yaml", needle))

@@ -1,4 +1,4 @@
-"""The page of a verification: complete, readable for everyone, and inert whatever the report holds."""
+"""The page of a verification: complete, readable for everyone, and inert whatever the report holds."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -372,7 +372,10 @@ class Answer(BaseHTTPRequestHandler):
         return
 
 
-LEAKS = "<img src=/leak-image onerror=window.x=1><link rel=stylesheet href=/leak-style><script src=/leak-script></script><iframe src=/leak-frame></iframe>"
+LEAKS = (
+    "<img src=/leak-image onerror=window.x=1><link rel=stylesheet href=/leak-style><script "
+    "src=/leak-script></script><iframe src=/leak-frame></iframe>"
+)
 
 
 def visit(tmp_path: Path, text: str) -> tuple[Page, list[str]]:
@@ -415,7 +418,9 @@ def test_in_a_browser_the_recorder_sees_what_an_unescaped_page_fetches(tmp_path:
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1100])
 def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:
-    """A frame of that width reports the scroll width of the page in it; the frame's own script runs because the policy is the inner page's."""
+    """A frame of that width reports the scroll width of the page in it; the frame's own script runs
+    because the policy is the inner page's.
+    """
     pair = [
         read_report((KEPT / f"{name}.json").read_bytes(), name)
         for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")
@@ -428,9 +433,12 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
     for name, made in pages.items():
         (tmp_path / "page.html").write_text(made, encoding="utf-8")
         (tmp_path / "frame.html").write_text(
-            f'<body><iframe id="f" src="page.html" width="{width}" height="800"></iframe><output id="o">none</output><script>'
-            "onload = () => { const d = document.getElementById('f').contentDocument.documentElement;"
-            "document.getElementById('o').textContent = d.scrollWidth + ' of ' + d.clientWidth }</script>",
+            f'<body><iframe id="f" src="page.html" width="{width}" '
+            'height="800"></iframe><output id="o">none</output><script>'
+            "onload = () => { const d = "
+            "document.getElementById('f').contentDocument.documentElement;"
+            "document.getElementById('o').textContent = d.scrollWidth + ' of ' + "
+            "d.clientWidth }</script>",
             encoding="utf-8",
         )
         dom = chromium(

@@ -147,5 +147,8 @@ def test_joined_adds_up() -> None:
 
 
 def test_drawing_libraries_stay_unloaded() -> None:
-    program = "import sys, provision.views.diagnostics.json; sys.exit(any(name in sys.modules for name in ('rich', 'jinja2')))"
+    program = (
+        "import sys, provision.views.diagnostics.json; sys.exit(any(name in sys.modules for "
+        "name in ('rich', 'jinja2')))"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

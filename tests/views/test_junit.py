@@ -1,4 +1,6 @@
-"""JUnit XML of reports: what the usual schema asks for, green only where the verdict is, and XML whatever a report holds."""
+"""JUnit XML of reports: what the usual schema asks for, green only where the verdict is, and XML
+whatever a report holds.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ SUITE = {
 
 
 def fits(text: str) -> list[ET.Element]:
-    """Hold a document against the schema that Ant's JUnit task writes by (its element orders, its required attributes and their types); return its suites."""
+    """Hold a document against the schema that Ant's JUnit task writes by (its element orders, its
+    required attributes and their types); return its suites.
+    """
     root = ET.fromstring(text)
     assert (root.tag, root.attrib) == ("testsuites", {})
     for suite in root:

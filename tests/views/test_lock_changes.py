@@ -1,4 +1,6 @@
-"""What differs between two locks as text, Markdown and data: exact words, and nothing harmful whatever an older lock holds."""
+"""What differs between two locks as text, Markdown and data: exact words, and nothing harmful
+whatever an older lock holds.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ MADE = RulePage(
     Severity.WARNING,
     "A summary.",
     "A description.",
-    "# ABC001 made-up\n\nSeverity: warning\n\nA summary that\ngoes on.\n\n- one point that is\n  long\n- another\n\n```yaml\ngpu: L4\n\n# kept\n```\n\nLast.\n",
+    "# ABC001 made-up\n\nSeverity: warning\n\nA summary that\ngoes on.\n\n- one point that "
+    "is\n  long\n- another\n\n```yaml\ngpu: L4\n\n# kept\n```\n\nLast.\n",
     ("somewhere",),
     ("bad: 1\n",),
     ("good: 1\n",),
@@ -26,7 +27,8 @@ MADE = RulePage(
 
 def test_paragraphs_are_wrapped_and_specs_are_not() -> None:
     assert render_text(MADE, False, 20) == (
-        "ABC001 made-up\n\nSeverity: warning\n\nA summary that goes\non.\n\n- one point that is\n  long\n- another\n\n    gpu: L4\n\n    # kept\n\nLast.\n"
+        "ABC001 made-up\n\nSeverity: warning\n\nA summary that goes\non.\n\n- one point "
+        "that is\n  long\n- another\n\n    gpu: L4\n\n    # kept\n\nLast.\n"
     )
 
 

@@ -1,4 +1,6 @@
-"""A verification in a terminal: the verdict first, one screen at most, nothing that steers the terminal."""
+"""A verification in a terminal: the verdict first, one screen at most, nothing that steers the
+terminal.
+"""
 
 from __future__ import annotations
 

@@ -24,8 +24,14 @@ from provision.views.diagnostics.repository_paths import Repository
 from provision.views.diagnostics.sarif import to_sarif_log
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
-BAD = "gpu: L4\npython: 3.12\npackages: [torch==2.13.0, transformers==5.13.1]\nenv: {HF_TOKEN: correct-horse-battery}\n"
-RULES = 'gpu: L4\npython: "3.12"\npackages:\n  - torch==2.13.0\n  - transformers==5.13.1\n  - {name: sklearn, version: ">=0"}\npaths: {data: here/data}\n'
+BAD = (
+    "gpu: L4\npython: 3.12\npackages: [torch==2.13.0, transformers==5.13.1]\nenv: {HF_TOKEN: "
+    "correct-horse-battery}\n"
+)
+RULES = (
+    'gpu: L4\npython: "3.12"\npackages:\n  - torch==2.13.0\n  - transformers==5.13.1\n  - '
+    '{name: sklearn, version: ">=0"}\npaths: {data: here/data}\n'
+)
 Told = Callable[..., dict[str, Any]]
 
 
@@ -144,7 +150,10 @@ def test_every_rule_is_described(told: Told) -> None:
 
 
 def test_a_result_points_at_exact_characters(told: Told) -> None:
-    text = 'name: "漢😀"\r\npython: "3.12"\r\ngpu: L4\r\npackages: ["漢", torch==2.13.0]\r\nbögus: 1\r\n'
+    text = (
+        'name: "漢😀"\r\npython: "3.12"\r\ngpu: L4\r\npackages: ["漢", torch==2.13.0]\r\nbögus: '
+        "1\r\n"
+    )
     found = of(told(text), "SPC001")
     (place,) = found["locations"]
     assert place["physicalLocation"] == {
@@ -214,7 +223,10 @@ def test_marks_outlive_edits(told: Told, edit: str) -> None:
 
 
 def test_marks_tell_places_apart(told: Told) -> None:
-    twice = 'gpu: none\npython: "3.11"\npackages: [sklearn]\nname: a\n---\ngpu: none\npython: "3.11"\npackages: [sklearn]\nname: b\n'
+    twice = (
+        'gpu: none\npython: "3.11"\npackages: [sklearn]\nname: a\n---\ngpu: none\npython: '
+        '"3.11"\npackages: [sklearn]\nname: b\n'
+    )
     found = [one["partialFingerprints"]["provisionPath/v1"] for one in results(told(twice))]
     assert len(set(found)) == len(found) == 2
     other = marks(told(RULES.replace("here/data", "x").replace("data:", "output:")))
@@ -267,7 +279,10 @@ def test_what_went_wrong_with_us_is_no_result(told: Told) -> None:
 
 def test_no_fix_repeats_a_secret(told: Told) -> None:
     token = "hf_" + "Zq3" * 10
-    text = f"gpu: none\npython: 3.11\npackages: []\nname: {token}\nenv: {{A: {token}}}\ndata_{token}: 1\n"
+    text = (
+        f"gpu: none\npython: 3.11\npackages: []\nname: {token}\nenv: {{A: "
+        f"{token}}}\ndata_{token}: 1\n"
+    )
     assert token not in json.dumps(told(text))
 
 

@@ -1,4 +1,6 @@
-"""The page of two reports beside each other: what matters first, everything aligned, inert whatever the reports hold."""
+"""The page of two reports beside each other: what matters first, everything aligned, inert whatever
+the reports hold.
+"""
 
 from __future__ import annotations
 
@@ -164,8 +166,8 @@ def test_what_fails_on_both_sides_is_no_good_news() -> None:
     text = Page(made).text()
     assert "THE SAME ENVIRONMENT" in text
     assert (
-        "Fails, and holds on neither side D05 memory errors a failed b failed why A: the card's memory is faulty: 3 uncorrected errors"
-        in text
+        "Fails, and holds on neither side D05 memory errors a failed b failed why A: the "
+        "card's memory is faulty: 3 uncorrected errors" in text
     )
     assert 'class="verdict verified"' not in made
 

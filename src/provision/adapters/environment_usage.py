@@ -1,4 +1,6 @@
-"""Which programs run in an environment: each holds a file of its own, locked, for as long as it or one of its children lives."""
+"""Which programs run in an environment: each holds a file of its own, locked, for as long as it or
+one of its children lives.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ USE_FOLDER = "use"
 
 
 def mark_in_use(environment: Path, words: str) -> None:
-    """Note that this process uses an environment, for as long as it, or a program that it starts or becomes, lives.
+    """Note that this process uses an environment, for as long as it, or a program that it starts or
+    becomes, lives.
 
-    Notes that nobody holds are removed. If the note cannot be written, the program runs without one.
+    Notes that nobody holds are removed. If the note cannot be written, the program runs without
+    one.
     """
     folder = _use_folder(environment)
     path = folder / str(os.getpid())
@@ -41,7 +45,9 @@ def list_users(environment: Path) -> tuple[str, ...]:
     folder, found = _use_folder(environment), []
     for name in () if _is_linked(folder) else _names(folder):
         try:
-            note = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            note = os.open(
+                folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            )
         except OSError:
             continue
         try:
@@ -68,7 +74,7 @@ def _remove_if_unlocked(path: Path) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.is_dir() else []  # noqa: PTH208 - names are enough
+    return sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.is_dir() else []  # noqa: PTH208
 
 
 def _is_linked(folder: Path) -> bool:

@@ -1,4 +1,6 @@
-"""Running a program under watch: it has our terminal, our signals go to it, its end is ours; a process beside it records what it takes. Linux only."""
+"""Running a program under watch: it has our terminal, our signals go to it, its end is ours; a
+process beside it records what it takes. Linux only.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,34 @@ if TYPE_CHECKING:
 
     from provision.effects import MonitorRequest
 
-_NAMES = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "ALRM", "CONT", "TSTP", "WINCH", "IO", "PWR", "VTALRM", "PROF")
+_NAMES = (
+    "HUP",
+    "INT",
+    "QUIT",
+    "TERM",
+    "USR1",
+    "USR2",
+    "ALRM",
+    "CONT",
+    "TSTP",
+    "WINCH",
+    "IO",
+    "PWR",
+    "VTALRM",
+    "PROF",
+)
 _RELAYED = {getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")}
 _FROM_KERNEL = 0x80
-"""si_code of a signal that the terminal made (sigaction(2)): all of its group have it already, the program too."""
+"""si_code of a signal that the terminal made (sigaction(2)): all of its group have it already, the
+program too.
+"""
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PACKAGE = Path(provision.__file__).parent
-_SAMPLER = "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler import main; sys.exit(main())"
+_SAMPLER = (
+    "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler "
+    "import main; sys.exit(main())"
+)
 _PATIENCE_S = 5.0
 HOOK_FOLDER = _PACKAGE / "agent" / "probe" / "monitor" / "hook"
 
@@ -44,9 +66,11 @@ class _ExitResult:
 
 
 def run_monitored(argv: list[str], environment: Mapping[str, str], watch: MonitorRequest) -> int:
-    """Run a program, `argv[0]` being its path, and return its exit code (negative: the signal that ended it). Raises OSError when it cannot be started.
+    """Run a program, `argv[0]` being its path, and return its exit code (negative: the signal that
+    ended it). Raises OSError when it cannot be started.
 
-    A signal that a person or program sends us is sent on; one from the terminal has reached the program already. When it stops (Ctrl-Z), so do we.
+    A signal that a person or program sends us is sent on; one from the terminal has reached the
+    program already. When it stops (Ctrl-Z), so do we.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -62,13 +86,22 @@ def run_monitored(argv: list[str], environment: Mapping[str, str], watch: Monito
             ended = _wait_for_exit(child)
             name = signal.Signals(-ended.code).name if ended.code < 0 else None
             code = ended.code if ended.code >= 0 else 128 - ended.code
-            sampler.send({"code": code, "signal": name, "largest_bytes": ended.largest_bytes or None, "seconds": ended.seconds})
+            sampler.send(
+                {
+                    "code": code,
+                    "signal": name,
+                    "largest_bytes": ended.largest_bytes or None,
+                    "seconds": ended.seconds,
+                }
+            )
             sampler.close()
     return ended.code
 
 
 def exit_with_signal(number: int) -> NoReturn:
-    """End as a program that this signal ended, so that whoever waits for us sees what it would have seen; without a core of ours."""
+    """End as a program that this signal ended, so that whoever waits for us sees what it would have
+    seen; without a core of ours.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -80,7 +113,9 @@ def exit_with_signal(number: int) -> NoReturn:
 
 
 class _Sampler:
-    """The process beside the program. It is out of the way of Ctrl-C, and nothing of it is waited for longer than a few seconds."""
+    """The process beside the program. It is out of the way of Ctrl-C, and nothing of it is waited
+    for longer than a few seconds.
+    """
 
     def __init__(self, watch: MonitorRequest, notes: str, environment: Mapping[str, str]) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -97,7 +132,16 @@ class _Sampler:
             )
         tool = {"name": "provision", "version": provision.__version__}
         record = str(watch.record.absolute())
-        self.send({"out": record, "notes": notes, "secrets": list(watch.secrets), "tool": tool, "subject": watch.subject, "program": watch.program})
+        self.send(
+            {
+                "out": record,
+                "notes": notes,
+                "secrets": list(watch.secrets),
+                "tool": tool,
+                "subject": watch.subject,
+                "program": watch.program,
+            }
+        )
 
     def send(self, word: Mapping[str, Any]) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -131,7 +175,9 @@ def _blocked_signals() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start_program(argv: list[str], environment: Mapping[str, str], mask: set[int]) -> subprocess.Popen[bytes]:
+def _start_program(
+    argv: list[str], environment: Mapping[str, str], mask: set[int]
+) -> subprocess.Popen[bytes]:
     def as_called() -> None:
         if _LIBC is not None:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -139,7 +185,7 @@ def _start_program(argv: list[str], environment: Mapping[str, str], mask: set[in
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     # What the caller left open is the program's, as if it had been started without us.
-    return subprocess.Popen(argv, env=dict(environment), close_fds=False, preexec_fn=as_called)  # noqa: PLW1509 - one thread, and only calls of the system
+    return subprocess.Popen(argv, env=dict(environment), close_fds=False, preexec_fn=as_called)  # noqa: PLW1509
 
 
 def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
@@ -157,13 +203,22 @@ def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:
             child.returncode = os.waitstatus_to_exitcode(status)
             # The kernel counts what a process had before it became the program: that is we.
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            return _ExitResult(child.returncode, usage.ru_maxrss * 1024 if usage.ru_maxrss > own else 0, time.monotonic() - began)
+            return _ExitResult(
+                child.returncode,
+                usage.ru_maxrss * 1024 if usage.ru_maxrss > own else 0,
+                time.monotonic() - began,
+            )
         _forward_signal(child.pid)
 
 
 def _forward_signal(pid: int) -> None:
     came = signal.sigtimedwait(_RELAYED | {signal.SIGCHLD}, 1.0)
-    if came is None or came.si_signo == signal.SIGCHLD or came.si_code == _FROM_KERNEL or came.si_pid == pid:
+    if (
+        came is None
+        or came.si_signo == signal.SIGCHLD
+        or came.si_code == _FROM_KERNEL
+        or came.si_pid == pid
+    ):
         return
     with suppress(ProcessLookupError):
         os.kill(pid, came.si_signo)

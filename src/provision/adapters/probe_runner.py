@@ -1,4 +1,6 @@
-"""Running the probe in an environment: what it says is passed on, and however it ends without a verdict becomes an error with its cause."""
+"""Running the probe in an environment: what it says is passed on, and however it ends without a
+verdict becomes an error with its cause.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _RECREATE_HINT = "make the environment anew: `provision destroy`, then `provisio
 
 
 def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCallback) -> None:
-    """Run the probe; raises WorldError when it cannot be started, when it is killed, and when it ends without a verdict."""
+    """Run the probe; raises WorldError when it cannot be started, when it is killed, and when it
+    ends without a verdict.
+    """
     from provision.adapters import process
 
     only = [word for check in effect.selected_checks for word in ("--only", check)]
@@ -37,32 +41,55 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCa
         "--events",
         *only,
     ]
-    # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
-    caller = {key: value for key, value in environment.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")}
+    # Bytecode is wanted: without it every import of the stack costs seconds, at each verification
+    # and each run of the user's own program.
+    caller = {
+        key: value
+        for key, value in environment.items()
+        if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")
+    }
     try:
-        answer = process.stream(argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60)
+        answer = process.stream(
+            argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60
+        )
     except OSError as error:
         why = f"{effect.python}: {os.strerror(error.errno or 0)}"
-        raise ExternalError("the environment's Python cannot be started", why=why, hint=_RECREATE_HINT) from None
+        raise ExternalError(
+            "the environment's Python cannot be started", why=why, hint=_RECREATE_HINT
+        ) from None
     if answer.code < 0:
         raise _killed_error(-answer.code)
     if answer.code not in _VERDICTS:
         why = f"exit code {answer.code}\n{answer.stdout[-2000:]}".strip()
-        raise ExternalError("the verification itself could not run", why=why, hint="run `provision verify` again; if it stays, report this")
+        raise ExternalError(
+            "the verification itself could not run",
+            why=why,
+            hint="run `provision verify` again; if it stays, report this",
+        )
     if not effect.report.exists():
-        why = f"the environment's Python ended with exit code {answer.code}, and the probe wrote no report\n{answer.stdout[-2000:]}".strip()
+        why = (
+            f"the environment's Python ended with exit code {answer.code}, and the probe wrote "
+            f"no report\n{answer.stdout[-2000:]}".strip()
+        )
         hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
         raise ExternalError("the verification itself could not run", why=why, hint=hint)
 
 
 def _unpack_zipapp(parcel: Path) -> Path:
-    """Return the folder beside a probe's zip that holds its files: there Python keeps their bytecode, which it does not in a zip."""
+    """Return the folder beside a probe's zip that holds its files: there Python keeps their
+    bytecode, which it does not in a zip.
+    """
     digest = hashlib.sha256(parcel.read_bytes()).hexdigest()
     folder = parcel.with_name(f"{parcel.stem}-{digest[:12]}")
     if folder.is_symlink() or not folder.is_dir():
         for old in parcel.parent.glob(f"{parcel.stem}-*"):
             remove_tree(old)
-        with wrap_os_errors("write", folder), tempfile.TemporaryDirectory(prefix=f"{parcel.stem}-", dir=parcel.parent, ignore_cleanup_errors=True) as made:
+        with (
+            wrap_os_errors("write", folder),
+            tempfile.TemporaryDirectory(
+                prefix=f"{parcel.stem}-", dir=parcel.parent, ignore_cleanup_errors=True
+            ) as made,
+        ):
             with zipfile.ZipFile(parcel) as archive:
                 archive.extractall(Path(made, "files"))
             Path(made, "files").rename(folder)
@@ -75,7 +102,17 @@ def _killed_error(number: int) -> ExternalError:
     except ValueError:
         name = f"signal {number}"
     if number == signal.SIGKILL:
-        why = f"{name} ended the probe from outside: the system does that when memory runs out, or a person did"
-        hint = "free memory (dmesg names what the kernel killed, where that may be read), then run `provision verify` again"
+        why = (
+            f"{name} ended the probe from outside: the system does that when memory runs out, "
+            "or a person did"
+        )
+        hint = (
+            "free memory (dmesg names what the kernel killed, where that may be read), then "
+            "run `provision verify` again"
+        )
         return ExternalError("the verification was killed", why=why, hint=hint)
-    return ExternalError("the verification was killed", why=f"{name} ended the probe", hint=f"run `provision verify` again; if it stays, {_RECREATE_HINT}")
+    return ExternalError(
+        "the verification was killed",
+        why=f"{name} ended the probe",
+        hint=f"run `provision verify` again; if it stays, {_RECREATE_HINT}",
+    )

@@ -1,4 +1,6 @@
-"""Asking another interpreter: an island is sent to it as a file, run once, and what it wrote comes back."""
+"""Asking another interpreter: an island is sent to it as a file, run once, and what it wrote comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,17 @@ from provision.adapters.process import ProcessResult, capture
 from provision.errors import ExternalError
 
 
-def run_zipapp(python: Path, parcel: bytes, words: tuple[str, ...], environment: Mapping[str, str], *, timeout_s: float) -> ProcessResult:
-    """Run an island in `python` and return what it wrote; raises WorldError when that cannot be started, or does not end."""
+def run_zipapp(
+    python: Path,
+    parcel: bytes,
+    words: tuple[str, ...],
+    environment: Mapping[str, str],
+    *,
+    timeout_s: float,
+) -> ProcessResult:
+    """Run an island in `python` and return what it wrote; raises WorldError when that cannot be
+    started, or does not end.
+    """
     with tempfile.TemporaryDirectory(prefix="provision-", ignore_cleanup_errors=True) as folder:
         island = Path(folder, "probe.pyz")
         island.write_bytes(parcel)
@@ -21,7 +32,14 @@ def run_zipapp(python: Path, parcel: bytes, words: tuple[str, ...], environment:
         try:
             return capture([str(python), str(island), *words], caller, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
-            raise ExternalError(f"{python} did not answer within {timeout_s:g} s", hint="try it again, or name another Python with --python") from None
+            raise ExternalError(
+                f"{python} did not answer within {timeout_s:g} s",
+                hint="try it again, or name another Python with --python",
+            ) from None
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            raise ExternalError(f"cannot start {python}", why=why, hint="name the path of a Python interpreter with --python") from None
+            raise ExternalError(
+                f"cannot start {python}",
+                why=why,
+                hint="name the path of a Python interpreter with --python",
+            ) from None

@@ -1,4 +1,6 @@
-"""adopt: a state that came from another machine or folder is shown, and becomes this folder's after a yes."""
+"""adopt: a state that came from another machine or folder is shown, and becomes this folder's after
+a yes.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,21 @@ def adopt(path: Path, *, wait: float, yes: bool, form: str, sandbox: bool) -> in
         named = [dataclasses.asdict(one) for one in done.resources]
         console.print_result(
             json.dumps(
-                {"version": 1, "state": str(done.path), "adopted": bool(done.foreign_reason), "because": done.foreign_reason, "resources": named}, indent=1
+                {
+                    "version": 1,
+                    "state": str(done.path),
+                    "adopted": bool(done.foreign_reason),
+                    "because": done.foreign_reason,
+                    "resources": named,
+                },
+                indent=1,
             )
         )
     else:
-        console.print_result(f"{done.path} belongs to this machine and this folder" + ("" if done.foreign_reason else " already"))
+        console.print_result(
+            f"{done.path} belongs to this machine and this folder"
+            + ("" if done.foreign_reason else " already")
+        )
     return 0
 
 

@@ -10,7 +10,9 @@ from provision.cli import console
 
 
 def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, skip_foreign: bool, form: str) -> int:
-    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change, and 2 when a file cannot be read."""
+    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change,
+    and 2 when a file cannot be read.
+    """
     from provision.cli import lint_output
     from provision.commands.lint import lint as judge
 
@@ -33,23 +35,35 @@ def explain(word: str, form: str) -> int:
     elif form == "markdown":
         console.print_result(found.markdown)
     else:
-        console.print_result(rule_page.render_text(found, console.supports_color(), console.width()))
+        console.print_result(
+            rule_page.render_text(found, console.supports_color(), console.width())
+        )
     return 0
 
 
-def suggest(subject: Path | dict[str, str], *, most: int, with_uv: bool, offline: bool, form: str) -> int:
-    """Show combinations near a spec, or for what was named; exit 1 when none satisfies every rule, 2 when uv was to be asked and could not be."""
+def suggest(
+    subject: Path | dict[str, str], *, most: int, with_uv: bool, offline: bool, form: str
+) -> int:
+    """Show combinations near a spec, or for what was named; exit 1 when none satisfies every rule,
+    2 when uv was to be asked and could not be.
+    """
     from provision.commands.suggest import suggest_for_options, suggest_for_spec
     from provision.views import suggestions
 
     world = RealSystem(offline=offline)
     with console.progress() as (tell, _):
         if isinstance(subject, Path):
-            offer = suggest_for_spec(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
+            offer = suggest_for_spec(
+                subject, world, tell, most=most, with_uv=with_uv, offline=offline
+            )
         else:
-            offer = suggest_for_options(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
+            offer = suggest_for_options(
+                subject, world, tell, most=most, with_uv=with_uv, offline=offline
+            )
     console.print_result(
-        json.dumps(suggestions.to_json(offer), indent=1) if form == "json" else suggestions.render_text(offer, console.supports_color(), console.width())
+        json.dumps(suggestions.to_json(offer), indent=1)
+        if form == "json"
+        else suggestions.render_text(offer, console.supports_color(), console.width())
     )
     if offer.uv_error is not None:
         console.print_error(offer.uv_error)
@@ -76,24 +90,52 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
 
     world = RealSystem()
     try:
-        content = sys.stdin.buffer.read(MAX_INPUT_BYTES) if trace == "-" else world.read(Path(trace), MAX_INPUT_BYTES)
+        content = (
+            sys.stdin.buffer.read(MAX_INPUT_BYTES)
+            if trace == "-"
+            else world.read(Path(trace), MAX_INPUT_BYTES)
+        )
     except ExternalError as error:
-        hint = error.hint or "name a file with the error's text, or pipe it in: python train.py 2>&1 | provision why -"
+        hint = (
+            error.hint
+            or "name a file with the error's text, or pipe it in: python train.py 2>&1 | "
+            "provision why -"
+        )
         raise ExternalError(error.what, why=error.why, hint=hint) from error
     text, left_out = extract_error_text(content, "standard input" if trace == "-" else trace)
     if left_out:
-        console.print_note(f"this is long: {left_out} characters in its middle are not looked through")
+        console.print_note(
+            f"this is long: {left_out} characters in its middle are not looked through"
+        )
     answer = ask(text, spec, report, world, console.print_note, fix=fix)
     if form == "json":
-        console.print_result(json.dumps({**view.to_json(answer.explanations, answer.unexplained_error), "changed": dict(answer.changed)}, indent=1))
+        console.print_result(
+            json.dumps(
+                {
+                    **view.to_json(answer.explanations, answer.unexplained_error),
+                    "changed": dict(answer.changed),
+                },
+                indent=1,
+            )
+        )
     else:
         held = " and ".join(name for name in (answer.spec, answer.report) if name)
         mended = bool(answer.changed)
-        console.print_result(view.render_text(answer.explanations, console.supports_color(), console.width(), held, answer.unexplained_error, mended=mended))
+        console.print_result(
+            view.render_text(
+                answer.explanations,
+                console.supports_color(),
+                console.width(),
+                held,
+                answer.unexplained_error,
+                mended=mended,
+            )
+        )
         for diff in answer.changed.values():
             console.print_note(diff.rstrip())
     if fix and answer.explanations and not answer.changed:
         console.print_note(
-            f"nothing was changed: {spec} holds nothing for this error that an edit mends; `provision suggest {spec}` looks for versions near it"
+            f"nothing was changed: {spec} holds nothing for this error that an edit mends; "
+            f"`provision suggest {spec}` looks for versions near it"
         )
     return 0 if answer.is_explained else 1

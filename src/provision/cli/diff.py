@@ -1,4 +1,6 @@
-"""diff and lock --diff: two reports, or two locks, beside each other; for a terminal, a program or a pull request."""
+"""diff and lock --diff: two reports, or two locks, beside each other; for a terminal, a program or
+a pull request.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
     from provision.verification.diff.model import ReportComparison
 
 
-def show_report_diff(one: str, other: str, spec: Path | None, *, everything: bool, page: Path | None, form: str) -> int:
-    """Show what differs between two reports, or write it as a page; exit 1 when an identity reading or a check's status does."""
+def show_report_diff(
+    one: str, other: str, spec: Path | None, *, everything: bool, page: Path | None, form: str
+) -> int:
+    """Show what differs between two reports, or write it as a page; exit 1 when an identity reading
+    or a check's status does.
+    """
     from provision.commands.diff import diff as compared
     from provision.views.diff import report_text
 
@@ -32,7 +38,9 @@ def show_report_diff(one: str, other: str, spec: Path | None, *, everything: boo
     elif form == "markdown":
         console.print_result(report_text.render_markdown(found))
     else:
-        console.print_result(report_text.render_text(found, console.supports_color(), console.width(), everything))
+        console.print_result(
+            report_text.render_text(found, console.supports_color(), console.width(), everything)
+        )
     return 0 if found.is_same else 1
 
 
@@ -43,18 +51,33 @@ def _write_html(found: ReportComparison, page: Path | None) -> None:
     if page is None:
         console.print_result(report_html.render_page(found))
     else:
-        RealSystem().perform(WriteFile(page, report_html.render_page(found), 0o600), console.print_note)
+        RealSystem().perform(
+            WriteFile(page, report_html.render_page(found), 0o600), console.print_note
+        )
         console.print_note(f"wrote {page}")
 
 
 def show_lock_diff(path: Path, old: Path, form: str) -> int:
-    """Show what differs from the lock at `old` ("-": standard input) to the one beside the spec; exit 0 also when something does."""
+    """Show what differs from the lock at `old` ("-": standard input) to the one beside the spec;
+    exit 0 also when something does.
+    """
     world = RealSystem()
     loaded = load_spec(path, world)
-    name, before = read_old_lock(None, _read_stdin(), world) if str(old) == "-" else read_old_lock(old, b"", world)
+    name, before = (
+        read_old_lock(None, _read_stdin(), world)
+        if str(old) == "-"
+        else read_old_lock(old, b"", world)
+    )
     after = read_new_lock(loaded, world)
     if moved := list_changed_inputs(loaded.spec, after):
-        console.print_note("\n".join([f"note: {loaded.lock_path} is stale; since it was made these moved:", *(f"  {line}" for line in moved)]))
+        console.print_note(
+            "\n".join(
+                [
+                    f"note: {loaded.lock_path} is stale; since it was made these moved:",
+                    *(f"  {line}" for line in moved),
+                ]
+            )
+        )
     found = review_lock_changes(loaded, before, after, name)
     if form == "json":
         from provision.views.diff import lock_text
@@ -67,7 +90,13 @@ def show_lock_diff(path: Path, old: Path, form: str) -> int:
     else:
         from provision.views.diff import lock_text
 
-        console.print_result(console.escape_for_log(lock_text.render_text(found, loaded.source, console.supports_color(), console.width())))
+        console.print_result(
+            console.escape_for_log(
+                lock_text.render_text(
+                    found, loaded.source, console.supports_color(), console.width()
+                )
+            )
+        )
     return 0
 
 
@@ -75,4 +104,8 @@ def _read_stdin() -> bytes:
     try:
         return sys.stdin.buffer.read(MAX_LOCK_BYTES + 1)
     except OSError as error:
-        raise ExternalError("cannot read standard input", why=error.strerror or str(error), hint="pipe the older lock into it, or name a file") from error
+        raise ExternalError(
+            "cannot read standard input",
+            why=error.strerror or str(error),
+            hint="pipe the older lock into it, or name a file",
+        ) from error

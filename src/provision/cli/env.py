@@ -24,5 +24,7 @@ def env(python: Path | None, *, with_torch: bool, form: str) -> int:
     elif form == "markdown":
         console.print_result(console.escape_for_log(machine_info_text.to_markdown(found.document)))
     else:
-        console.print_text(machine_info_text.to_text(found.document, console.width() if sys.stdout.isatty() else 0))
+        console.print_text(
+            machine_info_text.to_text(found.document, console.width() if sys.stdout.isatty() else 0)
+        )
     return 0

@@ -12,7 +12,16 @@ from provision.commands.export import export as written
 from provision.commands.shared.load import load_spec
 
 
-def export(path: Path, target: str | None, *, kind: str, out: Path | None, force: bool, offline: bool, form: str) -> int:
+def export(
+    path: Path,
+    target: str | None,
+    *,
+    kind: str,
+    out: Path | None,
+    force: bool,
+    offline: bool,
+    form: str,
+) -> int:
     """Write one target's part of the lock in another tool's format."""
     world = RealSystem(offline=offline)
     if out is not None:
@@ -23,12 +32,27 @@ def export(path: Path, target: str | None, *, kind: str, out: Path | None, force
         if out is not None:
             write_export(out, exported, world, tell)
     if exported.unconfirmed:
-        console.print_note(f"warning: the lock holds hashes that no index has confirmed, of {', '.join(exported.unconfirmed)}")
+        console.print_note(
+            "warning: the lock holds hashes that no index has confirmed, of "
+            f"{', '.join(exported.unconfirmed)}"
+        )
     if form == "json":
-        document = {"version": 1, "format": kind, "lock": str(loaded.lock_path), "digest": exported.digest, "targets": list(exported.targets)}
-        console.print_result(json.dumps({**document, "out": str(out) if out else None, "text": exported.text}, indent=1))
+        document = {
+            "version": 1,
+            "format": kind,
+            "lock": str(loaded.lock_path),
+            "digest": exported.digest,
+            "targets": list(exported.targets),
+        }
+        console.print_result(
+            json.dumps(
+                {**document, "out": str(out) if out else None, "text": exported.text}, indent=1
+            )
+        )
     elif out is not None:
-        console.print_text(f"wrote {out}: {kind} of {loaded.lock_path}, target {', '.join(exported.targets)}")
+        console.print_text(
+            f"wrote {out}: {kind} of {loaded.lock_path}, target {', '.join(exported.targets)}"
+        )
     else:
         console.print_result(exported.text)
     return 0

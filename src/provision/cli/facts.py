@@ -13,20 +13,28 @@ from provision.cli.options import OUTPUT_FORMAT
 if TYPE_CHECKING:
     from provision.commands.facts import UnknownFact
     from provision.facts.consequences import ExplainedRow
-_EXAMPLES = "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts why torch:2.11.0:cu128"
+_EXAMPLES = (
+    "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts "
+    "why torch:2.11.0:cu128"
+)
 
 
 class FactsGroup(click.Group):
     """A group whose readers often name a thing where a command stands."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; of a word that is none, say which one shows what is known of it."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             if args[0].startswith("-") or "Did you mean" in error.format_message():
                 raise
-            ask = f"All that is known of a thing is shown by: provision facts why {shlex.quote(args[0])}"
+            ask = (
+                "All that is known of a thing is shown by: provision facts why "
+                f"{shlex.quote(args[0])}"
+            )
             raise click.UsageError(f"{error.format_message()} {ask}", ctx) from None
 
 
@@ -47,12 +55,18 @@ def list_(table: str | None, form: str) -> int:
 
     if table is None:
         found = list_tables(RealSystem())
-        console.print_result(json.dumps(view.tables_to_json(found), indent=1) if form == "json" else view.render_tables(found, console.supports_color()))
+        console.print_result(
+            json.dumps(view.tables_to_json(found), indent=1)
+            if form == "json"
+            else view.render_tables(found, console.supports_color())
+        )
         return 0
     rows = list_table(table, RealSystem())
     if isinstance(rows, UnknownFact):
         return _show_unknown(rows, form)
-    console.print_result(json.dumps(view.rows_to_json(rows), indent=1) if form == "json" else view.render_keys(rows))
+    console.print_result(
+        json.dumps(view.rows_to_json(rows), indent=1) if form == "json" else view.render_keys(rows)
+    )
     return 0
 
 
@@ -93,7 +107,9 @@ def _show_rows(found: tuple[ExplainedRow, ...] | UnknownFact, form: str) -> int:
     if isinstance(found, UnknownFact):
         return _show_unknown(found, form)
     console.print_result(
-        json.dumps(view.rows_to_json(found), indent=1) if form == "json" else view.render_rows(found, console.supports_color(), console.width())
+        json.dumps(view.rows_to_json(found), indent=1)
+        if form == "json"
+        else view.render_rows(found, console.supports_color(), console.width())
     )
     return 0
 
@@ -102,7 +118,17 @@ def _show_unknown(nothing: UnknownFact, form: str) -> int:
     from provision.cli import console
 
     if form == "json":
-        console.print_result(json.dumps({"version": 1, "asked": nothing.query, "rows": [], "nearest": list(nothing.nearest)}, indent=1))
+        console.print_result(
+            json.dumps(
+                {
+                    "version": 1,
+                    "asked": nothing.query,
+                    "rows": [],
+                    "nearest": list(nothing.nearest),
+                },
+                indent=1,
+            )
+        )
     near = f"; the nearest: {', '.join(nothing.nearest)}" if nothing.nearest else ""
     console.print_note(f"the facts know nothing of {nothing.query}{near}")
     console.print_note("see what they know with `provision facts list`")

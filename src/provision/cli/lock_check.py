@@ -15,25 +15,50 @@ def lock_check(path: Path, form: str) -> int:
     """Say whether the lock still holds; exit 1 when it does not."""
     moved, lock = list_lock_differences(path, RealSystem()), lock_path(path)
     if form == "json":
-        console.print_result(json.dumps({"version": 1, "lock": str(lock), "holds": not moved, "moved": list(moved)}, indent=1))
+        console.print_result(
+            json.dumps(
+                {"version": 1, "lock": str(lock), "holds": not moved, "moved": list(moved)},
+                indent=1,
+            )
+        )
     elif moved:
-        console.print_text("\n".join([f"{lock} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
+        console.print_text(
+            "\n".join(
+                [
+                    f"{lock} does not hold; since it was made these moved:",
+                    *(f"  {line}" for line in moved),
+                ]
+            )
+        )
     else:
         console.print_text(f"{lock} holds")
     return 1 if moved else 0
 
 
 def lock_verify(path: Path, form: str) -> int:
-    """Say whether the indexes list every file of the lock with its hash; exit 1 when one differs, 3 when some could not be compared."""
+    """Say whether the indexes list every file of the lock with its hash; exit 1 when one differs, 3
+    when some could not be compared.
+    """
     from provision.commands.lock_verify import verify_lock
     from provision.views import lock_verification
 
     with console.progress() as (tell, _):
         found = verify_lock(path, RealSystem(), tell)
     if form == "json":
-        console.print_result(json.dumps({"version": 1, "lock": str(found.lock), **lock_verification.to_json(found.published, found.sources)}, indent=1))
+        console.print_result(
+            json.dumps(
+                {
+                    "version": 1,
+                    "lock": str(found.lock),
+                    **lock_verification.to_json(found.published, found.sources),
+                },
+                indent=1,
+            )
+        )
     else:
-        console.print_text(lock_verification.render_text(found.published, str(found.lock), found.sources))
+        console.print_text(
+            lock_verification.render_text(found.published, str(found.lock), found.sources)
+        )
     if found.published.mismatches:
         return 1
     return 3 if found.published.unproven else 0

@@ -10,7 +10,9 @@ from provision.cli.session import load_session_spec, open_system
 
 
 def parity(path: Path, *, sandbox: bool, form: str) -> int:
-    """Show what is proven; exit 0 when all of it is, 1 with a proven difference, 3 when something is not yet proven."""
+    """Show what is proven; exit 0 when all of it is, 1 with a proven difference, 3 when something
+    is not yet proven.
+    """
     from provision.commands.parity import parity as state
     from provision.state_store import LocalStore
     from provision.views import parity as view
@@ -24,5 +26,9 @@ def parity(path: Path, *, sandbox: bool, form: str) -> int:
     elif form == "markdown":
         console.print_result(console.escape_for_log(view.render_markdown(found)))
     else:
-        console.print_result(console.escape_for_log(view.render_text(found, console.supports_color(), console.width())))
+        console.print_result(
+            console.escape_for_log(
+                view.render_text(found, console.supports_color(), console.width())
+            )
+        )
     return found.exit_code

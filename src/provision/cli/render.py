@@ -22,17 +22,42 @@ from provision.targets.colab.file_names import PAYLOAD_SUFFIX
 _PENDING_REASON = "what proves the environment is the notebook, on its runtime"
 
 
-def render(path: Path, targets: tuple[str, ...], *, check: bool, out: Path | None, payload_url: str, wait: float, form: str) -> int:
+def render(
+    path: Path,
+    targets: tuple[str, ...],
+    *,
+    check: bool,
+    out: Path | None,
+    payload_url: str,
+    wait: float,
+    form: str,
+) -> int:
     """Write the files; with `check`, exit 1 when some differ."""
     world = RealSystem()
     loaded = load_spec(path, world)
     print_warnings(loaded, loaded.diagnostics)
-    done = rendered(loaded, targets, RenderOptions(check, out, payload_url, wait), world, console.print_note)
+    done = rendered(
+        loaded, targets, RenderOptions(check, out, payload_url, wait), world, console.print_note
+    )
     differ = check and any(one.differing for one in done)
-    again = f"provision render {shlex.quote(str(path))}" + "".join(f" --target {name}" for name in targets)
-    again += (f" --out {shlex.quote(str(out))}" if out is not None else "") + (f" --payload-url {shlex.quote(payload_url)}" if payload_url else "")
+    again = f"provision render {shlex.quote(str(path))}" + "".join(
+        f" --target {name}" for name in targets
+    )
+    again += (f" --out {shlex.quote(str(out))}" if out is not None else "") + (
+        f" --payload-url {shlex.quote(payload_url)}" if payload_url else ""
+    )
     if form == "json":
-        console.print_result(json.dumps({"version": 1, "check": check, "holds": not differ, "targets": [_document(one) for one in done]}, indent=1))
+        console.print_result(
+            json.dumps(
+                {
+                    "version": 1,
+                    "check": check,
+                    "holds": not differ,
+                    "targets": [_document(one) for one in done],
+                },
+                indent=1,
+            )
+        )
     elif check:
         _show_check(done, again)
     else:
@@ -59,21 +84,36 @@ def _show_check(done: tuple[RenderedTarget, ...], again: str) -> None:
     for one in done:
         for name in one.files:
             said = "differs from" if name in one.differing else "is"
-            console.print_text(f"{escape_line(os.path.relpath(one.folder / name))} {said} what spec and lock make")
+            console.print_text(
+                f"{escape_line(os.path.relpath(one.folder / name))} {said} what spec and lock make"
+            )
     if any(one.differing for one in done):
-        console.print_text(f"write {'it' if sum(len(one.differing) for one in done) == 1 else 'them'} with: {again}")
+        console.print_text(
+            f"write {'it' if sum(len(one.differing) for one in done) == 1 else 'them'} "
+            f"with: {again}"
+        )
 
 
 def _show(loaded: LoadedSpec, one: RenderedTarget) -> None:
     shown = {name: escape_line(os.path.relpath(one.folder / name)) for name in one.files}
     for name, where in shown.items():
-        console.print_text(f"wrote {where}" if name in one.differing else f"{where} is what spec and lock make already")
+        console.print_text(
+            f"wrote {where}"
+            if name in one.differing
+            else f"{where} is what spec and lock make already"
+        )
     for name in one.copies:
         console.print_text(f"{shown[one.made.notebook_name]}: {describe_kept_copy(name)}")
     if one.made.url:
-        console.print_text(f"put {shown[one.made.name + PAYLOAD_SUFFIX]} at {escape_line(one.made.url)}: the cell fetches it there (sha256 {one.made.sha256})")
+        console.print_text(
+            f"put {shown[one.made.name + PAYLOAD_SUFFIX]} at {escape_line(one.made.url)}: "
+            f"the cell fetches it there (sha256 {one.made.sha256})"
+        )
     if one.folder == one.context.folder.parent:
         show_pending_notebook(loaded, one.context.target, one.record, _PENDING_REASON, one.link)
         return
     console.print_text(f"\n{one.context.address}: rendered, not verified: {_PENDING_REASON}")
-    console.print_text("what is written elsewhere than beside its spec is not recorded, and its report cannot be added")
+    console.print_text(
+        "what is written elsewhere than beside its spec is not recorded, and its report "
+        "cannot be added"
+    )

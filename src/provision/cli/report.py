@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from provision.cli.options import LOCK_TIMEOUT, OUTPUT_FORMAT, OUTPUT_FORMAT_WITH_JUNIT, SPEC, TARGET, VERBOSE, examples, spec_or_default
+from provision.cli.options import (
+    LOCK_TIMEOUT,
+    OUTPUT_FORMAT,
+    OUTPUT_FORMAT_WITH_JUNIT,
+    SPEC,
+    TARGET,
+    VERBOSE,
+    examples,
+    spec_or_default,
+)
 
 
 class DefaultSubcommandGroup(click.Group):
@@ -19,9 +28,14 @@ class DefaultSubcommandGroup(click.Group):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click asks it
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the pieces of the usage line."""
-        return ["[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro [OPTIONS] REPORT CHECK"]
+        return [
+            (
+                "[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro "
+                "[OPTIONS] REPORT CHECK"
+            )
+        ]
 
 
 @click.group(
@@ -44,7 +58,9 @@ def report() -> None:
 @report.command()
 @SPEC
 @TARGET
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
+@click.option(
+    "--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page."
+)
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
 def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
@@ -54,10 +70,21 @@ def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     return looking.report(spec_or_default(spec), targets, **options)
 
 
-@report.command(epilog=examples("provision report run", "provision report run --html run.html", "provision report run path/to/record.json"))
+@report.command(
+    epilog=examples(
+        "provision report run",
+        "provision report run --html run.html",
+        "provision report run path/to/record.json",
+    )
+)
 @SPEC
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the record as one HTML page, with its chart.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    help="Write the record as one HTML page, with its chart.",
+)
 @OUTPUT_FORMAT
 def run(spec: Path | None, target: str | None, **options: Any) -> int:
     """Show what the last `provision run` took.
@@ -71,29 +98,56 @@ def run(spec: Path | None, target: str | None, **options: Any) -> int:
 
 @report.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="Spec that it is of; default: the one here whose notebook waits for it.")
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    metavar="SPEC",
+    help="Spec that it is of; default: the one here whose notebook waits for it.",
+)
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
 @LOCK_TIMEOUT
 @VERBOSE
 @OUTPUT_FORMAT
 def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> int:
-    """File the report.json that a notebook offered, or a probe that was carried by hand wrote (- reads it from standard input)."""
+    """File the report.json that a notebook offered, or a probe that was carried by hand wrote (-
+    reads it from standard input).
+    """
     from provision.cli import report_import
 
     return report_import.add(file, spec, target, **options)
 
 
-@report.command(epilog=examples("provision report repro report.json P02 > repro.py", "provision report repro specs/quickstart.yaml H07 --out repro.py"))
+@report.command(
+    epilog=examples(
+        "provision report repro report.json P02 > repro.py",
+        "provision report repro specs/quickstart.yaml H07 --out repro.py",
+    )
+)
 @click.argument("report", type=click.Path(path_type=Path))
 @click.argument("check")
 @TARGET
-@click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="Spec that the report.json answers, for what the report leaves out.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    metavar="SPEC",
+    help="Spec that the report.json answers, for what the report leaves out.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
+)
 @OUTPUT_FORMAT
-def repro(report: Path, check: str, targets: tuple[str, ...], spec: Path | None, out: Path | None, form: str) -> int:
+def repro(
+    report: Path,
+    check: str,
+    targets: tuple[str, ...],
+    spec: Path | None,
+    out: Path | None,
+    form: str,
+) -> int:
     """Write a failed check as a program that needs no provision.
 
-    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0 when it is mended, and with 2 where that cannot be told.
+    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0
+    when it is mended, and with 2 where that cannot be told.
     """
     from provision.cli import report_repro
 

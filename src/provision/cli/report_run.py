@@ -22,7 +22,10 @@ def print_run_summary(record: Path, spec: Path, target: str, world: RealSystem) 
 
     with suppress(OSError):
         if not world.exists(record):
-            console.print_note(f"provision: this run was not recorded ({_missing_record_reason(record, world)}; --no-monitor asks for none)")
+            console.print_note(
+                "provision: this run was not recorded "
+                f"({_missing_record_reason(record, world)}; --no-monitor asks for none)"
+            )
             return
         try:
             lines = run_record_text.render_ending(read_run_record(record, world))
@@ -54,10 +57,19 @@ def show_run_record(path: Path, target: str | None, *, page: Path | None, form: 
         where = latest_run_record(loaded, name, world)
     record = read_run_record(where, world)
     if page is not None:
-        world.perform(WriteFile(page, run_record_html.render_page(record), 0o600), console.print_note)
+        world.perform(
+            WriteFile(page, run_record_html.render_page(record), 0o600), console.print_note
+        )
         console.print_note(f"wrote {page}")
     elif form == "json":
         console.print_result(json.dumps(record, indent=1, sort_keys=True))
     else:
-        console.print_text("\n".join([*run_record_text.render_lines(record, console.width()), f"record     {os.path.relpath(where)}"]))
+        console.print_text(
+            "\n".join(
+                [
+                    *run_record_text.render_lines(record, console.width()),
+                    f"record     {os.path.relpath(where)}",
+                ]
+            )
+        )
     return 0

@@ -9,7 +9,10 @@ import click
 
 from provision.cli.options import OUTPUT_FORMAT
 
-_EXAMPLES = "\b\nExamples:\n  provision sandbox up\n  provision sandbox up --fault stockout:us-central1-a --fault busy:2\n  provision sandbox faults"
+_EXAMPLES = (
+    "\b\nExamples:\n  provision sandbox up\n  provision sandbox up --fault "
+    "stockout:us-central1-a --fault busy:2\n  provision sandbox faults"
+)
 
 
 @click.group(epilog=_EXAMPLES)
@@ -18,13 +21,49 @@ def sandbox() -> None:
 
 
 @sandbox.command()
-@click.option("--folder", type=click.Path(path_type=Path), default=Path(".provision/sandbox"), show_default=True, help="Where its store is kept.")
-@click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGUMENT]", help="Something to go wrong; may be given several times.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the REST services; 0 for a free one.")
-@click.option("--grpc-port", type=click.IntRange(0, 65535), default=0, help="Port of the gRPC service; 0 for a free one.")
-@click.option("--delay", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long an operation takes, and an instance until it is ACTIVE.")
-@click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the endpoints are written; json: one line.")
-def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: float, form: str) -> int:
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path(".provision/sandbox"),
+    show_default=True,
+    help="Where its store is kept.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[:ARGUMENT]",
+    help="Something to go wrong; may be given several times.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the REST services; 0 for a free one.",
+)
+@click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the gRPC service; 0 for a free one.",
+)
+@click.option(
+    "--delay",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long an operation takes, and an instance until it is ACTIVE.",
+)
+@click.option(
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How the endpoints are written; json: one line.",
+)
+def up(
+    folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: float, form: str
+) -> int:
     """Run it until Ctrl-C, and print where it listens."""
     from threading import Event
 
@@ -36,17 +75,33 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
     from provision.sandbox import Delays, serve
     from provision.sandbox.client_environment import client_variables
 
-    with serve(folder, faults, booter=create_device_booter(folder), delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
+    with serve(
+        folder,
+        faults,
+        booter=create_device_booter(folder),
+        delays=Delays(operation=delay, active=delay),
+        ports=(port, grpc_port),
+    ) as running:
         if running.store is None:
             why = f"{running.holder}\n{json.dumps(running.endpoints)}"
-            raise ExternalError(f"{folder}: a sandbox runs there already", why=why, hint="use that one, or name another --folder")
+            raise ExternalError(
+                f"{folder}: a sandbox runs there already",
+                why=why,
+                hint="use that one, or name another --folder",
+            )
         variables = client_variables(running.endpoints)
         if form == "json":
-            console.print_result(json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables}))
+            console.print_result(
+                json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables})
+            )
         else:
             console.print_result(json.dumps({"endpoints": running.endpoints}, indent=1))
-            console.print_result("\n".join(f"export {name}={value}" for name, value in variables.items()))
-        console.print_note(f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it.")
+            console.print_result(
+                "\n".join(f"export {name}={value}" for name, value in variables.items())
+            )
+        console.print_note(
+            f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it."
+        )
         try:
             Event().wait()
         except KeyboardInterrupt:
@@ -62,12 +117,22 @@ def list_faults(form: str) -> int:
     from provision.sandbox.faults import FAULT_KINDS
 
     if form == "json":
-        rows = [{"name": name, "argument": kind.argument, "meaning": kind.meaning} for name, kind in FAULT_KINDS.items()]
+        rows = [
+            {"name": name, "argument": kind.argument, "meaning": kind.meaning}
+            for name, kind in FAULT_KINDS.items()
+        ]
         console.print_result(json.dumps({"version": 1, "faults": rows}, indent=1))
         return 0
     words = {
-        name: f"{name}:{kind.argument}" if kind.argument not in ("", "N") else f"{name}[:N]" if kind.argument else name for name, kind in FAULT_KINDS.items()
+        name: f"{name}:{kind.argument}"
+        if kind.argument not in ("", "N")
+        else f"{name}[:N]"
+        if kind.argument
+        else name
+        for name, kind in FAULT_KINDS.items()
     }
     width = max(map(len, words.values()))
-    console.print_result("\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in FAULT_KINDS.items()))
+    console.print_result(
+        "\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in FAULT_KINDS.items())
+    )
     return 0

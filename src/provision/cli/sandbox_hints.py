@@ -1,4 +1,6 @@
-"""What a sandbox has in the place of gcloud: its own commands and files, in every way out that is shown."""
+"""What a sandbox has in the place of gcloud: its own commands and files, in every way out that is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,13 @@ import re
 import shlex
 from pathlib import Path
 
-_GCLOUD_COMMAND = re.compile(r"gcloud (?:workbench instances|compute instances|compute) (delete|describe|list|diagnose|get-serial-port-output|ssh)\b.*")
-_SANDBOX_NOTE = "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
+_GCLOUD_COMMAND = re.compile(
+    r"gcloud (?:workbench instances|compute instances|compute) "
+    r"(delete|describe|list|diagnose|get-serial-port-output|ssh)\b.*"
+)
+_SANDBOX_NOTE = (
+    "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
+)
 
 
 def sandbox_folder(path: Path) -> str:
@@ -17,7 +24,9 @@ def sandbox_folder(path: Path) -> str:
 
 
 def adapt_hint_to_sandbox(text: str, path: Path) -> str:
-    """Return a way out as it is in a sandbox: nothing that gcloud does to an instance is shown, as there is none of that name."""
+    """Return a way out as it is in a sandbox: nothing that gcloud does to an instance is shown, as
+    there is none of that name.
+    """
     own = {
         "delete": f"provision destroy {shlex.quote(str(path))} --sandbox",
         "describe": f"provision status {shlex.quote(str(path))} --sandbox",

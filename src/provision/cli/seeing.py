@@ -1,4 +1,6 @@
-"""The commands that look at what exists, as words and help: what they do is in looking, comparing and exporting."""
+"""The commands that look at what exists, as words and help: what they do is in looking, comparing
+and exporting.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,19 @@ def status(spec: Path | None, sandbox: bool, form: str) -> int:
     return looking.status(spec_or_default(spec), form, sandbox=sandbox)
 
 
-@click.command(epilog=examples("provision verify", "provision verify --only P02 --only R05", "provision verify --output-format junit > junit.xml"))
+@click.command(
+    epilog=examples(
+        "provision verify",
+        "provision verify --only P02 --only R05",
+        "provision verify --output-format junit > junit.xml",
+    )
+)
 @SPEC
 @TARGET
 @ALL_TARGETS
-@click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
+@click.option(
+    "--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times."
+)
 @SANDBOX
 @FAULTS
 @LOCK_TIMEOUT
@@ -90,34 +100,86 @@ def orphans(specs: tuple[Path, ...], **options: Any) -> int:
     return looking.orphans(specs or (spec_or_default(None),), **options)
 
 
-@click.command(epilog=examples("provision diff colab.json workbench.json --html diff.html", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
+@click.command(
+    epilog=examples(
+        "provision diff colab.json workbench.json --html diff.html",
+        "provision diff colab workbench --spec specs/hf-trainer.yaml",
+    )
+)
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
-@click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
-@click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as one HTML page.")
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown", "html"]), default="text", help="How the result is written.")
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    help="The spec whose targets A and B are, where they are no files.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Every difference, those of the surroundings too."
+)
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the comparison as one HTML page.",
+)
+@click.option(
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json", "markdown", "html"]),
+    default="text",
+    help="How the result is written.",
+)
 def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     """Say what differs between two verifications, and which difference matters.
 
-    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs, or
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity
+    reading or a check's status differs, or
     a report was changed after the probe wrote it.
     """
     from provision.cli import diff as comparing
 
     # Two files need no spec: the one that happens to be here may have nothing to do with them.
-    default = Path(DEFAULT_SPEC) if Path(DEFAULT_SPEC).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
+    default = (
+        Path(DEFAULT_SPEC)
+        if Path(DEFAULT_SPEC).exists() and not (one.endswith(".json") and other.endswith(".json"))
+        else None
+    )
     return comparing.show_report_diff(one, other, spec or default, **options)
 
 
-EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml", "conda-explicit", "accelerate", "deepspeed", "launch")
+EXPORTS = (
+    "pylock",
+    "requirements",
+    "cyclonedx",
+    "pyproject",
+    "environment.yml",
+    "conda-explicit",
+    "accelerate",
+    "deepspeed",
+    "launch",
+)
 
 
-@click.command(epilog=examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
+@click.command(
+    epilog=examples(
+        "provision export --format requirements > requirements.txt",
+        "provision export --format pylock --target here --out pylock.toml",
+    )
+)
 @SPEC
-@click.option("--format", "kind", type=click.Choice(EXPORTS), metavar="FORMAT", required=True, help=f"What it is written as: {', '.join(EXPORTS)}.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(EXPORTS),
+    metavar="FORMAT",
+    required=True,
+    help=f"What it is written as: {', '.join(EXPORTS)}.",
+)
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
+)
 @click.option("--force", is_flag=True, help="Replace a file that no export made.")
 @OFFLINE
 @OUTPUT_FORMAT
@@ -128,10 +190,20 @@ def export(spec: Path | None, target: str | None, **options: Any) -> int:
     return exporting.export(spec_or_default(spec), target, **options)
 
 
-@click.command(epilog=examples("provision parity", "provision parity specs/hf-trainer.yaml --output-format markdown"))
+@click.command(
+    epilog=examples(
+        "provision parity", "provision parity specs/hf-trainer.yaml --output-format markdown"
+    )
+)
 @SPEC
 @SANDBOX
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+@click.option(
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="How the result is written.",
+)
 def parity(spec: Path | None, sandbox: bool, form: str) -> int:
     """Say what is proven equal across all targets, and how to prove the rest.
 
@@ -142,10 +214,32 @@ def parity(spec: Path | None, sandbox: bool, form: str) -> int:
     return equality.parity(spec_or_default(spec), sandbox=sandbox, form=form)
 
 
-@click.command(epilog=examples("provision env", "provision env --torch", "provision env --python .venv/bin/python --output-format markdown"))
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Look from this interpreter; default: the first python3 on the PATH.")
-@click.option("--torch", "with_torch", is_flag=True, help="Import torch there, in a process of its own, and tell what it sees.")
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+@click.command(
+    epilog=examples(
+        "provision env",
+        "provision env --torch",
+        "provision env --python .venv/bin/python --output-format markdown",
+    )
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Look from this interpreter; default: the first python3 on the PATH.",
+)
+@click.option(
+    "--torch",
+    "with_torch",
+    is_flag=True,
+    help="Import torch there, in a process of its own, and tell what it sees.",
+)
+@click.option(
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="How the result is written.",
+)
 def env(python: Path | None, with_torch: bool, form: str) -> int:
     """Say what this machine is: no spec is needed, nothing is changed."""
     from provision.cli import env as surroundings

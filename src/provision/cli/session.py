@@ -1,4 +1,6 @@
-"""The real World, or one in which Google Cloud is a sandbox on this machine: opened for one command, and closed after it."""
+"""The real World, or one in which Google Cloud is a sandbox on this machine: opened for one
+command, and closed after it.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,18 @@ from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.errors import ProvisionError, UsageError
 
 _WRONG_GPU_FAULT = "wrong-gpu"
-SANDBOX_BANNER = "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
+SANDBOX_BANNER = (
+    "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
+)
 
 
 @contextmanager
-def open_system(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: bool = False) -> Iterator[RealSystem]:
-    """Give the World of one command. Raises UsageError for faults without a sandbox, WorldError where the extra `sandbox` is missing."""
+def open_system(
+    path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: bool = False
+) -> Iterator[RealSystem]:
+    """Give the World of one command. Raises UsageError for faults without a sandbox, WorldError
+    where the extra `sandbox` is missing.
+    """
     if not sandbox:
         if faults:
             raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
@@ -44,30 +52,50 @@ def open_system(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offl
             raise
 
 
-def load_session_spec(path: Path, world: RealSystem, *, sandbox: bool, faults: tuple[str, ...] = (), apart: bool = False) -> LoadedSpec:
-    """Return the spec at `path`, as `load` does; in a sandbox its substitute. Raises UsageError for a fault that nothing of the spec can have."""
+def load_session_spec(
+    path: Path,
+    world: RealSystem,
+    *,
+    sandbox: bool,
+    faults: tuple[str, ...] = (),
+    apart: bool = False,
+) -> LoadedSpec:
+    """Return the spec at `path`, as `load` does; in a sandbox its substitute. Raises UsageError for
+    a fault that nothing of the spec can have.
+    """
     loaded = load_spec(path, world, apart=apart)
     if not sandbox:
         return loaded
     from provision.commands.shared.sandbox_spec import build_sandbox_spec
 
     found = build_sandbox_spec(loaded, world)
-    if _WRONG_GPU_FAULT in faults and found.declared is not None and all(found.declared.for_target(name).gpu.is_none for name in found.declared.targets):
+    if (
+        _WRONG_GPU_FAULT in faults
+        and found.declared is not None
+        and all(found.declared.for_target(name).gpu.is_none for name in found.declared.targets)
+    ):
         raise UsageError(
-            f"--fault {_WRONG_GPU_FAULT}: there is no GPU to put another in the place of", why="the spec says gpu: none", hint="name a card, or another fault"
+            f"--fault {_WRONG_GPU_FAULT}: there is no GPU to put another in the place of",
+            why="the spec says gpu: none",
+            hint="name a card, or another fault",
         )
     return found
 
 
 def silence_grpc() -> None:
     """Set what gRPC reads when it is imported: a sandbox starts programs beside its threads."""
-    # It writes notices of its own to the terminal, among them one for every process that is started.
+    # It writes notices of its own to the terminal, among them one for every process that is
+    # started.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
+    os.environ.setdefault(
+        "GRPC_ENABLE_FORK_SUPPORT", "0"
+    )  # uv is started beside gRPC's threads: its handlers of a fork may end the child
 
 
 def create_device_booter(folder: Path) -> Any:
-    """Return what boots the devices of a sandbox in a folder; None where this machine has no such thing."""
+    """Return what boots the devices of a sandbox in a folder; None where this machine has no such
+    thing.
+    """
     from importlib import import_module
     from importlib.util import find_spec
 

@@ -1,4 +1,6 @@
-"""Make a state that was written on another machine or in another folder this folder's own, after showing what it names."""
+"""Make a state that was written on another machine or in another folder this folder's own, after
+showing what it names.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.load import state_folder
-from provision.effects import Effect, ProgressCallback, Reader, RemoveFileIfUnmodified, RemoveSymlink, RemoveTree, System
+from provision.effects import (
+    Effect,
+    ProgressCallback,
+    Reader,
+    RemoveFileIfUnmodified,
+    RemoveSymlink,
+    RemoveTree,
+    System,
+)
 from provision.errors import StateError, UsageError
 from provision.state import Ledger
 from provision.state_store import LocalStore
@@ -21,7 +31,9 @@ _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 @dataclass(frozen=True, slots=True)
 class RecordedResource:
-    """What a state names: its address and part, what it is called, where it is, and what becomes of its record."""
+    """What a state names: its address and part, what it is called, where it is, and what becomes of
+    its record.
+    """
 
     address: str
     part: str
@@ -32,7 +44,9 @@ class RecordedResource:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What adopting a state means: the state file, why it is foreign ("" when it is not), and what it names."""
+    """What adopting a state means: the state file, why it is foreign ("" when it is not), and what
+    it names.
+    """
 
     path: Path
     foreign_reason: str
@@ -43,17 +57,30 @@ Confirm = Callable[[Adoption], None]
 """Shows what is adopted and asks; raises Refused when the answer is no."""
 
 
-def adopt(path: Path, world: System, agree: Confirm, tell: ProgressCallback, *, lock_wait_s: float = 0, sandbox: bool = False) -> Adoption:
-    """Bind the state beside a spec to this machine and this folder; nothing is removed or changed but the state.
+def adopt(
+    path: Path,
+    world: System,
+    agree: Confirm,
+    tell: ProgressCallback,
+    *,
+    lock_wait_s: float = 0,
+    sandbox: bool = False,
+) -> Adoption:
+    """Bind the state beside a spec to this machine and this folder; nothing is removed or changed
+    but the state.
 
-    Kernels that were registered from the other folder belong to it: their records are dropped. Raises UsageError if there is no state, StateError if it
+    Kernels that were registered from the other folder belong to it: their records are dropped.
+    Raises UsageError if there is no state, StateError if it
     is damaged, tracked by git or another user's, Refused when declined.
     """
     folder = state_folder(path, sandbox=sandbox)
     store = LocalStore(folder, world)
     state_file = folder / "state.json"
     if not world.exists(state_file):
-        raise UsageError(f"there is no {state_file}", hint="a state is there once something was made; `provision apply` makes one")
+        raise UsageError(
+            f"there is no {state_file}",
+            hint="a state is there once something was made; `provision apply` makes one",
+        )
     shown = _adoption(state_file, store.load_ledger(), folder, world)
     if not shown.foreign_reason:
         return shown
@@ -76,22 +103,42 @@ def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: P
     """Raise StateError for removals on this machine that a state from elsewhere asks for."""
     doomed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
     if ledger.foreign_reason and doomed:
-        hint = f"look at what it names and make it this folder's: provision adopt; or, if nothing of it is here, move {folder / 'state.json'} away"
-        raise StateError(f"{doomed[0]} is not removed: the state that names it was not written here", why=ledger.foreign_reason, hint=hint)
+        hint = (
+            "look at what it names and make it this folder's: provision adopt; or, if nothing "
+            f"of it is here, move {folder / 'state.json'} away"
+        )
+        raise StateError(
+            f"{doomed[0]} is not removed: the state that names it was not written here",
+            why=ledger.foreign_reason,
+            hint=hint,
+        )
 
 
 def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:
-    named = [_recorded_resource(key, record, folder, reader) for key, record in sorted(ledger.state.resources.items())]
+    named = [
+        _recorded_resource(key, record, folder, reader)
+        for key, record in sorted(ledger.state.resources.items())
+    ]
     return Adoption(path, ledger.foreign_reason, tuple(named))
 
 
-def _recorded_resource(key: str, record: Mapping[str, Any], folder: Path, reader: Reader) -> RecordedResource:
+def _recorded_resource(
+    key: str, record: Mapping[str, Any], folder: Path, reader: Reader
+) -> RecordedResource:
     address, _, part = key.rpartition("#")
     title = str(record.get("title", part))
     if outside := [Path(path) for path in record.get("outside", ())]:
         own = all(is_kernel_of(path, address, folder) for path in outside)
-        return RecordedResource(address, part, title, str(outside[0]), "stays recorded" if own else _RECORD_DROPPED)
+        return RecordedResource(
+            address, part, title, str(outside[0]), "stays recorded" if own else _RECORD_DROPPED
+        )
     if paths := [folder / str(path) for path in record.get("paths", ())]:
         there = any(reader.exists(path) for path in paths)
-        return RecordedResource(address, part, title, str(paths[0]), "is here" if there else "is not here: apply makes it anew")
+        return RecordedResource(
+            address,
+            part,
+            title,
+            str(paths[0]),
+            "is here" if there else "is not here: apply makes it anew",
+        )
     return RecordedResource(address, part, title, "not on this machine", "stays recorded")

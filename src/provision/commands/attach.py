@@ -15,22 +15,36 @@ from provision.state_store import LocalStore
 
 
 def attach(
-    loaded: LoadedSpec, names: tuple[str, ...], world: System, tell: ProgressCallback, *, lock_wait_s: float = 0, failed: ErrorsByTarget | None = None
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    world: System,
+    tell: ProgressCallback,
+    *,
+    lock_wait_s: float = 0,
+    failed: ErrorsByTarget | None = None,
 ) -> tuple[VerificationResult, ...]:
-    """Wait for the report of each named target's instance and file it. Raises Refused where no instance is recorded, WorldError where none comes.
+    """Wait for the report of each named target's instance and file it. Raises Refused where no
+    instance is recorded, WorldError where none comes.
 
-    With `failed`, an error of one target among several is kept there, and the others are waited for.
+    With `failed`, an error of one target among several is kept there, and the others are waited
+    for.
     """
     lock = read_lock(loaded, world)
     if lock is None:
-        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the instance with `provision apply {loaded.path}`")
+        raise LockError(
+            f"there is no {loaded.lock_path}",
+            hint=f"make the instance with `provision apply {loaded.path}`",
+        )
     store = LocalStore(loaded.folder, world)
     done = []
     with store.exclusive(lock_wait_s, tell):
         places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
         for place in places.values():
             if store.load().resource(place.address, "instance") is None:
-                raise Refused(f"no instance is recorded for {place.address}", hint=f"make it with `{place.command('apply')}`")
+                raise Refused(
+                    f"no instance is recorded for {place.address}",
+                    hint=f"make it with `{place.command('apply')}`",
+                )
         with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
             for name, place in places.items():
                 with collect_errors(name, names, failed, tell):
@@ -38,7 +52,12 @@ def attach(
                     sandbox = place.sandbox_sources is not None
                     done.append(
                         VerificationResult(
-                            proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, on_failure_note=proven.on_failure_note
+                            proven.report,
+                            proven.json_path,
+                            proven.html_path,
+                            proven.state,
+                            sandbox=sandbox,
+                            on_failure_note=proven.on_failure_note,
                         )
                     )
     return tuple(done)
@@ -47,4 +66,8 @@ def attach(
 def list_instance_targets(loaded: LoadedSpec, world: System) -> tuple[str, ...]:
     """Return the targets of a spec for which an instance is recorded."""
     state = LocalStore(loaded.folder, world).load_ledger().state
-    return tuple(name for name in loaded.spec.targets if state.resource(f"{loaded.stem}/{name}", "instance") is not None)
+    return tuple(
+        name
+        for name in loaded.spec.targets
+        if state.resource(f"{loaded.stem}/{name}", "instance") is not None
+    )

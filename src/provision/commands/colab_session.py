@@ -1,4 +1,6 @@
-"""Verifying on a Colab machine that is taken for one run: the cell goes there, its report comes home, and the machine is given back."""
+"""Verifying on a Colab machine that is taken for one run: the cell goes there, its report comes
+home, and the machine is given back.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from provision.commands.shared.report_store import store_report
-from provision.effects import MakeFolder, ProgressCallback, RemoveTree, RunOnColab, StopColabSession, System
+from provision.effects import (
+    MakeFolder,
+    ProgressCallback,
+    RemoveTree,
+    RunOnColab,
+    StopColabSession,
+    System,
+)
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
 from provision.kinds.models import ColabTarget
@@ -21,11 +30,13 @@ from provision.verification import Report
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _INSTALL_S = 60 * 60
-"""Seconds beside the verification's own: an hour for the packages, as on an instance. Our choice."""
+"""Seconds beside the verification's own: an hour for the packages, as on an instance. Our choice."""  # noqa: E501
 
 
 class SessionResult(NamedTuple):
-    """The report with its files, the state that records it, and in words what still runs, "" for nothing."""
+    """The report with its files, the state that records it, and in words what still runs, "" for
+    nothing.
+    """
 
     report: Report
     json_path: Path
@@ -40,14 +51,28 @@ def uses_colab_cli(place: TargetContext) -> bool:
     return isinstance(target, ColabTarget) and target.via == "colab-cli"
 
 
-def verify_on_colab(place: TargetContext, state: State, store: LocalStore, world: System, tell: ProgressCallback, *, keep: bool = False) -> SessionResult:
-    """Run the cell of a place on a fresh machine under a fresh nonce, and file its report; one that was kept running before is given back first.
+def verify_on_colab(
+    place: TargetContext,
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+    *,
+    keep: bool = False,
+) -> SessionResult:
+    """Run the cell of a place on a fresh machine under a fresh nonce, and file its report; one that
+    was kept running before is given back first.
 
-    The intent is on disk before a machine is asked for, and is closed once it is known that none runs, or, with `keep`, that the state names it.
+    The intent is on disk before a machine is asked for, and is closed once it is known that none
+    runs, or, with `keep`, that the state names it.
     Raises Refused while another intent is open, WorldError, NoReport.
     """
     if (other := store.load_ledger().find_interrupted(place.address)) is not None:
-        raise Refused(f"an earlier run was cut short at {other.address}", why="what it had begun would be forgotten", hint="go on with it: provision apply")
+        raise Refused(
+            f"an earlier run was cut short at {other.address}",
+            why="what it had begun would be forgotten",
+            hint="go on with it: provision apply",
+        )
     state = _stop_kept_session(place.address, state, store, world, tell)
     nonce = world.token()
     session = f"provision-{nonce[:12]}"
@@ -63,17 +88,34 @@ def verify_on_colab(place: TargetContext, state: State, store: LocalStore, world
             store.close_intent(intent)
         raise
     if keep:
-        state = _record_session(place.address, {"title": f"Colab session {session}", "session": session}, state, store)
+        state = _record_session(
+            place.address, {"title": f"Colab session {session}", "session": session}, state, store
+        )
     store.close_intent(intent)
     content = world.read(path, MAX_REPORT_BYTES)
     report = read_report(content, str(path), nonce=nonce)
-    question = str((state.resource(place.address, NOTEBOOK) or {}).get("nonce", ""))  # what the verdict is valid for
-    filed = store_report(report, path, place, state, store, world, tell, nonce=question, sha256=hashlib.sha256(content).hexdigest())
+    question = str(
+        (state.resource(place.address, NOTEBOOK) or {}).get("nonce", "")
+    )  # what the verdict is valid for
+    filed = store_report(
+        report,
+        path,
+        place,
+        state,
+        store,
+        world,
+        tell,
+        nonce=question,
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
     return SessionResult(report, path, filed.html_path, filed.state, session if keep else "")
 
 
-def stop_interrupted_session(intent: Intent, store: LocalStore, world: System, tell: ProgressCallback) -> None:
-    """Give back what an earlier run that was cut short may have taken, and close its intent; does nothing for an intent of another kind.
+def stop_interrupted_session(
+    intent: Intent, store: LocalStore, world: System, tell: ProgressCallback
+) -> None:
+    """Give back what an earlier run that was cut short may have taken, and close its intent; does
+    nothing for an intent of another kind.
 
     Raises WorldError, with the intent still open, when it may still run.
     """
@@ -85,19 +127,34 @@ def stop_interrupted_session(intent: Intent, store: LocalStore, world: System, t
     store.close_intent(intent)
 
 
-def _session_request(place: TargetContext, session: str, nonce: str, path: Path, *, keep: bool) -> RunOnColab:
+def _session_request(
+    place: TargetContext, session: str, nonce: str, path: Path, *, keep: bool
+) -> RunOnColab:
     target, kind = place.spec.targets[place.target], DRIVERS["colab"]
-    assert isinstance(target, ColabTarget)  # noqa: S101 - asked after by_command_line
+    assert isinstance(target, ColabTarget)  # noqa: S101
     assert isinstance(kind, ColabDriver)  # noqa: S101
     facts = kind.facts()
     shape = find_shape(place.spec.gpu, target.shape, facts)
     gpu, high = (shape.colab, shape.shape == "high") if shape else (place.spec.gpu.type, False)
     cell = render_files(place, facts, nonce=nonce).cell.encode()
     timeout_s = _INSTALL_S + parse_duration(place.spec.verify.timeout)
-    return RunOnColab(session, gpu, high, cell, nonce, place.lock.digest, get_sessions_folder(place.folder), path, timeout_s, keep)
+    return RunOnColab(
+        session,
+        gpu,
+        high,
+        cell,
+        nonce,
+        place.lock.digest,
+        get_sessions_folder(place.folder),
+        path,
+        timeout_s,
+        keep,
+    )
 
 
-def _stop_kept_session(address: str, state: State, store: LocalStore, world: System, tell: ProgressCallback) -> State:
+def _stop_kept_session(
+    address: str, state: State, store: LocalStore, world: System, tell: ProgressCallback
+) -> State:
     kept = state.resource(address, SESSION_PART)
     if kept is None:
         return state
@@ -105,7 +162,9 @@ def _stop_kept_session(address: str, state: State, store: LocalStore, world: Sys
     return _record_session(address, None, state, store)
 
 
-def _record_session(address: str, record: dict[str, Any] | None, state: State, store: LocalStore) -> State:
+def _record_session(
+    address: str, record: dict[str, Any] | None, state: State, store: LocalStore
+) -> State:
     after = state.with_record(address, SESSION_PART, record)
     store.save(after, expecting=state.serial)
     return after

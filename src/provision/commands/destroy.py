@@ -25,13 +25,29 @@ Confirm = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
-_FILES, _FOLDERS = ("journal.json", "state.json", "lock", "use", "colab/sessions.json", "colab/sessions.json.lock"), ("envs", "reports", "colab")
-"""What apply and the command line of Colab make in the folder next to the spec. The folders go when they are empty: the rest may be another's."""
+_FILES, _FOLDERS = (
+    (
+        "journal.json",
+        "state.json",
+        "lock",
+        "use",
+        "colab/sessions.json",
+        "colab/sessions.json.lock",
+    ),
+    ("envs", "reports", "colab"),
+)
+"""What apply and the command line of Colab make in the folder next to the spec. The folders go when
+they are empty: the rest may be another's.
+"""
 
 
 def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
     """Return the addresses of a spec at which something is recorded or was left half-made."""
-    return tuple(sorted(address for address in _recorded_addresses(ledger) if address.rpartition("/")[0] == stem))
+    return tuple(
+        sorted(
+            address for address in _recorded_addresses(ledger) if address.rpartition("/")[0] == stem
+        )
+    )
 
 
 def destroy(
@@ -47,10 +63,13 @@ def destroy(
     force: bool = False,
     failed: ErrorsByTarget | None = None,
 ) -> tuple[Action, ...]:
-    """Remove what was made for a spec's targets and return what went. It works from the ledger, so the spec itself may be broken or gone.
+    """Remove what was made for a spec's targets and return what went. It works from the ledger, so
+    the spec itself may be broken or gone.
 
-    With `failed`, an error of one target among several is kept there, and the others are removed. Raises UsageError when several targets exist and none is
-    named, or one is named that does not exist; Refused when declined, and where a program runs in an environment, but with `force`; StateError and WorldError.
+    With `failed`, an error of one target among several is kept there, and the others are
+    removed. Raises UsageError when several targets exist and none is
+    named, or one is named that does not exist; Refused when declined, and where a program runs
+    in an environment, but with `force`; StateError and WorldError.
     """
     folder = state_folder(path, sandbox=sandbox)
     store = LocalStore(folder, world)
@@ -66,7 +85,10 @@ def destroy(
         if [action.title for action in actions] != [action.title for action in shown]:
             agree(actions)  # another run changed something while this one was waiting
         state, gone = ledger.state, list[Action]()
-        targets = {address: tuple(group) for address, group in groupby(actions, key=lambda action: action.address)}
+        targets = {
+            address: tuple(group)
+            for address, group in groupby(actions, key=lambda action: action.address)
+        }
         for address, group in targets.items():
             with collect_errors(address.rpartition("/")[2], tuple(targets), failed, tell):
                 refuse_pending_creation(ledger.find_all_interrupted(address), world)
@@ -93,18 +115,28 @@ def destroy(
     return tuple(gone)
 
 
-def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool) -> tuple[Action, ...]:
+def _removals(
+    path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool
+) -> tuple[Action, ...]:
     found = addresses(path.stem, ledger)
     known = [address.rpartition("/")[2] for address in found]
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise UsageError(f"nothing is recorded of target {wrong[0]}", hint=f"recorded: {', '.join(known) or 'nothing'}")
+        raise UsageError(
+            f"nothing is recorded of target {wrong[0]}",
+            hint=f"recorded: {', '.join(known) or 'nothing'}",
+        )
     if not found and not path.exists():
         raise UsageError(
-            f"{path} does not exist, and nothing is recorded of it", hint=f"recorded here: {', '.join(sorted(_recorded_addresses(ledger))) or 'nothing'}"
+            f"{path} does not exist, and nothing is recorded of it",
+            hint=f"recorded here: {', '.join(sorted(_recorded_addresses(ledger))) or 'nothing'}",
         )
     if len(found) > 1 and not names and not everything:
-        raise UsageError(f"{path.stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
+        raise UsageError(
+            f"{path.stem} has several targets",
+            why=", ".join(found),
+            hint="name them with --target, or take all with --all",
+        )
     chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
     return tuple(
         _without_foreign_removals(action, ledger, folder)
@@ -115,14 +147,20 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
 
 def _refuse_in_use(actions: tuple[Action, ...], world: System) -> None:
     """Raise Refused where a program runs in an environment that would be removed."""
-    for path in (effect.path for action in actions for effect in action.effects if isinstance(effect, RemoveTree)):
+    for path in (
+        effect.path
+        for action in actions
+        for effect in action.effects
+        if isinstance(effect, RemoveTree)
+    ):
         if path.parent.name == "envs" and (users := world.find_running_programs(path)):
             hint = "end it first, or remove the environment under it with --force"
             raise Refused(f"{path.name} is in use", why="\n".join(users), hint=hint)
 
 
 def _without_foreign_removals(action: Action, ledger: Ledger, folder: Path) -> Action:
-    """Return a removal as it is done with this state: a foreign one removes what is elsewhere, and nothing on this machine.
+    """Return a removal as it is done with this state: a foreign one removes what is elsewhere, and
+    nothing on this machine.
 
     Raises StateError where that leaves nothing of it.
     """
@@ -137,15 +175,23 @@ def _without_foreign_removals(action: Action, ledger: Ledger, folder: Path) -> A
 def _recorded_kind(address: str, ledger: Ledger) -> str:
     """Return the kind of what is recorded at an address, whatever the spec says today."""
     intent = ledger.find_interrupted(address)
-    if any(ledger.state.resource(address, part) is not None or (intent is not None and intent.part == part) for part in (NOTEBOOK_PART, SESSION_PART)):
+    if any(
+        ledger.state.resource(address, part) is not None
+        or (intent is not None and intent.part == part)
+        for part in (NOTEBOOK_PART, SESSION_PART)
+    ):
         return "colab"
-    instances = any(part == "instance" or is_former_part(part) for part in ledger.state.parts(address))
+    instances = any(
+        part == "instance" or is_former_part(part) for part in ledger.state.parts(address)
+    )
     return "workbench" if instances or (intent is not None and intent.names) else "local"
 
 
 def _check_spec_exists(path: Path) -> tuple[Action, ...]:
     if not path.exists():
-        raise UsageError(f"{path} does not exist, and nothing was made beside it", hint="check the name")
+        raise UsageError(
+            f"{path} does not exist, and nothing was made beside it", hint="check the name"
+        )
     return ()
 
 

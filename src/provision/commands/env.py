@@ -1,4 +1,6 @@
-"""Say what a machine is, with nothing declared: the probe looks, in the Python that a person's programs run in."""
+"""Say what a machine is, with nothing declared: the probe looks, in the Python that a person's
+programs run in.
+"""
 
 from __future__ import annotations
 
@@ -28,27 +30,48 @@ class ProcessResult(Protocol):
 
 
 RunPython = Callable[..., Any]
-"""Runs an island in an interpreter: (python, parcel, words, environment, timeout_s=...) to an Answer. Raises WorldError."""
+"""Runs an island in an interpreter: (python, parcel, words, environment, timeout_s=...) to an
+Answer. Raises WorldError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """What the machine is, as `provision.env/1`, and a remark about the Python that was asked; "" without one."""
+    """What the machine is, as `provision.env/1`, and a remark about the Python that was asked; ""
+    without one.
+    """
 
     document: Mapping[str, Any]
     remark: str = ""
 
 
-def env(python: Path | None, environ: Mapping[str, str], own: Path, ask: RunPython, *, with_torch: bool) -> MachineInfo:
-    """Return what this machine is, seen from `python`; None: the first on the PATH, or `own` where that one cannot run the probe.
+def env(
+    python: Path | None, environ: Mapping[str, str], own: Path, ask: RunPython, *, with_torch: bool
+) -> MachineInfo:
+    """Return what this machine is, seen from `python`; None: the first on the PATH, or `own` where
+    that one cannot run the probe.
 
     Raises WorldError when the interpreter that was named cannot run it.
     """
     if python is not None:
-        return MachineInfo(_read_machine_info(_resolve_interpreter(python, environ), environ, ask, with_torch=with_torch))
-    found = next((path for name in ("python3", "python") if (path := shutil.which(name, path=environ.get("PATH")))), None)
+        return MachineInfo(
+            _read_machine_info(
+                _resolve_interpreter(python, environ), environ, ask, with_torch=with_torch
+            )
+        )
+    found = next(
+        (
+            path
+            for name in ("python3", "python")
+            if (path := shutil.which(name, path=environ.get("PATH")))
+        ),
+        None,
+    )
     if found is None:
-        return MachineInfo(_read_machine_info(own, environ, ask, with_torch=with_torch), "there is no Python on the PATH; provision's own was asked")
+        return MachineInfo(
+            _read_machine_info(own, environ, ask, with_torch=with_torch),
+            "there is no Python on the PATH; provision's own was asked",
+        )
     try:
         return MachineInfo(_read_machine_info(Path(found), environ, ask, with_torch=with_torch))
     except ProvisionError as error:
@@ -57,16 +80,26 @@ def env(python: Path | None, environ: Mapping[str, str], own: Path, ask: RunPyth
 
 
 def _resolve_interpreter(python: Path, environ: Mapping[str, str]) -> Path:
-    """Return the interpreter that is meant: a path, a name on the PATH, or the folder of an environment."""
+    """Return the interpreter that is meant: a path, a name on the PATH, or the folder of an
+    environment.
+    """
     if python.is_dir():
         return python.absolute() / "bin" / "python"
     named = shutil.which(str(python), path=environ.get("PATH"))
     return Path(named).absolute() if named else python.absolute()
 
 
-def _read_machine_info(python: Path, environ: Mapping[str, str], ask: RunPython, *, with_torch: bool) -> dict[str, Any]:
+def _read_machine_info(
+    python: Path, environ: Mapping[str, str], ask: RunPython, *, with_torch: bool
+) -> dict[str, Any]:
     words = ("env", "--output-format", "json", *(("--torch",) if with_torch else ()))
-    answer: ProcessResult = ask(python, probe_zipapp(), words, environ, timeout_s=_WITH_TORCH_S if with_torch else _TIMEOUT_S)
+    answer: ProcessResult = ask(
+        python,
+        probe_zipapp(),
+        words,
+        environ,
+        timeout_s=_WITH_TORCH_S if with_torch else _TIMEOUT_S,
+    )
     try:
         document = json.loads(answer.stdout)
     except (ValueError, RecursionError):

@@ -16,20 +16,34 @@ from provision.views.rule_page import RulePage
 if TYPE_CHECKING:
     from provision.agent.probe.model import Check
 
-_BUG = "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: what the rule looks for was not checked, all others were."
+_BUG = (
+    "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: "
+    "what the rule looks for was not checked, all others were."
+)
 
 
 def find_page(word: str) -> RulePage:
-    """Return the page that an id (PKG001) or a name (trainer-needs-accelerate) stands for; raises Failed with the nearest when there is none."""
+    """Return the page that an id (PKG001) or a name (trainer-needs-accelerate) stands for; raises
+    Failed with the nearest when there is none.
+    """
     known = all_pages()
     for one in known:
         if normalize_word(word) in (normalize_word(one.id), normalize_word(one.name)):
             return one
     if check := _check(word):
-        hint = f"`provision report -v` shows what it found and why; `provision verify --only {check.id}` asks it again"
-        raise CheckFailed(f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint)
+        hint = (
+            "`provision report -v` shows what it found and why; `provision verify --only "
+            f"{check.id}` asks it again"
+        )
+        raise CheckFailed(
+            f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
+        )
     near = nearest_words(word, [name for one in known for name in (one.name, one.id)], most=3)
-    hint = f"did you mean {_either(near)}?" if near else "every finding begins with its id, as in: error[PKG001]"
+    hint = (
+        f"did you mean {_either(near)}?"
+        if near
+        else "every finding begins with its id, as in: error[PKG001]"
+    )
     raise CheckFailed(f"no finding is called {word[:64]}", hint=hint)
 
 
@@ -41,7 +55,9 @@ def _check(word: str) -> Check | None:
 
 @cache
 def all_pages() -> tuple[RulePage, ...]:
-    """Return the pages of all rules, of all findings about a spec's text and shape, and of our own faults."""
+    """Return the pages of all rules, of all findings about a spec's text and shape, and of our own
+    faults.
+    """
     bug = FindingKind("BUG000", "rule-failed", Severity.ERROR, _BUG)
     return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
 
@@ -51,7 +67,17 @@ def _rule_page(rule: Rule) -> RulePage:
     what = re.search(r"^## What it does\n\n(.+?)\n\n", markdown, re.MULTILINE | re.DOTALL)
     description = " ".join(what[1].split()) if what else rule.summary
     bad, good = (tuple(example.spec for example in examples) for examples in (rule.bad, rule.good))
-    return RulePage(rule.id, rule.name, rule.severity, rule.summary, description, markdown, rule.sources, bad, good)
+    return RulePage(
+        rule.id,
+        rule.name,
+        rule.severity,
+        rule.summary,
+        description,
+        markdown,
+        rule.sources,
+        bad,
+        good,
+    )
 
 
 def _finding_page(kind: FindingKind) -> RulePage:

@@ -1,4 +1,6 @@
-"""Look the facts up: which tables there are, what stands in them, and why we say what we say of a thing."""
+"""Look the facts up: which tables there are, what stands in them, and why we say what we say of a
+thing.
+"""
 
 from __future__ import annotations
 
@@ -21,43 +23,87 @@ class UnknownFact:
     nearest: tuple[str, ...]
 
 
-def list_tables(world: System, compiled: Path = COMPILED_TABLES) -> tuple[tuple[FactTable, int | None], ...]:
-    """Return all tables, each with the days since its sources were read. Raises ProvisionError when the facts cannot be read."""
-    return tuple((table, age_in_days(table.evidence.as_of, world.now())) for table in load_tables(compiled).values())
+def list_tables(
+    world: System, compiled: Path = COMPILED_TABLES
+) -> tuple[tuple[FactTable, int | None], ...]:
+    """Return all tables, each with the days since its sources were read. Raises ProvisionError when
+    the facts cannot be read.
+    """
+    return tuple(
+        (table, age_in_days(table.evidence.as_of, world.now()))
+        for table in load_tables(compiled).values()
+    )
 
 
-def list_table(name: str, world: System, compiled: Path = COMPILED_TABLES) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return all rows of a table, or the names that are near. Raises ProvisionError when the facts cannot be read."""
+def list_table(
+    name: str, world: System, compiled: Path = COMPILED_TABLES
+) -> tuple[ExplainedRow, ...] | UnknownFact:
+    """Return all rows of a table, or the names that are near. Raises ProvisionError when the facts
+    cannot be read.
+    """
     known = load_tables(compiled)
     if name not in known:
         return UnknownFact(name, nearest_words(name, known))
-    return tuple(ExplainedRow(entry, age_in_days(entry.evidence.as_of, world.now())) for entry in known[name].rows)
+    return tuple(
+        ExplainedRow(entry, age_in_days(entry.evidence.as_of, world.now()))
+        for entry in known[name].rows
+    )
 
 
-def show(name: str, key: str, world: System, compiled: Path = COMPILED_TABLES) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return the rows of one table that a key means. Raises ProvisionError when the facts cannot be read."""
+def show(
+    name: str, key: str, world: System, compiled: Path = COMPILED_TABLES
+) -> tuple[ExplainedRow, ...] | UnknownFact:
+    """Return the rows of one table that a key means. Raises ProvisionError when the facts cannot be
+    read.
+    """
     known = load_tables(compiled)
     if name not in known:
         return UnknownFact(name, nearest_words(name, known))
     found = find_rows({name: known[name]}, f"{name}:{key}")
-    return _explain_entries(found, world, compiled) if found else UnknownFact(key, nearest_words(key, (entry.key for entry in known[name].rows)))
+    return (
+        _explain_entries(found, world, compiled)
+        if found
+        else UnknownFact(key, nearest_words(key, (entry.key for entry in known[name].rows)))
+    )
 
 
-def why(key: str, world: System, compiled: Path = COMPILED_TABLES) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return everything that is known of a thing, and what follows. Raises ProvisionError when the facts cannot be read."""
+def why(
+    key: str, world: System, compiled: Path = COMPILED_TABLES
+) -> tuple[ExplainedRow, ...] | UnknownFact:
+    """Return everything that is known of a thing, and what follows. Raises ProvisionError when the
+    facts cannot be read.
+    """
     known = load_tables(compiled)
     found = find_rows(known, key)
-    return _explain_entries(found, world, compiled) if found else UnknownFact(key, nearest_words(key, _keys(known, key)))
+    return (
+        _explain_entries(found, world, compiled)
+        if found
+        else UnknownFact(key, nearest_words(key, _keys(known, key)))
+    )
 
 
-def _explain_entries(found: Iterable[FactRow], world: System, compiled: Path) -> tuple[ExplainedRow, ...]:
+def _explain_entries(
+    found: Iterable[FactRow], world: System, compiled: Path
+) -> tuple[ExplainedRow, ...]:
     facts, now = load_facts(compiled), world.now()
-    return tuple(ExplainedRow(entry, age_in_days(entry.evidence.as_of, now), derive_consequences(entry, facts)) for entry in found)
+    return tuple(
+        ExplainedRow(
+            entry, age_in_days(entry.evidence.as_of, now), derive_consequences(entry, facts)
+        )
+        for entry in found
+    )
 
 
 def _keys(known: Mapping[str, FactTable], asked: str) -> list[str]:
-    """Return all keys with as many parts as were asked for, with and without the name of their table."""
+    """Return all keys with as many parts as were asked for, with and without the name of their
+    table.
+    """
     size = asked.count(":") + 1
     whole = [(entry.table, *entry.key_parts) for table in known.values() for entry in table.rows]
-    keys = [":".join(parts[start : start + size]) for parts in whole for start in (0, 1) if len(parts) >= start + size]
+    keys = [
+        ":".join(parts[start : start + size])
+        for parts in whole
+        for start in (0, 1)
+        if len(parts) >= start + size
+    ]
     return sorted(set(keys))

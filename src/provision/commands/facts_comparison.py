@@ -1,4 +1,6 @@
-"""What a report observed of a Colab runtime, against what the facts say of it: what moved since, and what the rules say now."""
+"""What a report observed of a Colab runtime, against what the facts say of it: what moved since,
+and what the rules say now.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from provision.targets import TargetContext
 _GIB = 2**30
 _MIB = 2**20
 _SHARE = 0.9
-"""A machine of the listed size shows at least this much, and at most as much more: kernel, driver and ECC keep a part. Our choice."""
+"""A machine of the listed size shows at least this much, and at most as much more: kernel, driver
+and ECC keep a part. Our choice.
+"""
 _LONGEST = 100
 """Characters of a version or a name. Our choice."""
 _VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
@@ -41,7 +45,9 @@ class FactDifference(NamedTuple):
 
 
 class FactsComparison(NamedTuple):
-    """What moved since the day of the facts, and what the rules find only with what was observed in place of it."""
+    """What moved since the day of the facts, and what the rules find only with what was observed in
+    place of it.
+    """
 
     as_of: str = ""
     differences: tuple[FactDifference, ...] = ()
@@ -49,7 +55,9 @@ class FactsComparison(NamedTuple):
 
 
 class _Observed(NamedTuple):
-    """What the facts list of a place, and what a report observed of it by the names of its readings."""
+    """What the facts list of a place, and what a report observed of it by the names of its
+    readings.
+    """
 
     target: ColabTarget
     spec: Spec
@@ -69,7 +77,10 @@ class _Observed(NamedTuple):
         """The machine that is asked for; a card that is offered in one shape only is that shape."""
         name = "none" if self.spec.gpu.is_none else self.card.name if self.card else ""
         rows = [row for row in self.facts.shapes if row.card == name]
-        return next((row for row in rows if row.shape == self.target.shape), rows[0] if len(rows) == 1 else None)
+        return next(
+            (row for row in rows if row.shape == self.target.shape),
+            rows[0] if len(rows) == 1 else None,
+        )
 
     def text(self, key: str) -> str | None:
         """Return a reading that is a text of some length."""
@@ -79,23 +90,40 @@ class _Observed(NamedTuple):
     def size(self, key: str) -> int | None:
         """Return a reading that is a number of bytes."""
         value = self.readings.get(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        return (
+            value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        )
 
 
-def compare_with_facts(loaded: LoadedSpec, place: TargetContext, document: Mapping[str, Any]) -> FactsComparison:
-    """Compare the report of a Colab place with the facts, and ask the rules again of what was observed; nothing of it for other kinds."""
+def compare_with_facts(
+    loaded: LoadedSpec, place: TargetContext, document: Mapping[str, Any]
+) -> FactsComparison:
+    """Compare the report of a Colab place with the facts, and ask the rules again of what was
+    observed; nothing of it for other kinds.
+    """
     target = place.spec.targets[place.target]
     if not isinstance(target, ColabTarget):
         return FactsComparison()
-    seen = _Observed(target, place.effective_spec, loaded.facts, {row["key"]: row["value"] for row in document["readings"]})
+    seen = _Observed(
+        target,
+        place.effective_spec,
+        loaded.facts,
+        {row["key"]: row["value"] for row in document["readings"]},
+    )
     moved = tuple(_list_differences(seen, place))
     as_of = loaded.facts.conditions[_DRIVER].evidence.as_of
-    return FactsComparison(as_of, moved, _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else ())
+    return FactsComparison(
+        as_of,
+        moved,
+        _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else (),
+    )
 
 
 def _list_differences(seen: _Observed, place: TargetContext) -> Iterator[FactDifference]:
     runtime, shape, card = seen.runtime, seen.shape, seen.card
-    if runtime is not None and seen.target.isolation == "system":  # an environment of its own has a Python and a torch of its own
+    if (
+        runtime is not None and seen.target.isolation == "system"
+    ):  # an environment of its own has a Python and a torch of its own
         yield from _text_difference("Python", runtime.python, seen.text("python.version"))
         locked = place.lock.versions(place.environment).get("torch", "").partition("+")[0]
         torch = (seen.text("package.torch") or "").partition("+")[0]
@@ -105,12 +133,20 @@ def _list_differences(seen: _Observed, place: TargetContext) -> Iterator[FactDif
         yield from _text_difference("the system", runtime.os, _system(seen, runtime))
         yield from _text_difference("glibc", runtime.glibc, seen.text("host.glibc"))
     if card is not None:
-        yield from _text_difference("the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version"))
+        yield from _text_difference(
+            "the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version")
+        )
         yield from _text_difference("the GPU", shape.device if shape else "", seen.text("gpu.name"))
-        yield from _text_difference("its compute capability", card.cc, seen.text("gpu.compute_capability"))
+        yield from _text_difference(
+            "its compute capability", card.cc, seen.text("gpu.compute_capability")
+        )
     if shape is not None:
-        yield from _size_difference("the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB")
-        yield from _size_difference("the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB")
+        yield from _size_difference(
+            "the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB"
+        )
+        yield from _size_difference(
+            "the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB"
+        )
 
 
 def _text_difference(what: str, listed: str, found: str | None) -> Iterator[FactDifference]:
@@ -118,13 +154,17 @@ def _text_difference(what: str, listed: str, found: str | None) -> Iterator[Fact
         yield FactDifference(what, listed, escape_line(found))
 
 
-def _size_difference(what: str, listed: float | None, found: int | None, unit: int, name: str) -> Iterator[FactDifference]:
+def _size_difference(
+    what: str, listed: float | None, found: int | None, unit: int, name: str
+) -> Iterator[FactDifference]:
     if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
         yield FactDifference(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
 
 
 def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
-    """Return the system by the name that the facts have for it; a report tells its id and the first number of its version."""
+    """Return the system by the name that the facts have for it; a report tells its id and the first
+    number of its version.
+    """
     name, version = seen.text("os.id"), seen.text("os.version")
     if not name or not version:
         return None
@@ -133,46 +173,80 @@ def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
     return runtime.os if runtime.os.split(".")[0].lower() == said else known or f"{name} {version}"
 
 
-def _findings(loaded: LoadedSpec, place: TargetContext, seen: _Observed, when: str) -> tuple[Diagnostic, ...]:
-    """Return what the rules find with the observed values, and do not with the listed ones: of this target alone, for the spec and for what it is locked to."""
+def _findings(
+    loaded: LoadedSpec, place: TargetContext, seen: _Observed, when: str
+) -> tuple[Diagnostic, ...]:
+    """Return what the rules find with the observed values, and do not with the listed ones: of this
+    target alone, for the spec and for what it is locked to.
+    """
     one = loaded.spec.model_copy(update={"targets": {place.target: seen.target}})
     facts, there = _observed_facts(seen, when), _with_observed_card(one, place.target, seen)
     known = {(found.id, found.message) for found in _run_rules(loaded, one, loaded.facts, place)}
-    found = {(finding.id, finding.message): finding for finding in _run_rules(loaded, there, facts, place)}
+    found = {
+        (finding.id, finding.message): finding
+        for finding in _run_rules(loaded, there, facts, place)
+    }
     return tuple(finding for key, finding in found.items() if key not in known)
 
 
-def _run_rules(loaded: LoadedSpec, spec: Spec, facts: Facts, place: TargetContext) -> Iterator[Diagnostic]:
+def _run_rules(
+    loaded: LoadedSpec, spec: Spec, facts: Facts, place: TargetContext
+) -> Iterator[Diagnostic]:
     yield from rules.run_rules(LintContext(spec, loaded.source, facts))
     for part, resolved in resolved_sets(spec, place.lock):
         yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
 
 
 def _observed_facts(seen: _Observed, when: str) -> Facts:
-    """Return the facts with what was observed in the rows of this runtime, this machine and this card."""
+    """Return the facts with what was observed in the rows of this runtime, this machine and this
+    card.
+    """
     evidence = Evidence(f"the report of {when}", when[:10], "high")
     runtime, shape, card = seen.runtime, seen.shape, seen.card
     tables: dict[str, Any] = {}
     if (driver := seen.text("driver.version")) and _VERSION.fullmatch(driver):
         row = seen.facts.conditions[_DRIVER]
-        tables["conditions"] = {**seen.facts.conditions, row.name: row._replace(value=driver, evidence=evidence)}
+        tables["conditions"] = {
+            **seen.facts.conditions,
+            row.name: row._replace(value=driver, evidence=evidence),
+        }
     if runtime is not None:
-        tables["runtimes"] = {**seen.facts.runtimes, runtime.runtime: _runtime(seen, runtime, evidence)}
+        tables["runtimes"] = {
+            **seen.facts.runtimes,
+            runtime.runtime: _runtime(seen, runtime, evidence),
+        }
     if shape is not None:
         ram, vram = seen.size("host.ram_bytes"), seen.size("gpu.vram_bytes")
-        new = shape._replace(ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib, vram_mib=vram // _MIB if vram else shape.vram_mib, evidence=evidence)
+        new = shape._replace(
+            ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib,
+            vram_mib=vram // _MIB if vram else shape.vram_mib,
+            evidence=evidence,
+        )
         tables["shapes"] = tuple(new if row == shape else row for row in seen.facts.shapes)
     capability = seen.text("gpu.compute_capability")
-    if card is not None and capability is not None and capability in seen.facts.capabilities and _observed_card(seen) in (None, card):
-        tables["cards"] = tuple(card._replace(cc=capability) if row == card else row for row in seen.facts.cards)
+    if (
+        card is not None
+        and capability is not None
+        and capability in seen.facts.capabilities
+        and _observed_card(seen) in (None, card)
+    ):
+        tables["cards"] = tuple(
+            card._replace(cc=capability) if row == card else row for row in seen.facts.cards
+        )
     return seen.facts.with_tables(**tables)
 
 
 def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> ColabRuntime:
     own = seen.target.isolation == "venv"
-    python, glibc, system = seen.text("python.version"), seen.text("host.glibc"), _system(seen, runtime)
+    python, glibc, system = (
+        seen.text("python.version"),
+        seen.text("host.glibc"),
+        _system(seen, runtime),
+    )
     return runtime._replace(
-        python=runtime.python if own or python is None or not _VERSION.fullmatch(python) or "." not in python else python,
+        python=runtime.python
+        if own or python is None or not _VERSION.fullmatch(python) or "." not in python
+        else python,
         glibc=glibc if glibc and _VERSION.fullmatch(glibc) and "." in glibc else runtime.glibc,
         os=system if system is not None and system in seen.facts.systems else runtime.os,
         evidence=evidence,
@@ -180,17 +254,30 @@ def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> Cola
 
 
 def _observed_card(seen: _Observed) -> Card | None:
-    """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for one that is not listed."""
+    """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for
+    one that is not listed.
+    """
     name = seen.text("gpu.name")
-    return next((seen.facts.card(row.card) for row in seen.facts.shapes if row.device and row.device == name), None)
+    return next(
+        (
+            seen.facts.card(row.card)
+            for row in seen.facts.shapes
+            if row.device and row.device == name
+        ),
+        None,
+    )
 
 
 def _with_observed_card(spec: Spec, target: str, seen: _Observed) -> Spec:
-    """Return the spec with the card that was there in place of the one that is asked for, at its place."""
+    """Return the spec with the card that was there in place of the one that is asked for, at its
+    place.
+    """
     there = _observed_card(seen)
     if there is None or seen.card is None or there == seen.card:
         return spec
     gpu = Gpu(type=there.name, count=spec.gpu.count)
     if seen.target.gpu is None:
         return spec.model_copy(update={"gpu": gpu})
-    return spec.model_copy(update={"targets": {target: seen.target.model_copy(update={"gpu": gpu})}})
+    return spec.model_copy(
+        update={"targets": {target: seen.target.model_copy(update={"gpu": gpu})}}
+    )

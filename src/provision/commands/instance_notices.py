@@ -1,4 +1,6 @@
-"""What of an instance runs and costs, and how to go on: said wherever a person is left alone with it."""
+"""What of an instance runs and costs, and how to go on: said wherever a person is left alone with
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,54 +16,93 @@ from provision.targets import TargetContext
 
 
 def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
-    """Return what a recorded instance costs an hour by the tables, with the day they were read; "" where they have no price."""
+    """Return what a recorded instance costs an hour by the tables, with the day they were read; ""
+    where they have no price.
+    """
     setup = record.get("body", {}).get("gceSetup", {})
     machine = facts.machines.get(str(setup.get("machineType", "")).rpartition("/")[2])
     zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
     asked: Mapping[str, Any] = next(iter(setup.get("acceleratorConfigs", ())), {})
-    card = next((card for card in facts.cards if card.workbench and card.workbench == asked.get("type")), None)
+    card = next(
+        (card for card in facts.cards if card.workbench and card.workbench == asked.get("type")),
+        None,
+    )
     if machine is None or not zones or (asked and card is None):
         return ""
     region = region_of(str(zones[0]))
     offer = cheapest_offer(list_offers((machine,), card, int(asked.get("coreCount", 0))), region)
-    return f"${offer.dollars:.2f} an hour in {region} ({offer.evidence.as_of}), without disks and traffic" if offer is not None else ""
+    return (
+        f"${offer.dollars:.2f} an hour in {region} ({offer.evidence.as_of}), without disks "
+        "and traffic"
+        if offer is not None
+        else ""
+    )
 
 
 def running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
-    """Say that an instance runs on, what it costs, and the commands that wait for it or remove it."""
+    """Say that an instance runs on, what it costs, and the commands that wait for it or remove it."""  # noqa: E501
     where = f"{record['instance']} in {record['zone']}"
     return f"{where} runs on{_cost(place, record)}\n{_next_commands(place, 'wait on', 'attach')}"
 
 
 def possibly_running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
-    """Say that an instance whose creation was asked for may be there, and the commands that go on with it or remove it."""
+    """Say that an instance whose creation was asked for may be there, and the commands that go on
+    with it or remove it.
+    """
     zones = [record["zone"]] if record.get("zone") else record["zones"]
-    return f"{record['instance']} may be there, in {' or '.join(zones)}{_cost(place, record)}\n{_next_commands(place, 'go on', 'apply')}"
+    return (
+        f"{record['instance']} may be there, in "
+        f"{' or '.join(zones)}{_cost(place, record)}\n{_next_commands(place, 'go on', 'apply')}"
+    )
 
 
 def _cost(place: TargetContext, record: Mapping[str, Any]) -> str:
     if place.sandbox_sources is not None:
         return " in the sandbox: it costs nothing"
-    return f", and costs {hourly_price(record, load_facts()) or 'money: its price is not in the tables'}"
+    return (
+        ", and costs "
+        f"{hourly_price(record, load_facts()) or 'money: its price is not in the tables'}"
+    )
 
 
 def _next_commands(place: TargetContext, words: str, verb: str) -> str:
-    again = " (which boots its device again, unless `provision sandbox up` keeps it running)" if place.sandbox_sources is not None else ""
+    again = (
+        " (which boots its device again, unless `provision sandbox up` keeps it running)"
+        if place.sandbox_sources is not None
+        else ""
+    )
     return f"{words}: {place.command(verb)}{again}\nremove it: {place.command('destroy')}"
 
 
 def leftover_notice(places: Iterable[TargetContext], ledger: Ledger) -> str:
-    """Say of every instance that is recorded, or was being made, that it runs and costs, and how to go on; "" where there is none."""
+    """Say of every instance that is recorded, or was being made, that it runs and costs, and how to
+    go on; "" where there is none.
+    """
     return "\n".join(filter(None, (_target_notice(place, ledger) for place in places)))
 
 
 def _target_notice(place: TargetContext, ledger: Ledger) -> str:
-    record, intent = ledger.state.resource(place.address, "instance"), ledger.find_interrupted(place.address)
+    record, intent = (
+        ledger.state.resource(place.address, "instance"),
+        ledger.find_interrupted(place.address),
+    )
     if intent is not None and intent.names:
-        return possibly_running_notice(place, {**(record or {}), **intent.details, "zone": "", "zones": [name.split("/")[3] for name in intent.names]})
+        return possibly_running_notice(
+            place,
+            {
+                **(record or {}),
+                **intent.details,
+                "zone": "",
+                "zones": [name.split("/")[3] for name in intent.names],
+            },
+        )
     if record is None or record.get("ended"):
         return ""
-    return running_notice(place, record) if record.get("zone") else possibly_running_notice(place, record)
+    return (
+        running_notice(place, record)
+        if record.get("zone")
+        else possibly_running_notice(place, record)
+    )
 
 
 @contextmanager
@@ -72,7 +113,9 @@ def note_on_interrupt(words: Callable[[], str]) -> Iterator[None]:
     except Exception:
         raise
     except BaseException as cut:
-        with suppress(ProvisionError):  # a ledger that cannot be read is no reason to hide why it ends
+        with suppress(
+            ProvisionError
+        ):  # a ledger that cannot be read is no reason to hide why it ends
             if said := words():
                 cut.add_note(said)
         raise

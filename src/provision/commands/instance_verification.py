@@ -1,4 +1,6 @@
-"""Verifying where the device is elsewhere: its program does it at each start, we wait for the report and file it; and what happens when there is none."""
+"""Verifying where the device is elsewhere: its program does it at each start, we wait for the
+report and file it; and what happens when there is none.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,23 @@ from provision.verification import Report
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _BOOT_AND_INSTALL_S = 75 * 60
-"""Seconds beside the verification's own: the driver has 15 minutes, the packages an hour. Our choice."""
+"""Seconds beside the verification's own: the driver has 15 minutes, the packages an hour. Our
+choice.
+"""
 _CREATION_GRACE_S = 15 * 60
-"""Seconds after which an instance that was asked for and is shown nowhere was never made. Our choice: new ones are shown within seconds."""
+"""Seconds after which an instance that was asked for and is shown nowhere was never made. Our
+choice: new ones are shown within seconds.
+"""
 _REPORT_GRACE_S = 4 * 60
-"""Seconds beside `verify.timeout`: the device gives the probe two minutes to end, and then sends its report. Our choice."""
+"""Seconds beside `verify.timeout`: the device gives the probe two minutes to end, and then sends
+its report. Our choice.
+"""
 
 
 class InstanceVerification(NamedTuple):
-    """The report with its files and the state that records it; `taken` says what became of an instance that was not verified."""
+    """The report with its files and the state that records it; `taken` says what became of an
+    instance that was not verified.
+    """
 
     report: Report
     json_path: Path
@@ -67,22 +77,38 @@ def is_remote(place: TargetContext) -> bool:
 
 
 def build_instance_intent(action: Action, now: str) -> Intent | None:
-    """Return the intent of an action on an instance: the names that it may have, and what finds its run again; None for other actions."""
+    """Return the intent of an action on an instance: the names that it may have, and what finds its
+    run again; None for other actions.
+    """
     record = action.record
     if action.part != INSTANCE_PART or record is None:
         return None
     zones = [record["zone"]] if record["zone"] else record["zones"]
-    names = tuple(f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
-    details = {key: str(record[key]) for key in ("project", "instance", "lineage", "bucket", "nonce", "on_failure", "title")}
+    names = tuple(
+        f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}"
+        for zone in zones
+    )
+    details = {
+        key: str(record[key])
+        for key in ("project", "instance", "lineage", "bucket", "nonce", "on_failure", "title")
+    }
     return Intent(action.address, action.part, str(action.operation), (), now, names, details)
 
 
 def find_interrupted_instance(intent: Intent, world: System) -> dict[str, Any] | None:
-    """Return a record of what an intent that was cut short had begun, where the instance is shown; None where it is not."""
+    """Return a record of what an intent that was cut short had begun, where the instance is shown;
+    None where it is not.
+    """
     cloud = world.cloud()
     shown = {name: cloud.instance(name) for name in intent.names}
-    for project in {name.split("/")[1] for name in intent.names}:  # a list may show what a single question does not yet, and the other way round
-        shown |= {name: one for one in cloud.instances(project) if (name := str(one.get("name", ""))) in intent.names}
+    for project in {
+        name.split("/")[1] for name in intent.names
+    }:  # a list may show what a single question does not yet, and the other way round
+        shown |= {
+            name: one
+            for one in cloud.instances(project)
+            if (name := str(one.get("name", ""))) in intent.names
+        }
     for name, instance in shown.items():
         if _has_lineage(instance, intent.details.get("lineage")):
             zone = name.split("/")[3]
@@ -91,41 +117,77 @@ def find_interrupted_instance(intent: Intent, world: System) -> dict[str, Any] |
 
 
 def may_still_appear(intent: Intent, world: System) -> bool:
-    """Tell whether an instance that is not shown may still come to be: its creation is at work, or was asked for a short while ago and did not fail."""
+    """Tell whether an instance that is not shown may still come to be: its creation is at work, or
+    was asked for a short while ago and did not fail.
+    """
     if "asked" not in intent.details:
         return False
-    latest = [one for name in intent.names if (one := world.cloud().last_operation(name)) is not None]
+    latest = [
+        one for name in intent.names if (one := world.cloud().last_operation(name)) is not None
+    ]
     if any(not one.get("done") for one in latest):
         return True
-    failed = [one for one in latest if one.get("metadata", {}).get("verb") == "create" and "error" in one]
-    return len(failed) < len(intent.names) and _age_s(intent.details["asked"], world.now()) < _CREATION_GRACE_S
+    failed = [
+        one for one in latest if one.get("metadata", {}).get("verb") == "create" and "error" in one
+    ]
+    return (
+        len(failed) < len(intent.names)
+        and _age_s(intent.details["asked"], world.now()) < _CREATION_GRACE_S
+    )
 
 
 def refuse_pending_creation(intents: tuple[Intent, ...], world: System) -> None:
-    """Raise WorldError where an instance that an interrupted run asked for may still appear: what is removed before that would come back unseen."""
+    """Raise WorldError where an instance that an interrupted run asked for may still appear: what
+    is removed before that would come back unseen.
+    """
     for intent in intents:
-        if intent.names and find_interrupted_instance(intent, world) is None and may_still_appear(intent, world):
+        if (
+            intent.names
+            and find_interrupted_instance(intent, world) is None
+            and may_still_appear(intent, world)
+        ):
             raise ExternalError(
-                f"{intent.details.get('instance', 'an instance')} was asked for at {intent.details['asked']}, and is not shown yet",
-                why="a run was cut short while it was being made, and Google Cloud may show a new instance late; until then it cannot be deleted",
-                hint=f"run the command again in some minutes; {_CREATION_GRACE_S // 60} minutes after it was asked for it counts as never made",
+                f"{intent.details.get('instance', 'an instance')} was asked for at "
+                f"{intent.details['asked']}, and is not shown yet",
+                why="a run was cut short while it was being made, and Google Cloud may show a "
+                "new instance late; until then it cannot be deleted",
+                hint=f"run the command again in some minutes; {_CREATION_GRACE_S // 60} minutes "
+                "after it was asked for it counts as never made",
             )
 
 
-def recover_instance_intent(intent: Intent, state: State, store: LocalStore, world: System, tell: ProgressCallback, *, planned: bool = False) -> State:
-    """Record the instance that an intent had begun and close it; where nothing is shown, close it only once nothing can appear. Returns the state after.
+def recover_instance_intent(
+    intent: Intent,
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+    *,
+    planned: bool = False,
+) -> State:
+    """Record the instance that an intent had begun and close it; where nothing is shown, close it
+    only once nothing can appear. Returns the state after.
 
-    With `planned`, the instance of its target has been made as the spec says now: another one is to go.
+    With `planned`, the instance of its target has been made as the spec says now: another one is
+    to go.
     """
     record = find_interrupted_instance(intent, world)
     if record is None:
         if may_still_appear(intent, world):
-            tell(f"an earlier run was cut short: {intent.details.get('instance', 'its instance')} is not shown yet, and stays in the journal")
+            tell(
+                "an earlier run was cut short: "
+                f"{intent.details.get('instance', 'its instance')} is not shown yet, and "
+                "stays in the journal"
+            )
         else:
             store.close_intent(intent)
         return state
     current = state.resource(intent.address, INSTANCE_PART)
-    if current is None or not current.get("zone") or build_resource_name(current) != build_resource_name(record):
+    if (
+        current is None
+        or not current.get("zone")
+        or build_resource_name(current) != build_resource_name(record)
+    ):
         tell(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
         if planned and current is not None:
             after = record_former_instance(state, intent.address, record)
@@ -133,7 +195,9 @@ def recover_instance_intent(intent: Intent, state: State, store: LocalStore, wor
             after = state
             for old in expand_zones(current):
                 after = record_former_instance(after, intent.address, old)
-            after = forget_former_instance(after, intent.address, record).with_record(intent.address, INSTANCE_PART, record)
+            after = forget_former_instance(after, intent.address, record).with_record(
+                intent.address, INSTANCE_PART, record
+            )
         store.save(after, expecting=state.serial)
         state = after
     store.close_intent(intent)
@@ -148,18 +212,33 @@ def _age_s(began: str, now: str) -> float:
         return float("inf")
 
 
-def request_verification(place: TargetContext, store: LocalStore, state: State, world: System, tell: ProgressCallback) -> State:
-    """Have the instance verify itself again under a new nonce; returns the state that records it. Raises Refused where there is none."""
+def request_verification(
+    place: TargetContext, store: LocalStore, state: State, world: System, tell: ProgressCallback
+) -> State:
+    """Have the instance verify itself again under a new nonce; returns the state that records it.
+    Raises Refused where there is none.
+    """
     kind = DRIVERS[place.spec.targets[place.target].kind]
-    assert isinstance(kind, WorkbenchDriver)  # noqa: S101 - asked after is_remote
+    assert isinstance(kind, WorkbenchDriver)  # noqa: S101
     have = kind.observe(place, Ledger(state), world)
     if not have.exists:
-        raise Refused(f"there is no instance for {place.address}", hint=f"make it: provision apply --target {place.target}")
+        raise Refused(
+            f"there is no instance for {place.address}",
+            hint=f"make it: provision apply --target {place.target}",
+        )
     effects, record = kind.plan_rerun(place, have, world.token())
-    action = Action(Operation.CHANGE, place.address, INSTANCE_PART, record["title"], "it is to verify itself again", effects, dict(record))
+    action = Action(
+        Operation.CHANGE,
+        place.address,
+        INSTANCE_PART,
+        record["title"],
+        "it is to verify itself again",
+        effects,
+        dict(record),
+    )
     tell(f"~ {action.title}: {action.reason}")
     intent = build_instance_intent(action, world.now())
-    assert intent is not None  # noqa: S101 - it is of an instance
+    assert intent is not None  # noqa: S101
     store.open_intent(intent)
     for effect in effects:
         world.perform(effect, tell)
@@ -169,14 +248,21 @@ def request_verification(place: TargetContext, store: LocalStore, state: State, 
     return after
 
 
-def await_report(place: TargetContext, state: State, store: LocalStore, world: System, tell: ProgressCallback) -> InstanceVerification:
-    """Wait for the report of the run that is recorded, file it, and do what `on_failure` says where the instance is not verified.
+def await_report(
+    place: TargetContext, state: State, store: LocalStore, world: System, tell: ProgressCallback
+) -> InstanceVerification:
+    """Wait for the report of the run that is recorded, file it, and do what `on_failure` says where
+    the instance is not verified.
 
-    Whatever else ends the wait (the network, Ctrl-C) says nothing of the device: it runs on, and is told so.
+    Whatever else ends the wait (the network, Ctrl-C) says nothing of the device: it runs on, and
+    is told so.
     """
     found = state.resource(place.address, INSTANCE_PART)
     if found is None or not found.get("zone"):
-        raise Refused(f"nothing is recorded of an instance for {place.address}", hint=f"make it with `{place.command('apply')}`")
+        raise Refused(
+            f"nothing is recorded of an instance for {place.address}",
+            hint=f"make it with `{place.command('apply')}`",
+        )
     record = unmark_run_ended(found)
     nonce, uri = get_run_location(record)
     folder = place.folder / "reports" / f"{place.stem}.{place.target}"
@@ -188,16 +274,31 @@ def await_report(place: TargetContext, state: State, store: LocalStore, world: S
     missing: ReportUnavailable | None = None
     with add_hint_on_error(lambda: running_notice(place, record)):
         try:
-            world.perform(AwaitReport(build_resource_name(record), record["project"], record["zone"], uri, nonce, path, *limits), tell)
+            world.perform(
+                AwaitReport(
+                    build_resource_name(record),
+                    record["project"],
+                    record["zone"],
+                    uri,
+                    nonce,
+                    path,
+                    *limits,
+                ),
+                tell,
+            )
             report = _read(path, nonce, world)
         except ReportUnavailable as error:
             missing = error
     if missing is not None:
-        raise _missing_report_error(missing, folder / "log.txt", place, record, state, store, world, tell) from missing
+        raise _missing_report_error(
+            missing, folder / "log.txt", place, record, state, store, world, tell
+        ) from missing
     if record != found:
         state = _record_instance(place, record, state, store)
     filed = store_report(report, path, place, state, store, world, tell, nonce=nonce)
-    fine = report.verdict == "verified" or (report.verdict == "simulated" and place.sandbox_sources is not None)
+    fine = report.verdict == "verified" or (
+        report.verdict == "simulated" and place.sandbox_sources is not None
+    )
     if fine:
         return InstanceVerification(report, path, filed.html_path, filed.state)
     taken, after = apply_on_failure(place, record, filed.state, store, world, tell)
@@ -207,7 +308,9 @@ def await_report(place: TargetContext, state: State, store: LocalStore, world: S
 
 
 def mark_run_ended(record: Mapping[str, Any], why: str, world: System) -> dict[str, Any]:
-    """Return the record of an instance whose run is over without a verdict that holds: what it told is not read again, the next apply begins a new run."""
+    """Return the record of an instance whose run is over without a verdict that holds: what it told
+    is not read again, the next apply begins a new run.
+    """
     return {**record, "nonce": world.token(), "ended": {"nonce": record["nonce"], "why": why}}
 
 
@@ -218,16 +321,27 @@ def unmark_run_ended(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "nonce": last["nonce"]} if last else rest
 
 
-def _record_instance(place: TargetContext, record: Mapping[str, Any], state: State, store: LocalStore) -> State:
+def _record_instance(
+    place: TargetContext, record: Mapping[str, Any], state: State, store: LocalStore
+) -> State:
     after = state.with_record(place.address, INSTANCE_PART, record)
     store.save(after, expecting=state.serial)
     return after
 
 
 def _missing_report_error(
-    error: ReportUnavailable, log: Path, place: TargetContext, record: Mapping[str, Any], state: State, store: LocalStore, world: System, tell: ProgressCallback
+    error: ReportUnavailable,
+    log: Path,
+    place: TargetContext,
+    record: Mapping[str, Any],
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
 ) -> ReportUnavailable:
-    """Bring the log home, do what `on_failure` says, and return the error with what is left and how to go on."""
+    """Bring the log home, do what `on_failure` says, and return the error with what is left and how
+    to go on.
+    """
     text = read_run_log(get_run_location(record)[1], world.cloud())
     world.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), tell)
     try:
@@ -235,7 +349,12 @@ def _missing_report_error(
     except ExternalError as trouble:
         taken, after = f"{trouble.what}: {trouble.why}\n{running_notice(place, record)}", state
     if after.resource(place.address, INSTANCE_PART) is not None:
-        _record_instance(place, mark_run_ended(record, error.why.partition("\n")[0] or error.what, world), after, store)
+        _record_instance(
+            place,
+            mark_run_ended(record, error.why.partition("\n")[0] or error.what, world),
+            after,
+            store,
+        )
     late = isinstance(error, ReportTimeout) and record.get("on_failure") == "keep"
     again = "" if late else f"try it again, as a new run: {place.command('apply')}"
     hints = (error.hint, taken, again, f"the whole log: {log}" if text else "")
@@ -249,8 +368,17 @@ def _read(path: Path, nonce: str, world: System) -> Report:
         raise ReportUnavailable(error.what, why=error.why, hint=error.hint) from error
 
 
-def apply_on_failure(place: TargetContext, record: Any, state: State, store: LocalStore, world: System, tell: ProgressCallback) -> tuple[str, State]:
-    """Do with an instance that was not verified what the spec says; returns it in words, and the state after."""
+def apply_on_failure(
+    place: TargetContext,
+    record: Any,
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+) -> tuple[str, State]:
+    """Do with an instance that was not verified what the spec says; returns it in words, and the
+    state after.
+    """
     name, wish = build_resource_name(record), str(record.get("on_failure", "stop"))
     instance = record["instance"]
     if world.cloud().instance(name) is None:
@@ -259,7 +387,14 @@ def apply_on_failure(place: TargetContext, record: Any, state: State, store: Loc
         return f"on_failure: keep: {running_notice(place, record)}", state
     if wish == "stop":
         world.perform(StopInstance(name), tell)
-        return f"{instance} is stopped{'' if place.sandbox_sources else '; its disks still cost'} (on_failure: stop)", state
+        return (
+            (
+                f"{instance} is "
+                f"stopped{'' if place.sandbox_sources else '; its disks still cost'} "
+                "(on_failure: stop)"
+            ),
+            state,
+        )
     world.perform(DeleteInstance(name, str(record["lineage"])), tell)
     world.perform(DeleteObjects(str(record["bucket"])), tell)
     after = state.with_record(place.address, INSTANCE_PART, None)
@@ -268,7 +403,9 @@ def apply_on_failure(place: TargetContext, record: Any, state: State, store: Loc
 
 
 def discard_intent(action: Action, intent: Intent, state: State, store: LocalStore) -> None:
-    """Close the intent of an action that left no instance; one that was deleted to be replaced is no longer recorded."""
+    """Close the intent of an action that left no instance; one that was deleted to be replaced is
+    no longer recorded.
+    """
     old, after = state.resource(action.address, INSTANCE_PART), state
     if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
         after = state.with_record(action.address, action.part, None)
@@ -280,14 +417,26 @@ def discard_intent(action: Action, intent: Intent, state: State, store: LocalSto
 
 
 def with_zone(action: Action, world: System) -> Action:
-    """Return an action with its record completed by what only the world knows once it is done: the zone that an instance is in."""
+    """Return an action with its record completed by what only the world knows once it is done: the
+    zone that an instance is in.
+    """
     record = action.record
     if action.part != INSTANCE_PART or record is None or record.get("zone"):
         return action
-    zones = [zone for zone in record["zones"] if _has_lineage(world.cloud().instance(build_resource_name({**record, "zone": zone})), record["lineage"])]
+    zones = [
+        zone
+        for zone in record["zones"]
+        if _has_lineage(
+            world.cloud().instance(build_resource_name({**record, "zone": zone})), record["lineage"]
+        )
+    ]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action
 
 
 def _has_lineage(instance: Any, lineage: object) -> bool:
     """Tell whether an instance is there and bears the label of a state."""
-    return bool(lineage) and isinstance(instance, Mapping) and instance.get("labels", {}).get(LINEAGE_LABEL) == lineage
+    return (
+        bool(lineage)
+        and isinstance(instance, Mapping)
+        and instance.get("labels", {}).get(LINEAGE_LABEL) == lineage
+    )

@@ -23,7 +23,9 @@ _API_VERSION = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?provision/"
 
 
 class LintResult(NamedTuple):
-    """The findings in every document of every file, the files that were changed (name to unified diff), and those that could not be read or written."""
+    """The findings in every document of every file, the files that were changed (name to unified
+    diff), and those that could not be read or written.
+    """
 
     documents: tuple[CheckedDocument, ...]
     changed: dict[str, str]
@@ -34,13 +36,30 @@ class LintResult(NamedTuple):
         """2 when a file could not be read or written, else 1 when anything is an error, else 0."""
         if self.failed_files:
             return 2
-        return 1 if any(d.severity is Severity.ERROR for judged in self.documents for d in judged.diagnostics) else 0
+        return (
+            1
+            if any(
+                d.severity is Severity.ERROR
+                for judged in self.documents
+                for d in judged.diagnostics
+            )
+            else 0
+        )
 
 
-def lint(paths: tuple[Path, ...], world: System, tell: ProgressCallback, *, fix: bool = False, dry: bool = False, skip_foreign: bool = False) -> LintResult:
+def lint(
+    paths: tuple[Path, ...],
+    world: System,
+    tell: ProgressCallback,
+    *,
+    fix: bool = False,
+    dry: bool = False,
+    skip_foreign: bool = False,
+) -> LintResult:
     """Judge every spec in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them).
 
-    With `skip_foreign`, files that are no specs of ours are left alone with a note: those not called provision*.yaml that name no apiVersion of ours.
+    With `skip_foreign`, files that are no specs of ours are left alone with a note: those not
+    called provision*.yaml that name no apiVersion of ours.
     """
     facts = load_facts()
     changed: dict[str, str] = {}
@@ -54,13 +73,21 @@ def lint(paths: tuple[Path, ...], world: System, tell: ProgressCallback, *, fix:
             if ours or not world.exists(path):
                 unread.append((path, error))
             else:
-                tell(f"skipped {escape_line(str(path))}: {error.what} ({error.why}), and it is not called provision*.yaml")
+                tell(
+                    f"skipped {escape_line(str(path))}: {error.what} ({error.why}), and it "
+                    "is not called provision*.yaml"
+                )
             continue
         if not ours and not any(map(_declares_api_version, found)):
-            tell(f"skipped {escape_line(str(path))}: no spec, for it has no `apiVersion: provision/...` and is not called provision*.yaml")
+            tell(
+                f"skipped {escape_line(str(path))}: no spec, for it has no `apiVersion: "
+                "provision/...` and is not called provision*.yaml"
+            )
             continue
         try:
-            found = _apply_fixes(path, found, changed, world, tell, facts, dry=dry) if fix else found
+            found = (
+                _apply_fixes(path, found, changed, world, tell, facts, dry=dry) if fix else found
+            )
         except (SourceError, ExternalError) as error:
             unread.append((path, error))
         documents += found
@@ -68,9 +95,18 @@ def lint(paths: tuple[Path, ...], world: System, tell: ProgressCallback, *, fix:
 
 
 def _apply_fixes(
-    path: Path, found: tuple[CheckedDocument, ...], changed: dict[str, str], world: System, tell: ProgressCallback, facts: Facts, *, dry: bool
+    path: Path,
+    found: tuple[CheckedDocument, ...],
+    changed: dict[str, str],
+    world: System,
+    tell: ProgressCallback,
+    facts: Facts,
+    *,
+    dry: bool,
 ) -> tuple[CheckedDocument, ...]:
-    """Apply the safe fixes until there are no more of them, and return what is then said; `changed` gets the diffs."""
+    """Apply the safe fixes until there are no more of them, and return what is then said; `changed`
+    gets the diffs.
+    """
     from provision.effects import WriteFile
 
     for _ in range(_ROUNDS):
@@ -78,7 +114,9 @@ def _apply_fixes(
         for name, (old, new) in edits.items():
             if not dry:
                 world.perform(WriteFile(Path(name).resolve(), new, mode=None), tell)
-            changed[name] = changed.get(name, "") + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
+            changed[name] = changed.get(name, "") + "".join(
+                difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name)
+            )
         if dry or not edits:
             break
         found = check_file(path, world, facts)
@@ -86,7 +124,9 @@ def _apply_fixes(
 
 
 def _declares_api_version(judged: CheckedDocument) -> bool:
-    """Tell whether a document names our apiVersion; text too broken to mean anything is looked through."""
+    """Tell whether a document names our apiVersion; text too broken to mean anything is looked
+    through.
+    """
     if judged.source.data is None:
         return _API_VERSION.search(judged.source.files[judged.source.name]) is not None
     return str(judged.source.data.get("apiVersion", "")).startswith("provision/")
@@ -94,6 +134,11 @@ def _declares_api_version(judged: CheckedDocument) -> bool:
 
 def collect_edits(found: tuple[CheckedDocument, ...]) -> dict[str, tuple[str, str]]:
     """Return old and new text of every file that the safe fixes change."""
-    fixes = [(j.source, d.fix) for j in found for d in j.diagnostics if d.fix is not None and d.fix.applicability is Applicability.SAFE]
+    fixes = [
+        (j.source, d.fix)
+        for j in found
+        for d in j.diagnostics
+        if d.fix is not None and d.fix.applicability is Applicability.SAFE
+    ]
     before = {name: text for judged in found for name, text in judged.source.files.items()}
     return {name: (before[name], text) for name, text in apply_fixes_together(fixes).items()}

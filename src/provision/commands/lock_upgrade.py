@@ -1,4 +1,6 @@
-"""Which packages of a lock are to be chosen anew, and the lock without them, as what the others are kept from."""
+"""Which packages of a lock are to be chosen anew, and the lock without them, as what the others are
+kept from.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,18 @@ from provision.errors import UsageError
 from provision.lock import Lock
 
 
-def canonical_upgrade_names(names: Iterable[str], loaded: LoadedSpec, old: Lock | None) -> frozenset[str]:
-    """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""
-    held = {*(package.name for package in old.packages), *(package.record.name for package in old.conda)} if old is not None else set()
+def canonical_upgrade_names(
+    names: Iterable[str], loaded: LoadedSpec, old: Lock | None
+) -> frozenset[str]:
+    """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""  # noqa: E501
+    held = (
+        {
+            *(package.name for package in old.packages),
+            *(package.record.name for package in old.conda),
+        }
+        if old is not None
+        else set()
+    )
     known = {package.key for package in loaded.spec.packages} | held
     return frozenset(_canonical_name(name, known) for name in names)
 
@@ -23,21 +34,37 @@ def canonical_upgrade_names(names: Iterable[str], loaded: LoadedSpec, old: Lock 
 def remove_packages(lock: Lock, names: frozenset[str], loaded: LoadedSpec) -> Lock:
     """Return the lock without these packages.
 
-    The packages that are built for one torch go together: each requires an exact version of another, so that one that was kept would hold back the rest.
+    The packages that are built for one torch go together: each requires an exact version of
+    another, so that one that was kept would hold back the rest.
     """
     flavoured = loaded.facts.flavoured
     gone = names | (flavoured if names & flavoured else frozenset())
     packages = tuple(package for package in lock.packages if package.name not in gone)
-    return replace(lock, packages=packages, conda=tuple(package for package in lock.conda if package.record.name not in gone))
+    return replace(
+        lock,
+        packages=packages,
+        conda=tuple(package for package in lock.conda if package.record.name not in gone),
+    )
 
 
 def _canonical_name(name: str, known: set[str]) -> str:
     try:
         canonical = str(canonicalize_name(name, validate=True))
     except InvalidName:
-        raise UsageError(f"--upgrade {name} names no package", why="a name alone is taken; which versions may be chosen is said in the spec") from None
+        raise UsageError(
+            f"--upgrade {name} names no package",
+            why="a name alone is taken; which versions may be chosen is said in the spec",
+        ) from None
     if canonical not in known:
         near = get_close_matches(canonical, sorted(known), n=1)
-        hint = f"did you mean {near[0]}?" if near else "name a package of the spec or of its lock; --upgrade alone means all"
-        raise UsageError(f"--upgrade {name}: no such package", why="neither the spec nor its lock holds it", hint=hint)
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else "name a package of the spec or of its lock; --upgrade alone means all"
+        )
+        raise UsageError(
+            f"--upgrade {name}: no such package",
+            why="neither the spec nor its lock holds it",
+            hint=hint,
+        )
     return canonical

@@ -9,7 +9,13 @@ from provision.commands.lock import check_lock, read_lock
 from provision.commands.shared.load import load_spec
 from provision.effects import PackageSources, ProgressCallback, Reader
 from provision.errors import LockError
-from provision.lock.index_comparison import IndexComparison, compare_with_indexes, conda_channels, listing_requests, named_indexes
+from provision.lock.index_comparison import (
+    IndexComparison,
+    compare_with_indexes,
+    conda_channels,
+    listing_requests,
+    named_indexes,
+)
 
 
 class LockVerification(NamedTuple):
@@ -21,14 +27,20 @@ class LockVerification(NamedTuple):
 
 
 def verify_lock(path: Path, reader: Reader, tell: ProgressCallback) -> LockVerification:
-    """Return whether indexes list every file of the lock for the spec at `path`, after all that `lock --check` compares.
+    """Return whether indexes list every file of the lock for the spec at `path`, after all that
+    `lock --check` compares.
 
-    Raises LockError when the lock is missing, stale or refused, NetworkError when an index cannot be asked.
+    Raises LockError when the lock is missing, stale or refused, NetworkError when an index
+    cannot be asked.
     """
     loaded = load_spec(path, reader)
     moved = check_lock(loaded, reader)
     if moved:
-        raise LockError(f"{loaded.lock_path} does not hold", why="\n".join(moved), hint="`provision lock` renews it; then verify it")
+        raise LockError(
+            f"{loaded.lock_path} does not hold",
+            why="\n".join(moved),
+            hint="`provision lock` renews it; then verify it",
+        )
     lock = read_lock(loaded, reader)
     if lock is None:
         raise AssertionError
@@ -36,7 +48,18 @@ def verify_lock(path: Path, reader: Reader, tell: ProgressCallback) -> LockVerif
     for note in sources.notes:
         tell(note)
     asked = listing_requests(lock, sources)
-    tell(f"asking the indexes for {len(asked)} packages" + (f", and conda channels for {len(lock.conda)}" if lock.conda else ""))
+    tell(
+        f"asking the indexes for {len(asked)} packages"
+        + (f", and conda channels for {len(lock.conda)}" if lock.conda else "")
+    )
     channels = conda_channels(lock)
-    on_channels = reader.list_conda_files(tuple(conda.record for conda in lock.conda), channels) if channels else {}
-    return LockVerification(compare_with_indexes(lock, reader.list_index_files(asked), sources, on_channels), loaded.lock_path, sources)
+    on_channels = (
+        reader.list_conda_files(tuple(conda.record for conda in lock.conda), channels)
+        if channels
+        else {}
+    )
+    return LockVerification(
+        compare_with_indexes(lock, reader.list_index_files(asked), sources, on_channels),
+        loaded.lock_path,
+        sources,
+    )

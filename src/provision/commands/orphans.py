@@ -19,7 +19,9 @@ _MANAGED_LABEL = "provision"
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """An instance without a record: its full name, state, day of making, and the spec and target that its labels name."""
+    """An instance without a record: its full name, state, day of making, and the spec and target
+    that its labels name.
+    """
 
     name: str
     state: str
@@ -36,7 +38,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class OrphanList:
-    """The orphans of all projects that answered, and the errors of those that did not, by project."""
+    """The orphans of all projects that answered, and the errors of those that did not, by project."""  # noqa: E501
 
     orphans: tuple[Orphan, ...]
     failed: Mapping[str, ProvisionError]
@@ -48,9 +50,11 @@ class OrphanList:
 
 
 def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
-    """Return the instances that carry our labels and are in no state or journal next to these specs.
+    """Return the instances that carry our labels and are in no state or journal next to these
+    specs.
 
-    All projects are asked that a spec, a state or a journal names, and those that a state ever named. One that does not answer hides no other.
+    All projects are asked that a spec, a state or a journal names, and those that a state ever
+    named. One that does not answer hides no other.
 
     Raises:
         UsageError: none of them names a project.
@@ -58,13 +62,25 @@ def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
     for loaded in specs:
-        spec, ledger = loaded.declared or loaded.spec, LocalStore(loaded.folder, world).load_ledger()
-        projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
+        spec, ledger = (
+            loaded.declared or loaded.spec,
+            LocalStore(loaded.folder, world).load_ledger(),
+        )
+        projects |= dict.fromkeys(
+            target.project
+            for target in spec.targets.values()
+            if isinstance(target, WorkbenchTarget)
+        )
         recorded = set(_recorded(ledger))
-        projects |= dict.fromkeys(sorted({*(name.split("/")[1] for name, _ in recorded), *ledger.state.projects}))
+        projects |= dict.fromkeys(
+            sorted({*(name.split("/")[1] for name, _ in recorded), *ledger.state.projects})
+        )
         known |= recorded
     if not projects:
-        raise UsageError("no project was asked: none of these specs has a target of kind workbench", hint="name the specs whose instances may be left")
+        raise UsageError(
+            "no project was asked: none of these specs has a target of kind workbench",
+            hint="name the specs whose instances may be left",
+        )
     orphans, failed = list[Orphan](), dict[str, ProvisionError]()
     for project in projects:
         try:
@@ -72,7 +88,11 @@ def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
         except ProvisionError as error:
             failed[project] = error
             continue
-        orphans += [_orphan(one) for one in instances if one.get("labels", {}).get(_MANAGED_LABEL) == "1" and _owner(one) not in known]
+        orphans += [
+            _orphan(one)
+            for one in instances
+            if one.get("labels", {}).get(_MANAGED_LABEL) == "1" and _owner(one) not in known
+        ]
     return OrphanList(tuple(orphans), failed)
 
 
@@ -81,11 +101,16 @@ def _owner(instance: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _recorded(ledger: Ledger) -> Iterable[tuple[str, str]]:
-    """Yield name and lineage of every instance that the state records, or that an interrupted run may have made."""
+    """Yield name and lineage of every instance that the state records, or that an interrupted run
+    may have made.
+    """
     for record in ledger.state.resources.values():
         if record.get("instance"):
             zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
-            names = (f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
+            names = (
+                f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}"
+                for zone in zones
+            )
             yield from ((name, str(record.get("lineage", ""))) for name in names)
     for intent in ledger.intents:
         yield from ((name, intent.details.get("lineage", "")) for name in intent.names)
@@ -95,4 +120,10 @@ def _orphan(instance: object) -> Orphan:
     told = instance if isinstance(instance, dict) else {}
     labels = told.get("labels", {})
     name, state, created = (str(told.get(key, "")) for key in ("name", "state", "createTime"))
-    return Orphan(name, state, created, str(labels.get("provision-spec", "")), str(labels.get("provision-target", "")))
+    return Orphan(
+        name,
+        state,
+        created,
+        str(labels.get("provision-spec", "")),
+        str(labels.get("provision-target", "")),
+    )

@@ -14,7 +14,9 @@ from provision.state_store import LocalStore
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A proposal and the lock that it rests on. `failed` are the errors that stopped one of several targets, by its name."""
+    """A proposal and the lock that it rests on. `failed` are the errors that stopped one of several
+    targets, by its name.
+    """
 
     target_plans: TargetPlans
     locked: LockResult
@@ -22,8 +24,14 @@ class PlanResult:
 
     @property
     def has_changes(self) -> bool:
-        """Whether apply would change anything, the lock file included, or would wait for the report of a notebook."""
-        return bool(self.target_plans.plan.changes) or self.locked.fresh or self.target_plans.awaits_report
+        """Whether apply would change anything, the lock file included, or would wait for the report
+        of a notebook.
+        """
+        return (
+            bool(self.target_plans.plan.changes)
+            or self.locked.fresh
+            or self.target_plans.awaits_report
+        )
 
     @property
     def exit_code(self) -> int:
@@ -31,10 +39,20 @@ class PlanResult:
         return worst_exit_code(self.failed)
 
 
-def plan(loaded: LoadedSpec, names: tuple[str, ...], world: System, tell: ProgressCallback, *, frozen: bool = False, adopt: bool = False) -> PlanResult:
-    """Return the plan for some targets. A missing or stale lock is resolved in memory; nothing is written.
+def plan(
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    world: System,
+    tell: ProgressCallback,
+    *,
+    frozen: bool = False,
+    adopt: bool = False,
+) -> PlanResult:
+    """Return the plan for some targets. A missing or stale lock is resolved in memory; nothing is
+    written.
 
-    Raises as apply does; what stops one target among several is in `failed`, beside the plan of the others.
+    Raises as apply does; what stops one target among several is in `failed`, beside the plan of
+    the others.
     """
     if len(names) == 1:
         refuse_unknown_kinds(loaded, names)
@@ -42,4 +60,16 @@ def plan(loaded: LoadedSpec, names: tuple[str, ...], world: System, tell: Progre
     ledger = LocalStore(loaded.folder, world).load_ledger()
     failed: ErrorsByTarget = dict(loaded.target_errors)
     left = tuple(name for name in names if name not in failed)
-    return PlanResult(plan_targets(loaded, locked.lock, left, ledger, world, adopt=adopt, failed=failed if len(names) > 1 else None), locked, failed)
+    return PlanResult(
+        plan_targets(
+            loaded,
+            locked.lock,
+            left,
+            ledger,
+            world,
+            adopt=adopt,
+            failed=failed if len(names) > 1 else None,
+        ),
+        locked,
+        failed,
+    )

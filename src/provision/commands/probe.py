@@ -1,4 +1,6 @@
-"""Write the probe and what it is asked into a folder, to be carried by hand to a machine that provision cannot reach."""
+"""Write the probe and what it is asked into a folder, to be carried by hand to a machine that
+provision cannot reach.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _LIMIT = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ProbeExport:
-    """A folder with the probe, whose target it is, the command to run there, and the one that takes its report."""
+    """A folder with the probe, whose target it is, the command to run there, and the one that takes
+    its report.
+    """
 
     folder: Path
     context: TargetContext
@@ -34,41 +38,67 @@ class ProbeExport:
     import_command: str
 
 
-def export(folder: Path, loaded: LoadedSpec, target: str, world: System, tell: ProgressCallback) -> ProbeExport:
+def export(
+    folder: Path, loaded: LoadedSpec, target: str, world: System, tell: ProgressCallback
+) -> ProbeExport:
     """Write probe.pyz, expectations.json and README.txt into `folder`.
 
-    Raises LockError without a lock that holds, Refused for a folder that holds anything else, WorldError where it cannot be written.
+    Raises LockError without a lock that holds, Refused for a folder that holds anything else,
+    WorldError where it cannot be written.
     """
     check_output_folder(folder, world)
     place = get_locked_context(loaded, target, world)
-    exported = ProbeExport(folder, place, f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}", _import_command(loaded, target))
+    exported = ProbeExport(
+        folder,
+        place,
+        f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}",
+        _import_command(loaded, target),
+    )
     world.perform(MakeFolder(folder), tell)
     world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), tell)
-    world.perform(WriteFile(folder / "expectations.json", json.dumps(build_probe_expectations(place), indent=1, sort_keys=True) + "\n", 0o644), tell)
+    world.perform(
+        WriteFile(
+            folder / "expectations.json",
+            json.dumps(build_probe_expectations(place), indent=1, sort_keys=True) + "\n",
+            0o644,
+        ),
+        tell,
+    )
     world.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), tell)
     return exported
 
 
 def select_single_target(loaded: LoadedSpec, target: str | None) -> str:
-    """Return the target that is meant; raises UsageError when that is not clear: a probe is for one."""
+    """Return the target that is meant; raises UsageError when that is not clear: a probe is for
+    one.
+    """
     known = tuple(loaded.spec.targets)
     if target is None and len(known) > 1:
-        raise UsageError("the spec has several targets", why=f"a probe is for one of {', '.join(known)}", hint="name it with --target")
+        raise UsageError(
+            "the spec has several targets",
+            why=f"a probe is for one of {', '.join(known)}",
+            hint="name it with --target",
+        )
     return select_targets(loaded, (target,) if target else (), everything=False)[0]
 
 
 def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> TargetContext:
-    """Return the place that a target stands for in the lock as it is; raises LockError without one that holds, Refused for what cannot be made."""
+    """Return the place that a target stands for in the lock as it is; raises LockError without one
+    that holds, Refused for what cannot be made.
+    """
     lock = read_current_lock(loaded, reader)
     kind, place = get_driver_and_context(loaded, lock, target, reader)
     platform = kind.platform or reader.platform()
     if lock.environment(target, platform) is None:
-        raise Refused(f"the lock holds nothing for {place.address} on {platform}", hint=f"add {platform} to `platforms` of the spec, and lock again")
+        raise Refused(
+            f"the lock holds nothing for {place.address} on {platform}",
+            hint=f"add {platform} to `platforms` of the spec, and lock again",
+        )
     return place
 
 
 def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
-    """Return the lock beside a spec; raises LockError when there is none, or when it does not hold."""
+    """Return the lock beside a spec; raises LockError when there is none, or when it does not hold."""  # noqa: E501
     lock = read_lock(loaded, reader)
     again = f"make it with `provision lock {shlex.quote(str(loaded.path))}`"
     if lock is None:
@@ -79,30 +109,57 @@ def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
 
 
 def build_probe_expectations(place: TargetContext) -> dict[str, Any]:
-    """Return the expectations of a carried probe. Its prefix is "": the environment is the one whose Python runs it.
+    """Return the expectations of a carried probe. Its prefix is "": the environment is the one
+    whose Python runs it.
 
-    Its nonce follows from all that it is asked, so that a report can be told to be an answer to it with nothing recorded here.
+    Its nonce follows from all that it is asked, so that a report can be told to be an answer to
+    it with nothing recorded here.
     """
     target = place.spec.targets[place.target]
-    plain = expectations_of(place.effective_spec, place.target, place.lock, place.environment, PurePosixPath())
-    asked = {**plain, "python": {**plain["python"], "prefix": ""}, "shared": getattr(target, "isolation", None) == "system"}
-    return {**asked, "nonce": digest_of({"carried": asked, "probe": probe_digest()}).removeprefix("sha256:")[:32]}
+    plain = expectations_of(
+        place.effective_spec, place.target, place.lock, place.environment, PurePosixPath()
+    )
+    asked = {
+        **plain,
+        "python": {**plain["python"], "prefix": ""},
+        "shared": getattr(target, "isolation", None) == "system",
+    }
+    return {
+        **asked,
+        "nonce": digest_of({"carried": asked, "probe": probe_digest()}).removeprefix("sha256:")[
+            :32
+        ],
+    }
 
 
 def check_output_folder(folder: Path, reader: Reader) -> None:
-    """Raise for a folder that may not be written into: UsageError for a file, Refused where it holds what no export wrote."""
+    """Raise for a folder that may not be written into: UsageError for a file, Refused where it
+    holds what no export wrote.
+    """
     if reader.exists(folder) and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", why="the probe is exported into a folder", hint="name a folder that is not there yet")
+        raise UsageError(
+            f"{folder} is a file",
+            why="the probe is exported into a folder",
+            hint="name a folder that is not there yet",
+        )
     there = reader.list_folder(folder)
     strange = [name for name in there if name not in (*EXPORTED_FILES, _REPORT)]
-    ours = "README.txt" in there and _README_MARKER.encode() in reader.read(folder / "README.txt", _LIMIT)
+    ours = "README.txt" in there and _README_MARKER.encode() in reader.read(
+        folder / "README.txt", _LIMIT
+    )
     if strange or (there and not ours):
         why = f"it holds {', '.join((strange or list(there))[:5])}, which no export wrote"
-        raise Refused(f"{folder} is not empty", why=why, hint="name an empty folder, or one that is not there yet")
+        raise Refused(
+            f"{folder} is not empty",
+            why=why,
+            hint="name an empty folder, or one that is not there yet",
+        )
 
 
 def _import_command(loaded: LoadedSpec, target: str) -> str:
-    return f"provision report add {_REPORT} --spec {shlex.quote(str(loaded.path))} --target {target}"
+    return (
+        f"provision report add {_REPORT} --spec {shlex.quote(str(loaded.path))} --target {target}"
+    )
 
 
 def _readme(exported: ProbeExport) -> str:
@@ -121,4 +178,4 @@ Bring {_REPORT} home as it is, and take it where the spec lies:
     provision diff OTHER.json {_REPORT}        # compare it with another report
 
 What this machine is, with nothing declared:   PYTHON probe.pyz env
-"""
+"""  # noqa: E501

@@ -1,4 +1,6 @@
-"""Write the notebook and the cell of Colab targets, or say whether those that are there are what spec and lock make."""
+"""Write the notebook and the cell of Colab targets, or say whether those that are there are what
+spec and lock make.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,18 @@ from typing import Any
 
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals, runs_in_browser
-from provision.effects import MakeFolder, ProgressCallback, RemoveFileIfUnmodified, System, WriteFile
+from provision.commands.shared.target_plans import (
+    get_driver_and_context,
+    raise_refusals,
+    runs_in_browser,
+)
+from provision.effects import (
+    MakeFolder,
+    ProgressCallback,
+    RemoveFileIfUnmodified,
+    System,
+    WriteFile,
+)
 from provision.errors import UsageError
 from provision.kinds.models import ColabTarget
 from provision.lock import Lock
@@ -21,12 +33,16 @@ from provision.state_store import LocalStore
 from provision.targets import TargetContext
 from provision.targets.colab import ColabDriver, RenderedFiles, build_colab_link
 
-_URL = re.compile(r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*")
+_URL = re.compile(
+    r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How render is to go about it: only look, the folder (None: beside the spec), where the payload will be fetched from ("": it is in the cell)."""
+    """How render is to go about it: only look, the folder (None: beside the spec), where the
+    payload will be fetched from ("": it is in the cell).
+    """
 
     check: bool = False
     out: Path | None = None
@@ -36,7 +52,9 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class RenderedTarget:
-    """What became of one target's files: those in `differing` were written, or would be; `link` opens the notebook once it is pushed, where that is known."""
+    """What became of one target's files: those in `differing` were written, or would be; `link`
+    opens the notebook once it is pushed, where that is known.
+    """
 
     context: TargetContext
     made: RenderedFiles
@@ -49,14 +67,25 @@ class RenderedTarget:
     """Names of the cells of which the notebook has an edited copy, which stays."""
 
 
-def render(loaded: LoadedSpec, names: tuple[str, ...], wanted: RenderOptions, world: System, tell: ProgressCallback) -> tuple[RenderedTarget, ...]:
-    """Return what was written for each of the targets, all Colab targets where none is named; with `check` what would be, and nothing is written.
+def render(
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    wanted: RenderOptions,
+    world: System,
+    tell: ProgressCallback,
+) -> tuple[RenderedTarget, ...]:
+    """Return what was written for each of the targets, all Colab targets where none is named; with
+    `check` what would be, and nothing is written.
 
-    Files beside the spec are recorded, so that a report can come home and `destroy` can remove them. Raises LockError when the lock is missing or does not
+    Files beside the spec are recorded, so that a report can come home and `destroy` can remove
+    them. Raises LockError when the lock is missing or does not
     hold, Refused with everything that a target refuses, UsageError for a target of another kind.
     """
     if wanted.payload_url and not _URL.fullmatch(wanted.payload_url):
-        raise UsageError(f"{wanted.payload_url} is no address for a payload", hint="name an https address, as in https://example.com/NAME.payload")
+        raise UsageError(
+            f"{wanted.payload_url} is no address for a payload",
+            hint="name an https address, as in https://example.com/NAME.payload",
+        )
     chosen = _select_colab_targets(loaded, names)
     lock = ensure_lock(loaded, world, tell, frozen=True).lock
     if wanted.check or wanted.out is not None:
@@ -71,24 +100,38 @@ def render(loaded: LoadedSpec, names: tuple[str, ...], wanted: RenderOptions, wo
 def _select_colab_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
     targets = loaded.spec.targets
     known = tuple(name for name, target in targets.items() if isinstance(target, ColabTarget))
-    listed = f"its targets: {', '.join(f'{name} ({target.kind})' for name, target in targets.items())}"
+    listed = (
+        f"its targets: {', '.join(f'{name} ({target.kind})' for name, target in targets.items())}"
+    )
     for name in names:
         if name not in known:
-            what = f"target {name} is of kind {targets[name].kind}, which has no notebook" if name in targets else f"the spec has no target {name}"
+            what = (
+                f"target {name} is of kind {targets[name].kind}, which has no notebook"
+                if name in targets
+                else f"the spec has no target {name}"
+            )
             raise UsageError(what, why=listed, hint="name a target of kind colab")
     if not known:
-        raise UsageError("the spec has no target of kind colab", why=listed, hint="add one, as in `colab: {kind: colab}` under targets")
+        raise UsageError(
+            "the spec has no target of kind colab",
+            why=listed,
+            hint="add one, as in `colab: {kind: colab}` under targets",
+        )
     return tuple(dict.fromkeys(names)) or known
 
 
-def _render_target(loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, world: System) -> tuple[RenderedTarget, Action]:
+def _render_target(
+    loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, world: System
+) -> tuple[RenderedTarget, Action]:
     kind, place = get_driver_and_context(loaded, lock, name, world)
-    assert isinstance(kind, ColabDriver)  # noqa: S101 - the targets were chosen by kind
+    assert isinstance(kind, ColabDriver)  # noqa: S101
     folder = place.folder.parent if wanted.out is None else wanted.out.absolute()
     have = kind.observe_folder(folder, place, ledger, world, url=wanted.payload_url)
     raise_refusals(loaded, kind.refusals(place, have))
     (action,) = kind.plan(place, have)
-    differing = tuple(effect.path.name for effect in action.effects if isinstance(effect, WriteFile))
+    differing = tuple(
+        effect.path.name for effect in action.effects if isinstance(effect, WriteFile)
+    )
     link = build_colab_link(folder / have.rendered.notebook_name, world)
     return RenderedTarget(
         place,
@@ -103,7 +146,12 @@ def _render_target(loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOpti
 
 
 def _render_and_record(
-    loaded: LoadedSpec, lock: Lock, chosen: tuple[str, ...], wanted: RenderOptions, world: System, tell: ProgressCallback
+    loaded: LoadedSpec,
+    lock: Lock,
+    chosen: tuple[str, ...],
+    wanted: RenderOptions,
+    world: System,
+    tell: ProgressCallback,
 ) -> tuple[RenderedTarget, ...]:
     store = LocalStore(loaded.folder, world)
     done = []
@@ -113,7 +161,10 @@ def _render_and_record(
         state = ledger.state
         for rendering, action in found:
             _perform(action, wanted, world, tell)
-            if runs_in_browser(rendering.context) and state.resource(action.address, action.part) != action.record:
+            if (
+                runs_in_browser(rendering.context)
+                and state.resource(action.address, action.part) != action.record
+            ):
                 before, state = state, state.after_action(action)
                 store.save(state, expecting=before.serial)
             done.append(rendering)

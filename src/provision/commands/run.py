@@ -19,40 +19,77 @@ from provision.state_store import LocalStore
 
 
 class RunResult(NamedTuple):
-    """How a program ended (negative: by that signal), and where its record is; None where none was asked for."""
+    """How a program ended (negative: by that signal), and where its record is; None where none was
+    asked for.
+    """
 
     code: int
     record: Path | None
 
 
-def run(loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System, tell: ProgressCallback, *, monitor: bool = True) -> RunResult:
-    """Run `argv` in the target's environment; without `monitor` this process may become the program.
+def run(
+    loaded: LoadedSpec,
+    target: str,
+    argv: tuple[str, ...],
+    world: System,
+    tell: ProgressCallback,
+    *,
+    monitor: bool = True,
+) -> RunResult:
+    """Run `argv` in the target's environment; without `monitor` this process may become the
+    program.
 
-    Raises LockError without a lock, Refused when the environment is not there or not whole, or when a secret's variable is not set. When the spec has moved
+    Raises LockError without a lock, Refused when the environment is not there or not whole, or
+    when a secret's variable is not set. When the spec has moved
     since the lock was made, it says so and runs in what was made.
     """
     lock = read_lock(loaded, world)
     if lock is None:
-        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {quote(str(loaded.path))}`")
+        raise LockError(
+            f"there is no {loaded.lock_path}",
+            hint=f"make the environment with `provision apply {quote(str(loaded.path))}`",
+        )
     if moved := list_changed_inputs(loaded.spec, lock):
-        tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {quote(str(loaded.path))}` brings it up to date")
+        tell(
+            f"the spec moved since the environment was made ({'; '.join(moved)}); "
+            f"`provision apply {quote(str(loaded.path))}` brings it up to date"
+        )
     kind, place = get_driver_and_context(loaded, lock, target, world)
     if is_remote(place):
-        hint = f"open it, and run the program there: provision open {quote(str(loaded.path))} --target {quote(target)}"
-        raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts and records programs on this machine", hint=hint)
+        hint = (
+            f"open it, and run the program there: provision open {quote(str(loaded.path))} "
+            f"--target {quote(target)}"
+        )
+        raise Refused(
+            f"{place.address} is an instance, and programs run on it",
+            why="`run` starts and records programs on this machine",
+            hint=hint,
+        )
     if is_notebook(place):
         hint = "run it there: in a cell of its own below those that make the environment"
-        raise Refused(f"{place.address} is a notebook, and programs run in it", why="`run` starts and records programs on this machine", hint=hint)
+        raise Refused(
+            f"{place.address} is a notebook, and programs run in it",
+            why="`run` starts and records programs on this machine",
+            hint=hint,
+        )
     store = LocalStore(loaded.folder, world)
     have = kind.observe(place, store.load_ledger(), world)
     if not have.whole:
         hint = f"make it with `provision apply {quote(str(loaded.path))}`"
-        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.get_interpreter(place).prefix}", hint=hint)
+        raise Refused(
+            f"there is no whole environment for {place.address}",
+            why=f"looked in {kind.get_interpreter(place).prefix}",
+            hint=hint,
+        )
     if said := single_process_warning(build_launch(place.spec, target, lock), argv):
         tell(said)
     seat = kind.get_interpreter(place)
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
-    environment = {**caller, **kind.get_environment_variables(place, caller), **activation_variables(seat.prefix, caller)}
+    environment = {
+        **caller,
+        **kind.get_environment_variables(place, caller),
+        **activation_variables(seat.prefix, caller),
+    }
     if not monitor:
         return RunResult(world.run(argv, environment, prefix=seat.prefix), None)
     watch = _monitor_request(loaded, target, argv, world)
@@ -64,10 +101,26 @@ def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
     return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
 
 
-def _monitor_request(loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System) -> MonitorRequest:
+def _monitor_request(
+    loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System
+) -> MonitorRequest:
     now = world.now()
-    record = run_records_folder(loaded, target) / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
+    record = (
+        run_records_folder(loaded, target)
+        / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
+    )
     # Arguments may hold secrets, and a script's name is what tells one run from another.
-    script = next((PurePath(word).name for word in argv[1:] if word.endswith(".py") and "=" not in word), "")
-    program: dict[str, str | int] = {"name": PurePath(argv[0]).name, "script": script, "arguments": len(argv) - 1}
-    return MonitorRequest(record, {"spec": loaded.spec.name, "target": target, "created_utc": now}, program, tuple(sorted(loaded.spec.secrets)))
+    script = next(
+        (PurePath(word).name for word in argv[1:] if word.endswith(".py") and "=" not in word), ""
+    )
+    program: dict[str, str | int] = {
+        "name": PurePath(argv[0]).name,
+        "script": script,
+        "arguments": len(argv) - 1,
+    }
+    return MonitorRequest(
+        record,
+        {"spec": loaded.spec.name, "target": target, "created_utc": now},
+        program,
+        tuple(sorted(loaded.spec.secrets)),
+    )

@@ -1,4 +1,6 @@
-"""The JSON Schemas that are shipped: of the language, with known values from the facts as completions, and of a report."""
+"""The JSON Schemas that are shipped: of the language, with known values from the facts as
+completions, and of a report.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from provision.schema import json_schema
 
 def schema_text() -> str:
     """Return the schema (draft 7) as text."""
-    return json.dumps(json_schema(load_facts().completions()), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            json_schema(load_facts().completions()), indent=1, sort_keys=True, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def report_schema_text() -> str:

@@ -9,7 +9,12 @@ from typing import Any
 from provision.commands.lock import read_lock
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
-from provision.commands.shared.target_plans import NOTEBOOK_PART, get_driver_and_context, is_notebook, plan_verification
+from provision.commands.shared.target_plans import (
+    NOTEBOOK_PART,
+    get_driver_and_context,
+    is_notebook,
+    plan_verification,
+)
 from provision.effects import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
@@ -26,7 +31,9 @@ _MAIN_PARTS = ("environment", "instance", NOTEBOOK_PART)
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """How one target stands: absent, half-made, changed by hand, outdated, rendered or current, where it is, and its verdict, if it has one."""
+    """How one target stands: absent, half-made, changed by hand, outdated, rendered or current,
+    where it is, and its verdict, if it has one.
+    """
 
     target: str
     kind: str
@@ -41,7 +48,9 @@ class TargetStatus:
 
 @dataclass(frozen=True, slots=True)
 class SpecStatus:
-    """How a spec stands: what moved since the lock (None: there is no lock), and every target. `failed` are the errors that stopped a target, by its name."""
+    """How a spec stands: what moved since the lock (None: there is no lock), and every target.
+    `failed` are the errors that stopped a target, by its name.
+    """
 
     lock_differences: tuple[str, ...] | None
     targets: tuple[TargetStatus, ...]
@@ -52,17 +61,23 @@ class SpecStatus:
 
     @property
     def exit_code(self) -> int:
-        """That of what stopped a target; else 0 when the lock holds and every target is current and verified, else 1."""
+        """That of what stopped a target; else 0 when the lock holds and every target is current and
+        verified, else 1.
+        """
         if self.failed:
             return worst_exit_code(self.failed)
         fine = self.lock_differences == () and all(
-            t.condition in ("current", "current, stopped", "rendered") and t.verdict in self.accepted_verdicts and not t.outdated for t in self.targets
+            t.condition in ("current", "current, stopped", "rendered")
+            and t.verdict in self.accepted_verdicts
+            and not t.outdated
+            for t in self.targets
         )
         return 0 if fine else 1
 
 
 def status(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> SpecStatus:
-    """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged.
+    """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the
+    lock is damaged.
 
     What stops one target does not hide the others.
     """
@@ -80,7 +95,9 @@ def status(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> SpecStatus:
     return SpecStatus(moved, tuple(standings), proven, ledger.foreign_reason, failed)
 
 
-def _target_status(loaded: LoadedSpec, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> TargetStatus:
+def _target_status(
+    loaded: LoadedSpec, lock: Lock | None, name: str, ledger: Ledger, reader: Reader
+) -> TargetStatus:
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
@@ -89,71 +106,134 @@ def _target_status(loaded: LoadedSpec, lock: Lock | None, name: str, ledger: Led
     if kind not in DRIVERS:
         return TargetStatus(name, kind, "not made by this version", "", *told)
     if lock is None or lock.environment(name, DRIVERS[kind].platform or reader.platform()) is None:
-        return TargetStatus(name, kind, "outdated" if made else "absent", _where(loaded, made), *told)
+        return TargetStatus(
+            name, kind, "outdated" if made else "absent", _where(loaded, made), *told
+        )
     target, place = get_driver_and_context(loaded, lock, name, reader)
     check = plan_verification(place, ledger.state, reader)
     outdated = check.reason if record and check.needed else ""
     if is_notebook(place):
-        return TargetStatus(name, kind, _notebook_condition(target, place, ledger, reader), _where(loaded, made), *told, outdated)
+        return TargetStatus(
+            name,
+            kind,
+            _notebook_condition(target, place, ledger, reader),
+            _where(loaded, made),
+            *told,
+            outdated,
+        )
     if made is not None and "instance" in made:
-        return TargetStatus(name, kind, str(target.observe(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
+        return TargetStatus(
+            name,
+            kind,
+            str(target.observe(place, ledger, reader).condition),
+            _where(loaded, made),
+            *told,
+            outdated,
+        )
     have = target.observe(place, ledger, reader) if target.platform is None else None
     if have is not None:
         if have.whole and have.differences:
             outdated = f"the environment was changed since: {join_limited(have.differences)}"
-        return TargetStatus(name, kind, _environment_condition(have, made), str(target.get_interpreter(place).stable_prefix), *told, outdated)
+        return TargetStatus(
+            name,
+            kind,
+            _environment_condition(have, made),
+            str(target.get_interpreter(place).stable_prefix),
+            *told,
+            outdated,
+        )
     intent = ledger.find_interrupted(address)
-    return TargetStatus(name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated)
+    return TargetStatus(
+        name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated
+    )
 
 
-def _unknown_status(loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError) -> TargetStatus:
-    """Return the standing of a target that could not be looked at: what is recorded of its verdict, if the record can be read."""
+def _unknown_status(
+    loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError
+) -> TargetStatus:
+    """Return the standing of a target that could not be looked at: what is recorded of its verdict,
+    if the record can be read.
+    """
     try:
-        made, told = _recorded_resource(ledger, f"{loaded.stem}/{name}"), _verdict(loaded, ledger, f"{loaded.stem}/{name}")
+        made, told = (
+            _recorded_resource(ledger, f"{loaded.stem}/{name}"),
+            _verdict(loaded, ledger, f"{loaded.stem}/{name}"),
+        )
         path = _where(loaded, made)
     except ProvisionError:
         path, told = "", ("", "", "")
-    return TargetStatus(name, loaded.spec.targets[name].kind, f"not known: {error.what}", path, *told)
+    return TargetStatus(
+        name, loaded.spec.targets[name].kind, f"not known: {error.what}", path, *told
+    )
 
 
 def _recorded_resource(ledger: Ledger, address: str) -> Mapping[str, Any] | None:
-    return next((found for part in _MAIN_PARTS if (found := ledger.state.resource(address, part)) is not None), None)
+    return next(
+        (
+            found
+            for part in _MAIN_PARTS
+            if (found := ledger.state.resource(address, part)) is not None
+        ),
+        None,
+    )
 
 
 def _verdict(loaded: LoadedSpec, ledger: Ledger, address: str) -> tuple[str, str, str]:
-    """Return the stored verdict of a target, when it was verified, and its report; "" for what is not recorded."""
+    """Return the stored verdict of a target, when it was verified, and its report; "" for what is
+    not recorded.
+    """
     record = ledger.state.resource(address, "verification") or {}
     report = str(loaded.folder / str(record["report"])) if record else ""
     return str(record.get("verdict", "")), str(record.get("at", "")), report
 
 
 def _where(loaded: LoadedSpec, made: Any) -> str:
-    """Return the path of an environment that was made, or the name and zone of an instance; "" for none."""
+    """Return the path of an environment that was made, or the name and zone of an instance; "" for
+    none.
+    """
     if not made:
         return ""
     if "files" in made:
         notebooks = [name for name in made["files"] if str(name).endswith(".ipynb")]
         return str(loaded.folder.parent / notebooks[0]) if notebooks else ""
-    return f"{made['instance']} in {made['zone']}" if "instance" in made else str(loaded.folder / str(made["paths"][-1]))
+    return (
+        f"{made['instance']} in {made['zone']}"
+        if "instance" in made
+        else str(loaded.folder / str(made["paths"][-1]))
+    )
 
 
 def _requested(intent: Intent | None) -> str:
-    """Return the name of an instance that was requested, and the zones that it may be in; "" for anything else."""
+    """Return the name of an instance that was requested, and the zones that it may be in; "" for
+    anything else.
+    """
     if intent is None or not intent.names:
         return ""
-    return f"{intent.names[0].rpartition('/')[2]} in {' or '.join(name.split('/')[3] for name in intent.names)}"
+    return (
+        f"{intent.names[0].rpartition('/')[2]} in "
+        f"{' or '.join(name.split('/')[3] for name in intent.names)}"
+    )
 
 
-def _notebook_condition(target: Driver, place: TargetContext, ledger: Ledger, reader: Reader) -> str:
-    """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""
+def _notebook_condition(
+    target: Driver, place: TargetContext, ledger: Ledger, reader: Reader
+) -> str:
+    """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""  # noqa: E501
     have, intent = target.observe(place, ledger, reader), ledger.find_interrupted(place.address)
     if intent is not None and intent.part == SESSION_PART:
-        return f"half-made: {intent.details['session']} may be running at Colab, and cost; apply or destroy gives it back"
+        return (
+            f"half-made: {intent.details['session']} may be running at Colab, and cost; apply "
+            "or destroy gives it back"
+        )
     if have.recorded is None:
         return "half-made" if intent else "absent"
     if target.refusals(place, have):
         return "outdated"
-    return "rendered" if all(step.operation is Operation.KEEP for step in target.plan(place, have)) else "outdated"
+    return (
+        "rendered"
+        if all(step.operation is Operation.KEEP for step in target.plan(place, have))
+        else "outdated"
+    )
 
 
 def _environment_condition(have: Any, recorded: Any) -> str:

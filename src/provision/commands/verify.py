@@ -10,7 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from provision.agent.probe.checks import CHECKS
-from provision.commands.colab_session import stop_interrupted_session, uses_colab_cli, verify_on_colab
+from provision.commands.colab_session import (
+    stop_interrupted_session,
+    uses_colab_cli,
+    verify_on_colab,
+)
 from provision.commands.instance_notices import leftover_notice, note_on_interrupt
 from provision.commands.instance_verification import await_report, is_remote, request_verification
 from provision.commands.lock import read_lock
@@ -18,7 +22,16 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.report_store import store_report, write_report_page
 from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
-from provision.effects import MakeFolder, MoveFile, ProgressCallback, Reader, RemoveTree, RunProbe, System, WriteFile
+from provision.effects import (
+    MakeFolder,
+    MoveFile,
+    ProgressCallback,
+    Reader,
+    RemoveTree,
+    RunProbe,
+    System,
+    WriteFile,
+)
 from provision.errors import LockError, Refused, UsageError
 from provision.lock.inputs import list_changed_inputs
 from provision.state import State
@@ -44,7 +57,9 @@ class VerificationResult:
 
     @property
     def exit_code(self) -> int:
-        """The verdict's exit code; of a partial run: 1 when a check that was asked for failed, 3 when it could not be observed, else 0."""
+        """The verdict's exit code; of a partial run: 1 when a check that was asked for failed, 3
+        when it could not be observed, else 0.
+        """
         if not self.partial:
             return self.report.exit_code_in_sandbox if self.sandbox else self.report.exit_code
         found = {check.get("status") for check in self.report.document["checks"]}
@@ -61,16 +76,24 @@ def verify(
     lock_wait_s: float = 0,
     failed: ErrorsByTarget | None = None,
 ) -> tuple[VerificationResult, ...]:
-    """Verify environments that exist. Raises LockError without a lock or when the spec moved since, Refused without a whole environment.
+    """Verify environments that exist. Raises LockError without a lock or when the spec moved since,
+    Refused without a whole environment.
 
     With `failed`, an error of one target among several is kept there, and the others are verified.
     """
     _refuse_unknown_checks(only)
     lock = read_lock(loaded, world)
     if lock is None:
-        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
+        raise LockError(
+            f"there is no {loaded.lock_path}",
+            hint=f"make the environment with `provision apply {loaded.path}`",
+        )
     if moved := list_changed_inputs(loaded.spec, lock):
-        raise LockError("the spec moved since the environment was made", why="; ".join(moved), hint=f"bring it up to date: provision apply {loaded.path}")
+        raise LockError(
+            "the spec moved since the environment was made",
+            why="; ".join(moved),
+            hint=f"bring it up to date: provision apply {loaded.path}",
+        )
     store = LocalStore(loaded.folder, world)
     done: list[VerificationResult] = []
     with store.exclusive(lock_wait_s, tell):
@@ -85,31 +108,59 @@ def verify(
 
 
 def _verify_target(
-    place: TargetContext, loaded: LoadedSpec, only: tuple[str, ...], store: LocalStore, world: System, tell: ProgressCallback
+    place: TargetContext,
+    loaded: LoadedSpec,
+    only: tuple[str, ...],
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
 ) -> VerificationResult:
     ledger = store.load_ledger()
     _refuse_notebook(place, loaded)
     if only and (is_remote(place) or uses_colab_cli(place)):
-        raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
+        raise Refused(
+            "single checks are repeated on this machine only",
+            why=f"{place.address} verifies itself as a whole",
+            hint="leave --only out",
+        )
     if uses_colab_cli(place):
         ran = verify_on_colab(place, ledger.state, store, world, tell)
         return VerificationResult(ran.report, ran.json_path, ran.html_path, ran.state)
     if is_remote(place):
-        proven = await_report(place, request_verification(place, store, ledger.state, world, tell), store, world, tell)
+        proven = await_report(
+            place, request_verification(place, store, ledger.state, world, tell), store, world, tell
+        )
         sandbox = place.sandbox_sources is not None
-        return VerificationResult(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, on_failure_note=proven.on_failure_note)
+        return VerificationResult(
+            proven.report,
+            proven.json_path,
+            proven.html_path,
+            proven.state,
+            sandbox=sandbox,
+            on_failure_note=proven.on_failure_note,
+        )
     kind = DRIVERS[place.spec.targets[place.target].kind]
     if not kind.observe(place, ledger, world).whole:
         raise Refused(
-            f"there is no whole environment for {place.address}", why=_incomplete_reason(kind.get_interpreter(place), world), hint=place.command("apply")
+            f"there is no whole environment for {place.address}",
+            why=_incomplete_reason(kind.get_interpreter(place), world),
+            hint=place.command("apply"),
         )
     return run_probe_locally(place, ledger.state, store, world, tell, only=only)
 
 
 def run_probe_locally(
-    place: TargetContext, state: State, store: LocalStore, world: System, tell: ProgressCallback, *, only: tuple[str, ...] = ()
+    place: TargetContext,
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+    *,
+    only: tuple[str, ...] = (),
 ) -> VerificationResult:
-    """Verify a place with a whole environment; raises WorldError when the probe itself fails. With `only`, nothing is recorded as its verdict."""
+    """Verify a place with a whole environment; raises WorldError when the probe itself fails. With
+    `only`, nothing is recorded as its verdict.
+    """
     kind = DRIVERS[place.spec.targets[place.target].kind]
     seat = kind.get_interpreter(place)
     promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
@@ -117,31 +168,69 @@ def run_probe_locally(
     folder = place.folder / "reports" / f"{place.stem}.{place.target}"
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o600), tell)
-    world.perform(WriteFile(folder / "expectations.json", json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True), 0o600), tell)
+    world.perform(
+        WriteFile(
+            folder / "expectations.json",
+            json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True),
+            0o600,
+        ),
+        tell,
+    )
     report_path = folder / ("report-only.json" if only else "report.json")
     if only or not (state.resource(place.address, "verification") or {}).get("verdict"):
-        world.perform(RemoveTree(report_path), tell)  # nothing records it: it is of single checks, or of what was replaced since
-    fresh = folder / "report-new.json"  # beside the last one, which stays the verdict until this run has ended
+        world.perform(
+            RemoveTree(report_path), tell
+        )  # nothing records it: it is of single checks, or of what was replaced since
+    fresh = (
+        folder / "report-new.json"
+    )  # beside the last one, which stays the verdict until this run has ended
     world.perform(RemoveTree(fresh), tell)
     caller = world.environment()
-    variables = tuple({**kind.get_environment_variables(place, caller, partial=True), **activation_variables(seat.prefix, caller)}.items())
+    variables = tuple(
+        {
+            **kind.get_environment_variables(place, caller, partial=True),
+            **activation_variables(seat.prefix, caller),
+        }.items()
+    )
     timeout_s = promised["timeout_s"]
-    world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", fresh, timeout_s, variables, only), _format_events(tell))
+    world.perform(
+        RunProbe(
+            seat.python,
+            folder / "probe.pyz",
+            folder / "expectations.json",
+            fresh,
+            timeout_s,
+            variables,
+            only,
+        ),
+        _format_events(tell),
+    )
     report = read_report(world.read(fresh, MAX_REPORT_BYTES), str(fresh), nonce=nonce)
     world.perform(MoveFile(fresh, report_path), tell)
     if only:
-        return VerificationResult(report, report_path, write_report_page(report, report_path, place, world, tell), state, partial=True)
+        return VerificationResult(
+            report,
+            report_path,
+            write_report_page(report, report_path, place, world, tell),
+            state,
+            partial=True,
+        )
     filed = store_report(report, report_path, place, state, store, world, tell)
     return VerificationResult(report, report_path, filed.html_path, filed.state)
 
 
 def activation_variables(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that activate an environment: its programs first on the PATH."""
-    return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}"}
+    return {
+        "VIRTUAL_ENV": str(prefix),
+        "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}",
+    }
 
 
 def _incomplete_reason(seat: Interpreter, reader: Reader) -> str:
-    """Return what is known of an environment that is not whole: that its Python went away is the usual cause where its folder is there."""
+    """Return what is known of an environment that is not whole: that its Python went away is the
+    usual cause where its folder is there.
+    """
     if reader.exists(seat.prefix) and not reader.exists(seat.python):
         return f"{seat.python} is missing, or leads to a Python that was removed or upgraded since"
     return f"looked in {seat.prefix}"
@@ -151,16 +240,32 @@ def _refuse_notebook(place: TargetContext, loaded: LoadedSpec) -> None:
     if not runs_in_browser(place):
         return
     words = f"{shlex.quote(str(loaded.path))} --target {place.target}"
-    hint = f"open the notebook (`provision apply {words}` says how), run all of it, and file what it offers: provision report add FILE"
-    raise Refused(f"{place.address} is verified in its notebook", why="provision reaches no runtime that a browser holds", hint=hint)
+    hint = (
+        f"open the notebook (`provision apply {words}` says how), run all of it, and file what "
+        "it offers: provision report add FILE"
+    )
+    raise Refused(
+        f"{place.address} is verified in its notebook",
+        why="provision reaches no runtime that a browser holds",
+        hint=hint,
+    )
 
 
 def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     known = [check.id for check in CHECKS]
     for wanted in only:
         if wanted.partition(":")[0] not in known:
-            near = [wanted.upper()] if wanted.upper() in known else get_close_matches(wanted.upper(), known, n=3, cutoff=0.3)
-            raise UsageError(f"there is no check {wanted}", hint=f"did you mean {' or '.join(near)}?" if near else f"checks: {', '.join(known)}")
+            near = (
+                [wanted.upper()]
+                if wanted.upper() in known
+                else get_close_matches(wanted.upper(), known, n=3, cutoff=0.3)
+            )
+            raise UsageError(
+                f"there is no check {wanted}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"checks: {', '.join(known)}",
+            )
 
 
 def _format_events(tell: ProgressCallback) -> ProgressCallback:
@@ -172,7 +277,11 @@ def _format_events(tell: ProgressCallback) -> ProgressCallback:
         except ValueError:
             tell(line)
             return
-        if isinstance(event, dict) and event.get("event") == "stage" and event.get("status") == "started":
+        if (
+            isinstance(event, dict)
+            and event.get("event") == "stage"
+            and event.get("status") == "started"
+        ):
             tell(f"verifying: {event.get('title', event.get('stage'))}")
 
     return told

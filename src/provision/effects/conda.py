@@ -1,4 +1,6 @@
-"""What conda channels are asked and what they answer, and the effect that makes a prefix of it. Each names everything it needs."""
+"""What conda channels are asked and what they answer, and the effect that makes a prefix of it.
+Each names everything it needs.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,18 @@ from typing import NamedTuple
 
 
 class CondaChannel(NamedTuple):
-    """A channel by the name that a spec gives it, and its address; "" for the public channel of that name."""
+    """A channel by the name that a spec gives it, and its address; "" for the public channel of
+    that name.
+    """
 
     name: str
     url: str = ""
 
 
 class CondaMatchSpec(NamedTuple):
-    """A conda package that is asked for: version and build as conda writes them ("" for any), and the name of the one channel that it comes from."""
+    """A conda package that is asked for: version and build as conda writes them ("" for any), and
+    the name of the one channel that it comes from.
+    """
 
     name: str
     version: str = ""
@@ -27,7 +33,9 @@ class CondaMatchSpec(NamedTuple):
 
 
 class CondaRecord(NamedTuple):
-    """One file of a channel as it was locked: what it is, where it lies, its sha256 and md5 (hexadecimal), and what it needs (match specs)."""
+    """One file of a channel as it was locked: what it is, where it lies, its sha256 and md5
+    (hexadecimal), and what it needs (match specs).
+    """
 
     name: str
     version: str
@@ -49,7 +57,8 @@ class CondaRecord(NamedTuple):
 
 
 class CondaSolveRequest(NamedTuple):
-    """What is to be solved for one platform: wishes, bounds on what may come with them, and the virtual packages (name, version) of the target.
+    """What is to be solved for one platform: wishes, bounds on what may come with them, and the
+    virtual packages (name, version) of the target.
 
     `keep` are records to stay with where they still fit.
     """
@@ -64,7 +73,9 @@ class CondaSolveRequest(NamedTuple):
 
 
 class CondaProgram(NamedTuple):
-    """What makes conda environments on this machine: its name, its path (None: py-rattler, in our own process), and why it was taken."""
+    """What makes conda environments on this machine: its name, its path (None: py-rattler, in our
+    own process), and why it was taken.
+    """
 
     name: str
     path: Path | None
@@ -72,7 +83,9 @@ class CondaProgram(NamedTuple):
 
 
 class CreateCondaPrefix(NamedTuple):
-    """Make a conda environment at `path` of exactly these records, every file checked against its hash; nothing is there before."""
+    """Make a conda environment at `path` of exactly these records, every file checked against its
+    hash; nothing is there before.
+    """
 
     path: Path
     platform: str

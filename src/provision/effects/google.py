@@ -1,6 +1,7 @@
 """The effects on Google Cloud and on Colab, and what may be asked of Google Cloud.
 
-A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE; a body is the REST JSON of Notebooks v2. Each effect names everything it needs; performing
+A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE; a body is the REST JSON of
+Notebooks v2. Each effect names everything it needs; performing
 one twice is safe.
 """
 
@@ -12,15 +13,19 @@ from typing import Any, NamedTuple, Protocol
 
 
 class UploadObjects(NamedTuple):
-    """Write objects (gs:// address and content) to Cloud Storage, those that are there with the same content left alone."""
+    """Write objects (gs:// address and content) to Cloud Storage, those that are there with the
+    same content left alone.
+    """
 
     objects: tuple[tuple[str, bytes], ...]
 
 
 class CreateInstance(NamedTuple):
-    """Create an instance in the first of these zones that has the machine, and wait until it is ACTIVE; a failed shell goes before the next zone is tried.
+    """Create an instance in the first of these zones that has the machine, and wait until it is
+    ACTIVE; a failed shell goes before the next zone is tried.
 
-    `request` is the UUID that makes a repeated call the same request. One of our state that exists under this name in any of the zones is taken as it is.
+    `request` is the UUID that makes a repeated call the same request. One of our state that
+    exists under this name in any of the zones is taken as it is.
     `instead_of` is the full name of one that was deleted for it, "" where none was.
     """
 
@@ -33,7 +38,9 @@ class CreateInstance(NamedTuple):
 
 
 class UpdateInstance(NamedTuple):
-    """Change fields of an instance in place: `body` holds no more than `mask` names (paths as in gceSetup.metadata, joined by commas)."""
+    """Change fields of an instance in place: `body` holds no more than `mask` names (paths as in
+    gceSetup.metadata, joined by commas).
+    """
 
     name: str
     body: Mapping[str, Any]
@@ -41,7 +48,9 @@ class UpdateInstance(NamedTuple):
 
 
 class ResizeDisk(NamedTuple):
-    """Make a disk ("bootDisk", "dataDisk") of an instance larger; nothing happens when it has that size already. What lies on it stays."""
+    """Make a disk ("bootDisk", "dataDisk") of an instance larger; nothing happens when it has that
+    size already. What lies on it stays.
+    """
 
     name: str
     disk: str
@@ -61,9 +70,11 @@ class StartInstance(NamedTuple):
 
 
 class DeleteInstance(NamedTuple):
-    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone already.
+    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone
+    already.
 
-    One that does not bear the label of this lineage belongs to another state by now, and is left alone.
+    One that does not bear the label of this lineage belongs to another state by now, and is left
+    alone.
     """
 
     name: str
@@ -77,9 +88,11 @@ class DeleteObjects(NamedTuple):
 
 
 class AwaitReport(NamedTuple):
-    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s` for its verification, and file it at `report`.
+    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s`
+    for its verification, and file it at `report`.
 
-    `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries `nonce`, and the sha256 that the device told, is accepted.
+    `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries
+    `nonce`, and the sha256 that the device told, is accepted.
     """
 
     name: str
@@ -93,10 +106,13 @@ class AwaitReport(NamedTuple):
 
 
 class RunOnColab(NamedTuple):
-    """Take a Colab machine as `session`, run a cell on it until it is done, file its report at `report`, and give the machine back in every ending.
+    """Take a Colab machine as `session`, run a cell on it until it is done, file its report at
+    `report`, and give the machine back in every ending.
 
-    `gpu` is Colab's own name ("T4"; "" for none). `folder` holds what is known of the session. Only a report that carries `nonce` and the lock digest `lock`
-    is accepted. `timeout_s` is for one run of the cell. `keep` leaves the machine running once a report came.
+    `gpu` is Colab's own name ("T4"; "" for none). `folder` holds what is known of the session.
+    Only a report that carries `nonce` and the lock digest `lock`
+    is accepted. `timeout_s` is for one run of the cell. `keep` leaves the machine running once a
+    report came.
     """
 
     session: str
@@ -112,19 +128,25 @@ class RunOnColab(NamedTuple):
 
 
 class StopColabSession(NamedTuple):
-    """Give a Colab machine back that was taken as `session`; nothing happens when it is gone already."""
+    """Give a Colab machine back that was taken as `session`; nothing happens when it is gone
+    already.
+    """
 
     session: str
     folder: Path
 
 
 ColabEffect = RunOnColab | StopColabSession
-InstanceEffect = CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
+InstanceEffect = (
+    CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
+)
 GoogleCloudEffect = UploadObjects | InstanceEffect | DeleteObjects | AwaitReport
 
 
 class CloudReader(Protocol):
-    """What may be asked of Google Cloud without changing it. All of it raises CloudError (credentials, roles, a switched off API) with the way out."""
+    """What may be asked of Google Cloud without changing it. All of it raises CloudError
+    (credentials, roles, a switched off API) with the way out.
+    """
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
         """Return an instance as Notebooks v2 tells it, None when there is none."""
@@ -133,13 +155,17 @@ class CloudReader(Protocol):
         """Return the instances of a project in all zones."""
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
-        """Return the newest operation on an instance (done, error, metadata.verb), None when there is none or none can be listed."""
+        """Return the newest operation on an instance (done, error, metadata.verb), None when there
+        is none or none can be listed.
+        """
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         """Return what Workbench offers in a zone (getConfig); None when that cannot be told."""
 
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
-        """Return the guest attributes of an instance; {} when none is written yet, None when they cannot be read (switched off, no role)."""
+        """Return the guest attributes of an instance; {} when none is written yet, None when they
+        cannot be read (switched off, no role).
+        """
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
         """Return the serial console's text from a position on, and the position after it."""
@@ -151,4 +177,6 @@ class CloudReader(Protocol):
         """Return the quotas of a region (metric, limit, usage); None when they cannot be read."""
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
-        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when that cannot be read."""
+        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when
+        that cannot be read.
+        """

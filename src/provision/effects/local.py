@@ -17,14 +17,17 @@ class InstallPython(NamedTuple):
 
 
 class CreateVenv(NamedTuple):
-    """Make an empty virtual environment at `path` with an interpreter of this minor version, in place of anything there."""
+    """Make an empty virtual environment at `path` with an interpreter of this minor version, in
+    place of anything there.
+    """
 
     path: Path
     minor: str
 
 
 class InstallPackages(NamedTuple):
-    """Install exactly these pins, every file checked against its hash: wheels, then what is built from source with them.
+    """Install exactly these pins, every file checked against its hash: wheels, then what is built
+    from source with them.
 
     How each came there is kept in the environment's installed.json.
     """
@@ -42,8 +45,10 @@ class InstallPackages(NamedTuple):
 class Damage(NamedTuple):
     """How the files of an environment differ from what was installed.
 
-    `packages` are those with such files, by name, and what is wrong with each file; `started` are files that no package lists and Python reads at each
-    start. `by` says what was compared: "size" (nothing was noted when they were installed), "size and time of change", or "sha256".
+    `packages` are those with such files, by name, and what is wrong with each file; `started`
+    are files that no package lists and Python reads at each
+    start. `by` says what was compared: "size" (nothing was noted when they were installed),
+    "size and time of change", or "sha256".
     """
 
     packages: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -74,14 +79,18 @@ class RemoveTree(NamedTuple):
 
 
 class MoveFile(NamedTuple):
-    """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
+    """Give a file in a folder of ours another place on the same disk; nothing happens when it is
+    gone already.
+    """
 
     path: Path
     destination: Path
 
 
 class RemoveFileIfUnmodified(NamedTuple):
-    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
+    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote;
+    what someone has changed stays, and that is told.
+    """
 
     path: Path
     sha256: str
@@ -95,7 +104,9 @@ class ReplaceSymlink(NamedTuple):
 
 
 class CreateSymlink(NamedTuple):
-    """Make the symbolic link `path`, outside our own folder, point at `target`; what is there already stays, but for a link to `instead_of`."""
+    """Make the symbolic link `path`, outside our own folder, point at `target`; what is there
+    already stays, but for a link to `instead_of`.
+    """
 
     path: Path
     target: str
@@ -103,7 +114,8 @@ class CreateSymlink(NamedTuple):
 
 
 class RemoveSymlink(NamedTuple):
-    """Remove a link of ours outside our own folder, as long as it points at `target`, and with `dead` only where nothing is there any more.
+    """Remove a link of ours outside our own folder, as long as it points at `target`, and with
+    `dead` only where nothing is there any more.
 
     What stays is told.
     """
@@ -114,7 +126,9 @@ class RemoveSymlink(NamedTuple):
 
 
 class RunProbe(NamedTuple):
-    """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
+    """Run the probe in an environment; its report appears at `report`. `environment` is added to
+    the caller's.
+    """
 
     python: Path
     zipapp: Path
@@ -143,7 +157,9 @@ LocalEffect = (
 
 
 class MonitorRequest(NamedTuple):
-    """Where the record of a run goes, and what it says of spec and program; values of the variables in `secrets` are kept out of it."""
+    """Where the record of a run goes, and what it says of spec and program; values of the variables
+    in `secrets` are kept out of it.
+    """
 
     record: Path
     subject: Mapping[str, str]

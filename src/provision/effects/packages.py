@@ -1,4 +1,4 @@
-"""What is asked of uv and of indexes, and what they answer: interpreters, projects, pins, releases."""
+"""What is asked of uv and of indexes, and what they answer: interpreters, projects, pins, releases."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class PythonInstallation(NamedTuple):
 
 
 class PythonSearchResult(NamedTuple):
-    """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it, or why not."""
+    """What was found for one Python version: the one to use, all that exist, and whether uv could
+    fetch it, or why not.
+    """
 
     requested: str
     selected: PythonInstallation | None
@@ -34,8 +36,10 @@ class PythonSearchResult(NamedTuple):
 class Index(NamedTuple):
     """A named index that a project binds packages to, at its canonical address.
 
-    `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of another kind. A local folder may stand in for such an index
-    when it holds a wheel that fits every one of `packages` (requirements) in that flavour for every one of `platforms`.
+    `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of
+    another kind. A local folder may stand in for such an index
+    when it holds a wheel that fits every one of `packages` (requirements) in that flavour for
+    every one of `platforms`.
     """
 
     name: str
@@ -47,7 +51,9 @@ class Index(NamedTuple):
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class VersionPreference:
-    """A version to keep: canonical name, exact version, index name, and the environments (PEP 508 markers) that it is for; none means all."""
+    """A version to keep: canonical name, exact version, index name, and the environments (PEP 508
+    markers) that it is for; none means all.
+    """
 
     name: str
     version: str
@@ -56,7 +62,9 @@ class VersionPreference:
 
 
 class IndexBinding(NamedTuple):
-    """A package that comes from a named index only, where the marker holds ("": everywhere) and in one variant of the project ("": in all)."""
+    """A package that comes from a named index only, where the marker holds ("": everywhere) and in
+    one variant of the project ("": in all).
+    """
 
     package: str
     index_name: str
@@ -65,11 +73,15 @@ class IndexBinding(NamedTuple):
 
 
 class UvProject(NamedTuple):
-    """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
+    """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the
+    environments that count.
 
-    `environments` are PEP 508 markers, one a platform; `preferences` are versions to keep where they still fit, `constraints` versions that nothing may
-    leave. `variants` (name to requirements) exclude each other, such as builds of torch; where there are some, `requirements` is empty.
-    `undated` are packages whose index tells no day of upload, so that `exclude_newer` cannot hold for them.
+    `environments` are PEP 508 markers, one a platform; `preferences` are versions to keep where
+    they still fit, `constraints` versions that nothing may
+    leave. `variants` (name to requirements) exclude each other, such as builds of torch; where
+    there are some, `requirements` is empty.
+    `undated` are packages whose index tells no day of upload, so that `exclude_newer` cannot
+    hold for them.
     """
 
     python: str
@@ -86,7 +98,9 @@ class UvProject(NamedTuple):
 
 
 class IndexSource(NamedTuple):
-    """Where an index is on this machine: its address ("" for uv's own default), and the wheels that stand in for it, if any do."""
+    """Where an index is on this machine: its address ("" for uv's own default), and the wheels that
+    stand in for it, if any do.
+    """
 
     name: str
     url: str
@@ -96,11 +110,18 @@ class IndexSource(NamedTuple):
     def is_local(self) -> bool:
         """Whether what it serves lies on this machine, so that no index has confirmed it."""
         parts = urlsplit(self.url)
-        return bool(self.wheels) or parts.scheme == "file" or parts.hostname in ("localhost", "::1") or (parts.hostname or "").startswith("127.")
+        return (
+            bool(self.wheels)
+            or parts.scheme == "file"
+            or parts.hostname in ("localhost", "::1")
+            or (parts.hostname or "").startswith("127.")
+        )
 
 
 class PackageSources(NamedTuple):
-    """Where packages come from on this machine: the default index, the named ones, further wheels, and what a person should know about that."""
+    """Where packages come from on this machine: the default index, the named ones, further wheels,
+    and what a person should know about that.
+    """
 
     default: IndexSource
     named: tuple[IndexSource, ...] = ()
@@ -118,7 +139,8 @@ class IndexAddresses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Pin:
-    """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file.
+    """One locked package as an installer needs it: canonical name, exact version, the index it is
+    bound to (None: the default one), sha256 of every file.
 
     `build`: one of these files is a source distribution, and may be built.
     """
@@ -132,7 +154,9 @@ class Pin:
 
 
 class Resolution(NamedTuple):
-    """What uv answered: its lock (TOML) with the dependency graph, and for every variant ("" where there is one) the PEP 751 export with files and hashes."""
+    """What uv answered: its lock (TOML) with the dependency graph, and for every variant ("" where
+    there is one) the PEP 751 export with files and hashes.
+    """
 
     graph: str
     pylocks: Mapping[str, str]
@@ -148,7 +172,9 @@ class SourceDistribution(NamedTuple):
 
 
 class Release(NamedTuple):
-    """One release of a package as an index lists it: the names of its wheels, and its source distribution if it has one."""
+    """One release of a package as an index lists it: the names of its wheels, and its source
+    distribution if it has one.
+    """
 
     package: str
     version: str
@@ -157,7 +183,9 @@ class Release(NamedTuple):
 
 
 class ListedFile(NamedTuple):
-    """A file of a package as an index lists it: sha256 (hexadecimal, "" when the index has none), and why it was yanked (None: it was not)."""
+    """A file of a package as an index lists it: sha256 (hexadecimal, "" when the index has none),
+    and why it was yanked (None: it was not).
+    """
 
     name: str
     sha256: str

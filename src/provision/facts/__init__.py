@@ -11,7 +11,16 @@ from provision.facts import schema_packages, schema_platforms, schema_variables
 from provision.facts import schema_torch as rows
 from provision.facts.facts import Facts, cuda_of, flavour_of
 from provision.facts.lazy_tables import damaged_tables_error, read_compiled, to_row_values
-from provision.facts.schema_torch import Card, Evidence, PythonVersion, ReplacedPackage, TorchBuild, TorchRelease, TransformersReleases, VersionFloor
+from provision.facts.schema_torch import (
+    Card,
+    Evidence,
+    PythonVersion,
+    ReplacedPackage,
+    TorchBuild,
+    TorchRelease,
+    TransformersReleases,
+    VersionFloor,
+)
 
 __all__ = [
     "Card",
@@ -38,10 +47,13 @@ _Maker = Callable[[], Any]
 def load_facts(path: Path = COMPILED_TABLES) -> Facts:
     """Return the compiled tables; each is made when it is first asked for.
 
-    Raises ProvisionError when the file is missing, damaged, or written for a later version; what is wrong inside a table is said when it is made.
+    Raises ProvisionError when the file is missing, damaged, or written for a later version; what
+    is wrong inside a table is said when it is made.
     """
     tables = read_compiled(path)
-    return Facts({name: partial(_make_table, path, make) for name, make in _table_makers(tables).items()})
+    return Facts(
+        {name: partial(_make_table, path, make) for name, make in _table_makers(tables).items()}
+    )
 
 
 def _make_table(path: Path, make: _Maker) -> Any:
@@ -56,11 +68,21 @@ def _table_makers(tables: _Tables) -> dict[str, _Maker]:
     every = _reader(tables)
     return {
         "torch": lambda: every(_torch, "torch"),
-        "compile_pythons": lambda: {row.python: row for row in every(rows.CompileSupport, "torch", "compile")},
+        "compile_pythons": lambda: {
+            row.python: row for row in every(rows.CompileSupport, "torch", "compile")
+        },
         "transformers": lambda: every(TransformersReleases, "transformers"),
-        "trainer_calls": lambda: every(schema_packages.TrainerCall, "transformers", "trainer_calls"),
-        "precision_checks": lambda: every(schema_packages.PrecisionCheck, "transformers", "precision_checks"),
-        "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
+        "trainer_calls": lambda: every(
+            schema_packages.TrainerCall, "transformers", "trainer_calls"
+        ),
+        "precision_checks": lambda: every(
+            schema_packages.PrecisionCheck, "transformers", "precision_checks"
+        ),
+        "transformers_read": lambda: tuple(
+            dict.fromkeys(
+                end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"])
+            )
+        ),
         "cards": lambda: every(Card, "gpus"),
         "pythons": lambda: every(PythonVersion, "pythons"),
         "replaced": lambda: {row.name: row for row in every(ReplacedPackage, "names", "replaced")},
@@ -70,15 +92,25 @@ def _table_makers(tables: _Tables) -> dict[str, _Maker]:
         "torch_hosts": lambda: frozenset(tables["torch"]["hosts"]),
         "popular": lambda: frozenset(tables["names"]["popular"]),
         "seen": lambda: frozenset(tables["names"]["seen"]),
-        "accelerate_extras": lambda: frozenset(tables["transformers"]["brings_accelerate"]["extras"]),
+        "accelerate_extras": lambda: frozenset(
+            tables["transformers"]["brings_accelerate"]["extras"]
+        ),
         "accelerate_packages": lambda: frozenset(
-            row["package"] for row in tables["extensions"]["brings"] if "accelerate" in row["brings"] and "[" not in row["package"]
+            row["package"]
+            for row in tables["extensions"]["brings"]
+            if "accelerate" in row["brings"] and "[" not in row["package"]
         ),
         "index_pattern": lambda: tables["torch"]["index"],
         "runs": lambda: _by_package(every(schema_packages.ReleaseRange, "packages", "runs")),
         "wheel_pythons": lambda: _by_package(every(schema_packages.WheelPythons, "wheel_pythons")),
-        "arguments": lambda: {row.argument: row for row in every(schema_packages.TrainingArgument, "training_arguments")},
-        "optimizer_names": lambda: {row.optimizer: row for row in every(schema_packages.OptimizerName, "training_arguments", "optimizers")},
+        "arguments": lambda: {
+            row.argument: row
+            for row in every(schema_packages.TrainingArgument, "training_arguments")
+        },
+        "optimizer_names": lambda: {
+            row.optimizer: row
+            for row in every(schema_packages.OptimizerName, "training_arguments", "optimizers")
+        },
         "arguments_read": lambda: tuple(tables["training_arguments"]["read"]),
         **_hardware_tables(every),
         **_platform_tables(every),
@@ -96,10 +128,14 @@ def _by_package(rows: Iterable[_Of]) -> dict[str, tuple[_Of, ...]]:
 
 def _hardware_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "builds": lambda: {f"{row.release}:{row.flavour}:{row.platform}": row for row in every(_build, "builds")},
+        "builds": lambda: {
+            f"{row.release}:{row.flavour}:{row.platform}": row for row in every(_build, "builds")
+        },
         "toolkits": lambda: {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
         "drivers": lambda: every(rows.DriverBranch, "cuda", "drivers"),
-        "capabilities": lambda: {row.cc: row for row in every(rows.ComputeCapability, "cuda", "capabilities")},
+        "capabilities": lambda: {
+            row.cc: row for row in every(rows.ComputeCapability, "cuda", "capabilities")
+        },
         "cudnn": lambda: every(rows.CudnnSupport, "cuda", "cudnn"),
         "mps": lambda: {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
@@ -107,54 +143,112 @@ def _hardware_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]
 
 def _platform_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "machines": lambda: {row.name: row for row in every(schema_platforms.MachineType, "machines")},
+        "machines": lambda: {
+            row.name: row for row in every(schema_platforms.MachineType, "machines")
+        },
         "attachments": lambda: every(schema_platforms.GpuAttachment, "machines", "attach"),
-        "images": lambda: {row.family: row for row in every(schema_platforms.ImageFamily, "images")},
+        "images": lambda: {
+            row.family: row for row in every(schema_platforms.ImageFamily, "images")
+        },
         "image_drivers": lambda: every(schema_platforms.ImageDriver, "images", "drivers"),
         "image_changes": lambda: every(schema_platforms.ImageChange, "images", "changes"),
         "metadata_keys": lambda: every(schema_platforms.MetadataKey, "workbench", "metadata"),
-        "reserved_labels": lambda: {row.key: row for row in every(schema_platforms.ReservedLabel, "workbench", "labels")},
-        "disks": lambda: {row.type: row for row in every(schema_platforms.DiskType, "workbench", "disks")},
-        "limits": lambda: {row.name: row for row in every(schema_platforms.WorkbenchLimit, "workbench", "limits")},
-        "systems": lambda: {row.os: row for row in every(schema_platforms.OperatingSystem, "images", "systems")},
-        "runtimes": lambda: {row.runtime: row for row in every(schema_platforms.ColabRuntime, "colab", "runtimes")},
+        "reserved_labels": lambda: {
+            row.key: row for row in every(schema_platforms.ReservedLabel, "workbench", "labels")
+        },
+        "disks": lambda: {
+            row.type: row for row in every(schema_platforms.DiskType, "workbench", "disks")
+        },
+        "limits": lambda: {
+            row.name: row for row in every(schema_platforms.WorkbenchLimit, "workbench", "limits")
+        },
+        "systems": lambda: {
+            row.os: row for row in every(schema_platforms.OperatingSystem, "images", "systems")
+        },
+        "runtimes": lambda: {
+            row.runtime: row for row in every(schema_platforms.ColabRuntime, "colab", "runtimes")
+        },
         "shapes": lambda: every(schema_platforms.ColabShape, "colab", "shapes"),
-        "conditions": lambda: {row.name: row for row in every(schema_platforms.ColabProperty, "colab", "conditions")},
-        "protected": lambda: {row.package: row for row in every(schema_platforms.ProtectedPackage, "colab", "protected")},
+        "conditions": lambda: {
+            row.name: row for row in every(schema_platforms.ColabProperty, "colab", "conditions")
+        },
+        "protected": lambda: {
+            row.package: row
+            for row in every(schema_platforms.ProtectedPackage, "colab", "protected")
+        },
     }
 
 
 def _extension_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "flash_attention": lambda: every(schema_packages.FlashAttentionWheels, "extensions", "flash_attn"),
-        "bitsandbytes": lambda: every(schema_packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
-        "cuda_wheels": lambda: _by_package(every(schema_packages.CudaWheels, "extensions", "cuda_wheels")),
-        "capability_floors": lambda: every(schema_packages.CapabilityFloor, "extensions", "capability_floors"),
+        "flash_attention": lambda: every(
+            schema_packages.FlashAttentionWheels, "extensions", "flash_attn"
+        ),
+        "bitsandbytes": lambda: every(
+            schema_packages.BitsandbytesBinaries, "extensions", "bitsandbytes"
+        ),
+        "cuda_wheels": lambda: _by_package(
+            every(schema_packages.CudaWheels, "extensions", "cuda_wheels")
+        ),
+        "capability_floors": lambda: every(
+            schema_packages.CapabilityFloor, "extensions", "capability_floors"
+        ),
         "cuda_only": lambda: every(schema_packages.CudaOnlyUse, "extensions", "cuda_only"),
-        "source_only": lambda: {row.package: row for row in every(schema_packages.SourceOnlyPackage, "extensions", "sdist_only")},
-        "numpy_floors": lambda: {row.package: row for row in every(schema_packages.NumpyFloor, "extensions", "numpy2")},
+        "source_only": lambda: {
+            row.package: row
+            for row in every(schema_packages.SourceOnlyPackage, "extensions", "sdist_only")
+        },
+        "numpy_floors": lambda: {
+            row.package: row for row in every(schema_packages.NumpyFloor, "extensions", "numpy2")
+        },
         "undeclared": lambda: every(schema_packages.UndeclaredRequirement, "undeclared"),
-        "platforms": lambda: {row.package: row for row in every(schema_packages.PlatformWheels, "extensions", "platforms")},
+        "platforms": lambda: {
+            row.package: row
+            for row in every(schema_packages.PlatformWheels, "extensions", "platforms")
+        },
         "strategy_floors": lambda: every(schema_packages.StrategyFloor, "extensions", "strategies"),
-        "trackers": lambda: {row.tracker: row for row in every(schema_packages.Tracker, "extensions", "trackers")},
-        "bringers": lambda: {row.package: row for row in every(schema_packages.KnownDependencies, "extensions", "brings")},
-        "uses_transformers": lambda: {row.package: row for row in every(schema_packages.TransformersUse, "extensions", "uses_transformers")},
-        "subclass_arguments": lambda: {row.argument: row for row in every(schema_packages.SubclassArgument, "extensions", "subclass")},
+        "trackers": lambda: {
+            row.tracker: row for row in every(schema_packages.Tracker, "extensions", "trackers")
+        },
+        "bringers": lambda: {
+            row.package: row
+            for row in every(schema_packages.KnownDependencies, "extensions", "brings")
+        },
+        "uses_transformers": lambda: {
+            row.package: row
+            for row in every(schema_packages.TransformersUse, "extensions", "uses_transformers")
+        },
+        "subclass_arguments": lambda: {
+            row.argument: row
+            for row in every(schema_packages.SubclassArgument, "extensions", "subclass")
+        },
         "one_of": lambda: every(schema_packages.ExclusivePackages, "extensions", "one_of"),
-        "optimizers": lambda: {row.name: row for row in every(schema_packages.OptimizerState, "memory", "optimizers")},
-        "overhead": lambda: {row.name: row for row in every(schema_packages.MemoryOverhead, "memory", "overhead")},
+        "optimizers": lambda: {
+            row.name: row for row in every(schema_packages.OptimizerState, "memory", "optimizers")
+        },
+        "overhead": lambda: {
+            row.name: row for row in every(schema_packages.MemoryOverhead, "memory", "overhead")
+        },
     }
 
 
 def _variable_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
         "variables": lambda: _by_name(every(schema_variables.VariableEffect, "variables")),
-        "folders": lambda: {row.variable: row for row in every(schema_variables.FolderVariable, "variables", "folders")},
-        "allocator_options": lambda: {row.option: row for row in every(schema_variables.AllocatorOption, "variables", "allocator")},
+        "folders": lambda: {
+            row.variable: row
+            for row in every(schema_variables.FolderVariable, "variables", "folders")
+        },
+        "allocator_options": lambda: {
+            row.option: row
+            for row in every(schema_variables.AllocatorOption, "variables", "allocator")
+        },
     }
 
 
-def _by_name(rows: Iterable[schema_variables.VariableEffect]) -> dict[str, tuple[schema_variables.VariableEffect, ...]]:
+def _by_name(
+    rows: Iterable[schema_variables.VariableEffect],
+) -> dict[str, tuple[schema_variables.VariableEffect, ...]]:
     named: dict[str, tuple[schema_variables.VariableEffect, ...]] = {}
     for row in rows:
         named[row.variable] = (*named.get(row.variable, ()), row)
@@ -165,7 +259,9 @@ def _reader(tables: _Tables) -> Callable[..., tuple[Any, ...]]:
     shared: dict[tuple[str, str, str], Evidence] = {}
 
     def every(kind: Callable[..., _Row], table: str, name: str = "rows") -> tuple[_Row, ...]:
-        return tuple(kind(**to_row_values(row, tables[table], shared)) for row in tables[table][name])
+        return tuple(
+            kind(**to_row_values(row, tables[table], shared)) for row in tables[table][name]
+        )
 
     return every
 

@@ -1,4 +1,6 @@
-"""How much GPU memory a training takes, from its method, optimizer, precision and shape, and which change would save most."""
+"""How much GPU memory a training takes, from its method, optimizer, precision and shape, and which
+change would save most.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,19 @@ Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]
 _FIELDS = {"gradient_checkpointing": "checkpointing"}
 _HALF_PRECISIONS = ("fp16", "bf16", "fp8")
 _OFFLOADED_STATE_PREFIXES = ("paged_", "adafactor")
-"""How optimizers begin whose state need not be on the GPU: paged state may lie in RAM (bitsandbytes documentation, Optimizers), and Adafactor without a first
-moment keeps the second one as a row and a column of it (arXiv 1804.04235, section 3), which is next to nothing."""
+"""How optimizers begin whose state need not be on the GPU: paged state may lie in RAM (bitsandbytes
+documentation, Optimizers), and Adafactor without a first
+moment keeps the second one as a row and a column of it (arXiv 1804.04235, section 3), which is
+next to nothing.
+"""
 
 
 class Workload(NamedTuple):
-    """What is trained. `parameters` in units; `hidden_size`, `layers`, `batch_size` (a device) and `sequence_length` None where unknown; `devices` of one job.
+    """What is trained. `parameters` in units; `hidden_size`, `layers`, `batch_size` (a device) and
+    `sequence_length` None where unknown; `devices` of one job.
 
-    `trainable` is the number of adapter parameters of LoRA, when known; `vocabulary` the number of tokens that logits are computed for.
+    `trainable` is the number of adapter parameters of LoRA, when known; `vocabulary` the number
+    of tokens that logits are computed for.
     """
 
     parameters: int
@@ -38,7 +45,9 @@ class Workload(NamedTuple):
 
 
 class MemoryEstimate(NamedTuple):
-    """Bytes on each GPU by what takes them. `unknown` names what was not counted: the total is then a lower bound. `assumed` names what was assumed."""
+    """Bytes on each GPU by what takes them. `unknown` names what was not counted: the total is then
+    a lower bound. `assumed` names what was assumed.
+    """
 
     weights: int
     gradients: int
@@ -56,25 +65,37 @@ class MemoryEstimate(NamedTuple):
     @property
     def largest(self) -> str:
         """The part that takes most."""
-        return max(("weights", "gradients", "optimizer", "activations", "overhead"), key=lambda part: int(getattr(self, part)))
+        return max(
+            ("weights", "gradients", "optimizer", "activations", "overhead"),
+            key=lambda part: int(getattr(self, part)),
+        )
 
 
 class MemorySaving(NamedTuple):
-    """A change of `training` (field to value) that saves memory: bytes saved on each GPU, and the total that remains."""
+    """A change of `training` (field to value) that saves memory: bytes saved on each GPU, and the
+    total that remains.
+    """
 
     change: Mapping[str, str | int | bool]
     saved_bytes: int
     total: int
 
 
-def estimate_memory(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead]) -> MemoryEstimate:
+def estimate_memory(
+    work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead]
+) -> MemoryEstimate:
     """Return the memory that a workload takes on each GPU, in bytes.
 
-    Bytes a parameter, from Hugging Face transformers documentation, Model training anatomy: weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer
-    state by name; together 18 for AdamW in mixed precision, which is also what accelerate's estimator (1.15.0) reckons. Frozen weights of LoRA and inference
-    take the bytes of the precision; 4-bit weights 0.5 and 0.5 bits of constants for blocks of 64 (QLoRA, arXiv 2305.14314, section 3). Sharding divides
-    optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the number of devices (ZeRO, arXiv 1910.02054). Inference on several devices
-    spreads its weights over all of them. Of an unknown optimizer nothing is counted but weights in the precision: LOMO and the layerwise forms of GaLore keep
+    Bytes a parameter, from Hugging Face transformers documentation, Model training anatomy:
+    weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer
+    state by name; together 18 for AdamW in mixed precision, which is also what accelerate's
+    estimator (1.15.0) reckons. Frozen weights of LoRA and inference
+    take the bytes of the precision; 4-bit weights 0.5 and 0.5 bits of constants for blocks of 64
+    (QLoRA, arXiv 2305.14314, section 3). Sharding divides
+    optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the number of
+    devices (ZeRO, arXiv 1910.02054). Inference on several devices
+    spreads its weights over all of them. Of an unknown optimizer nothing is counted but weights
+    in the precision: LOMO and the layerwise forms of GaLore keep
     no gradients either (arXiv 2306.09782; 2403.03507).
     """
     unknown: list[str] = []
@@ -87,7 +108,9 @@ def estimate_memory(work: Workload, optimizers: Mapping[str, OptimizerState], ov
     elif trained and paged:
         unknown.append(f"the state of optimizer {work.optimizer}, which may lie in RAM")
     if work.method == "inference" and work.strategy == "none" and work.devices > 1:
-        assumed.append(f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)")
+        assumed.append(
+            f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)"
+        )
     parts, states = _shards(work)
     return MemoryEstimate(
         weights=round(_weights(work, trained, copied=state is not None) / parts),
@@ -101,26 +124,41 @@ def estimate_memory(work: Workload, optimizers: Mapping[str, OptimizerState], ov
 
 
 def minimum_memory(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
-    """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without, however the program is written.
+    """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without,
+    however the program is written.
 
-    Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint, and torch optimizers keep state in the format of the weights.
-    LoRA over 8-bit weights, inference over 4-bit ones. State that need not be on the GPU is left out, an unknown optimizer may keep neither state nor
+    Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint,
+    and torch optimizers keep state in the format of the weights.
+    LoRA over 8-bit weights, inference over 4-bit ones. State that need not be on the GPU is left
+    out, an unknown optimizer may keep neither state nor
     gradients, and a model that is trained without a strategy may be spread over all devices.
     """
     trained = _trained(work, [], [])
     state = optimizers.get(work.optimizer)
     each = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
     parts, states = (work.devices, work.devices) if work.strategy == "none" else _shards(work)
-    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith(_OFFLOADED_STATE_PREFIXES) else state.bytes / 2)
+    held = (
+        0.0
+        if state is None
+        else 2 + (0 if work.optimizer.startswith(_OFFLOADED_STATE_PREFIXES) else state.bytes / 2)
+    )
     return round(work.parameters * each / parts + trained * held / states)
 
 
 def find_savings(
-    work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead], *, half: str = "bf16"
+    work: Workload,
+    optimizers: Mapping[str, OptimizerState],
+    overhead: Mapping[str, MemoryOverhead],
+    *,
+    half: str = "bf16",
 ) -> tuple[MemorySaving, ...]:
-    """Return the single changes that save memory, the one that saves most first; `half` is the 16-bit format the card computes in."""
+    """Return the single changes that save memory, the one that saves most first; `half` is the
+    16-bit format the card computes in.
+    """
     now = estimate_memory(work, optimizers, overhead).total
-    changes: list[tuple[dict[str, str | int | bool], Workload]] = [({"precision": half}, work._replace(precision=half))]
+    changes: list[tuple[dict[str, str | int | bool], Workload]] = [
+        ({"precision": half}, work._replace(precision=half))
+    ]
     if work.method != "inference":
         changes.append(({"gradient_checkpointing": True}, work._replace(checkpointing=True)))
         changes.append(({"optimizer": "adamw_bnb_8bit"}, work._replace(optimizer="adamw_bnb_8bit")))
@@ -131,15 +169,25 @@ def find_savings(
             changes.append(({"strategy": "fsdp"}, work._replace(strategy="fsdp")))
     if work.batch_size is not None and work.batch_size > 1:
         changes.append(({"batch_size": 1}, work._replace(batch_size=1)))
-    totals = [(change, estimate_memory(changed, optimizers, overhead).total) for change, changed in changes]
+    totals = [
+        (change, estimate_memory(changed, optimizers, overhead).total)
+        for change, changed in changes
+    ]
     found = [MemorySaving(change, now - total, total) for change, total in totals if total < now]
     return tuple(sorted(found, key=lambda lever: -lever.saved_bytes))
 
 
 def combine_savings(
-    work: Workload, room: float, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead], *, half: str = "bf16"
+    work: Workload,
+    room: float,
+    optimizers: Mapping[str, OptimizerState],
+    overhead: Mapping[str, MemoryOverhead],
+    *,
+    half: str = "bf16",
 ) -> tuple[MemorySaving, ...]:
-    """Return changes that fit a workload into `room` bytes when they are made together, each time the one that saves most; () when none do."""
+    """Return changes that fit a workload into `room` bytes when they are made together, each time
+    the one that saves most; () when none do.
+    """
     made: list[MemorySaving] = []
     while estimate_memory(work, optimizers, overhead).total > room:
         best = next(iter(find_savings(work, optimizers, overhead, half=half)), None)
@@ -151,9 +199,11 @@ def combine_savings(
 
 
 def checkpoint_bytes(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int | None:
-    """Return the bytes of one Trainer checkpoint: the trained weights in fp32 and the optimizer's state; None when that state is unknown.
+    """Return the bytes of one Trainer checkpoint: the trained weights in fp32 and the optimizer's
+    state; None when that state is unknown.
 
-    Source: transformers Trainer saves model, optimizer, scheduler and random state; the last two are negligible.
+    Source: transformers Trainer saves model, optimizer, scheduler and random state; the last two
+    are negligible.
     """
     state = optimizers.get(work.optimizer)
     if state is None:
@@ -163,7 +213,9 @@ def checkpoint_bytes(work: Workload, optimizers: Mapping[str, OptimizerState]) -
 
 
 def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
-    """Return the number of trained parameters; LoRA's default is rank 8 on two square matrices a layer (peft LoraConfig: r=8; query and value)."""
+    """Return the number of trained parameters; LoRA's default is rank 8 on two square matrices a
+    layer (peft LoraConfig: r=8; query and value).
+    """
     match work.method:
         case "full":
             return work.parameters
@@ -182,7 +234,7 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
 
 
 def _weights(work: Workload, trained: int, *, copied: bool) -> float:
-    """Return the bytes of weights; `copied` where mixed precision keeps them in 32 bits and in 16."""
+    """Return the bytes of weights; `copied` where mixed precision keeps them in 32 bits and in 16."""  # noqa: E501
     half = work.precision in _HALF_PRECISIONS
     match work.method:
         case "full":
@@ -196,7 +248,9 @@ def _weights(work: Workload, trained: int, *, copied: bool) -> float:
 
 
 def _shards(work: Workload) -> tuple[int, int]:
-    """Return over how many devices weights are spread, and over how many gradients and optimizer state."""
+    """Return over how many devices weights are spread, and over how many gradients and optimizer
+    state.
+    """
     match work.strategy:
         case "none" if work.method == "inference":
             return work.devices, 1
@@ -213,11 +267,20 @@ def _shards(work: Workload) -> tuple[int, int]:
 def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     """Return the bytes of activations.
 
-    A transformer layer keeps 34 s b h bytes in 16 bits without its attention scores, and 2 s b h when it is recomputed, with one layer whole at a time
-    (Korthikanti et al., arXiv 2205.05198, table 2); twice that in 32 bits. Inference keeps keys and values: 2 s b h values a layer at most.
+    A transformer layer keeps 34 s b h bytes in 16 bits without its attention scores, and 2 s b h
+    when it is recomputed, with one layer whole at a time
+    (Korthikanti et al., arXiv 2205.05198, table 2); twice that in 32 bits. Inference keeps keys
+    and values: 2 s b h values a layer at most.
     """
-    if work.batch_size is None or work.sequence_length is None or work.hidden_size is None or work.layers is None:
-        unknown.append("activations: batch_size, sequence_length, hidden_size or layers is not given")
+    if (
+        work.batch_size is None
+        or work.sequence_length is None
+        or work.hidden_size is None
+        or work.layers is None
+    ):
+        unknown.append(
+            "activations: batch_size, sequence_length, hidden_size or layers is not given"
+        )
         return 0
     tokens = work.batch_size * work.sequence_length
     width = 1 if work.precision in _HALF_PRECISIONS else 2

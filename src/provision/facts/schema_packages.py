@@ -1,4 +1,6 @@
-"""The rows of the fact tables about packages: what releases declare, what they are built for, what they check themselves."""
+"""The rows of the fact tables about packages: what releases declare, what they are built for, what
+they check themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from provision.facts.versions import require_version
 class ReleaseRange(NamedTuple):
     """A run of releases, `first` to `last`, that declare the same.
 
-    `declared` maps a package, or "package[extra]" when only that extra asks for it, to a specifier; `floors` are checked inside the package itself.
+    `declared` maps a package, or "package[extra]" when only that extra asks for it, to a
+    specifier; `floors` are checked inside the package itself.
     """
 
     package: str
@@ -25,7 +28,9 @@ class ReleaseRange(NamedTuple):
 
 
 class WheelPythons(NamedTuple):
-    """The Pythons that the releases `first` to `last` of a package have wheels for; `newest` is "" where those run on newer Pythons too."""
+    """The Pythons that the releases `first` to `last` of a package have wheels for; `newest` is ""
+    where those run on newer Pythons too.
+    """
 
     package: str
     first: str
@@ -36,18 +41,24 @@ class WheelPythons(NamedTuple):
 
     def supports(self, python: str) -> bool:
         """Tell whether there is a wheel for a Python such as "3.12"."""
-        return require_version(self.oldest) <= require_version(python) and (not self.newest or require_version(python) <= require_version(self.newest))
+        return require_version(self.oldest) <= require_version(python) and (
+            not self.newest or require_version(python) <= require_version(self.newest)
+        )
 
 
 class DeclaredRequirement(NamedTuple):
-    """What a release declares about another package: the specifier ("" for any version), and where that is known from."""
+    """What a release declares about another package: the specifier ("" for any version), and where
+    that is known from.
+    """
 
     specifier: str
     evidence: Evidence
 
 
 class FlashAttentionWheels(NamedTuple):
-    """The ready-made wheels of a flash-attn release: torch minors, CUDA majors, Pythons (empty: not read)."""
+    """The ready-made wheels of a flash-attn release: torch minors, CUDA majors, Pythons (empty: not
+    read).
+    """
 
     version: str
     torch_first: str
@@ -58,7 +69,9 @@ class FlashAttentionWheels(NamedTuple):
 
 
 class BitsandbytesBinaries(NamedTuple):
-    """The CUDA versions whose binary a bitsandbytes release carries; whether it falls back to a lower minor of the same major."""
+    """The CUDA versions whose binary a bitsandbytes release carries; whether it falls back to a
+    lower minor of the same major.
+    """
 
     version: str
     cudas: tuple[str, ...]
@@ -67,7 +80,9 @@ class BitsandbytesBinaries(NamedTuple):
 
 
 class CudaWheels(NamedTuple):
-    """The releases `first` to `last` of a package, whose wheels on PyPI are compiled for one CUDA major: "12"."""
+    """The releases `first` to `last` of a package, whose wheels on PyPI are compiled for one CUDA
+    major: "12".
+    """
 
     package: str
     first: str
@@ -77,7 +92,9 @@ class CudaWheels(NamedTuple):
 
 
 class CapabilityFloor(NamedTuple):
-    """The least compute capability that a use of a package runs on; `cc_max` is the newest where there is one, `last` the last release it holds for."""
+    """The least compute capability that a use of a package runs on; `cc_max` is the newest where
+    there is one, `last` the last release it holds for.
+    """
 
     package: str
     use: str
@@ -89,7 +106,9 @@ class CapabilityFloor(NamedTuple):
 
 
 class CudaOnlyUse(NamedTuple):
-    """A use of a package that needs an NVIDIA card before release `cpu` on a CPU, `mps` on Apple silicon ("": in all releases up to `read`)."""
+    """A use of a package that needs an NVIDIA card before release `cpu` on a CPU, `mps` on Apple
+    silicon ("": in all releases up to `read`).
+    """
 
     package: str
     use: str
@@ -100,7 +119,9 @@ class CudaOnlyUse(NamedTuple):
 
 
 class SourceOnlyPackage(NamedTuple):
-    """A package that comes as source alone, up to the release `last`, and what its build needs: packages, and nvcc."""
+    """A package that comes as source alone, up to the release `last`, and what its build needs:
+    packages, and nvcc.
+    """
 
     package: str
     last: str
@@ -115,7 +136,9 @@ class SourceOnlyPackage(NamedTuple):
 
 
 class NumpyFloor(NamedTuple):
-    """The first release of a package that was built for NumPy 2; older ones need numpy<2, which `declared_first` to `declared_last` declare ("" for none)."""
+    """The first release of a package that was built for NumPy 2; older ones need numpy<2, which
+    `declared_first` to `declared_last` declare ("" for none).
+    """
 
     package: str
     first: str
@@ -125,7 +148,9 @@ class NumpyFloor(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """What a package needs, in words: whom it applies to, what it requires, what one sees otherwise."""
+    """What a package needs, in words: whom it applies to, what it requires, what one sees
+    otherwise.
+    """
 
     key: str
     applies_to: str
@@ -137,9 +162,11 @@ class Constraint(NamedTuple):
 
 
 class Symptom(NamedTuple):
-    """The text of an error (`regex`, to search for), the layer it comes from, its cause and what helps.
+    """The text of an error (`regex`, to search for), the layer it comes from, its cause and what
+    helps.
 
-    `rules` find the cause in a spec, `checks` on a device. `tells` names what each group of `regex` holds (provision.verification.told).
+    `rules` find the cause in a spec, `checks` on a device. `tells` names what each group of
+    `regex` holds (provision.verification.told).
     """
 
     id: str
@@ -155,7 +182,9 @@ class Symptom(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """Bytes of optimizer state for each trained parameter, by the name that TrainingArguments(optim=...) takes."""
+    """Bytes of optimizer state for each trained parameter, by the name that
+    TrainingArguments(optim=...) takes.
+    """
 
     name: str
     bytes: float
@@ -171,7 +200,9 @@ class MemoryOverhead(NamedTuple):
 
 
 class PrecisionCheck(NamedTuple):
-    """Before release `first` of a package, Trainer refuses a precision on cards below capability `cc_min`."""
+    """Before release `first` of a package, Trainer refuses a precision on cards below capability
+    `cc_min`.
+    """
 
     package: str
     precision: str
@@ -181,7 +212,9 @@ class PrecisionCheck(NamedTuple):
 
 
 class TrainerCall(NamedTuple):
-    """From release `first` of transformers on, Trainer makes a call that accelerate has from release `accelerate` on, which neither of them declares."""
+    """From release `first` of transformers on, Trainer makes a call that accelerate has from
+    release `accelerate` on, which neither of them declares.
+    """
 
     first: str
     accelerate: str
@@ -190,7 +223,8 @@ class TrainerCall(NamedTuple):
 
 
 class UndeclaredRequirement(NamedTuple):
-    """What the releases `first` to `last` of a package ("" for any older, any newer) need of another without declaring it.
+    """What the releases `first` to `last` of a package ("" for any older, any newer) need of
+    another without declaring it.
 
     `effect` is what one sees otherwise, `severity` the gravest a finding may be.
     """
@@ -238,7 +272,9 @@ class ExclusivePackages(NamedTuple):
 
 
 class StrategyFloor(NamedTuple):
-    """What a strategy needs of a package: `version` for sure, refused below `refused_below` by accelerate from its release `since` on."""
+    """What a strategy needs of a package: `version` for sure, refused below `refused_below` by
+    accelerate from its release `since` on.
+    """
 
     strategy: str
     package: str
@@ -249,7 +285,9 @@ class StrategyFloor(NamedTuple):
 
 
 class Tracker(NamedTuple):
-    """A tracker as TrainingArguments(report_to=...) takes it, and the packages of which one must be there."""
+    """A tracker as TrainingArguments(report_to=...) takes it, and the packages of which one must be
+    there.
+    """
 
     tracker: str
     packages: tuple[str, ...]
@@ -257,9 +295,11 @@ class Tracker(NamedTuple):
 
 
 class TrainingArgument(NamedTuple):
-    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read).
+    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("":
+    the oldest, the newest that was read).
 
-    `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what to do where nothing did.
+    `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what
+    to do where nothing did.
     """
 
     argument: str
@@ -281,7 +321,9 @@ class SubclassArgument(NamedTuple):
 
 
 class OptimizerName(NamedTuple):
-    """An optimizer as TrainingArguments(optim=...) takes it, in the releases `first` to `last`; `needs` is the package that it comes from."""
+    """An optimizer as TrainingArguments(optim=...) takes it, in the releases `first` to `last`;
+    `needs` is the package that it comes from.
+    """
 
     optimizer: str
     evidence: Evidence

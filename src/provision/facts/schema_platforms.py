@@ -1,4 +1,6 @@
-"""The rows of the fact tables about places: machine types, images, Colab runtimes, zones and prices."""
+"""The rows of the fact tables about places: machine types, images, Colab runtimes, zones and
+prices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from provision.facts.schema_torch import Evidence
 
 
 class MachineType(NamedTuple):
-    """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself ("" and 0 for none; a fraction is a share of a card).
+    """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself (""
+    and 0 for none; a fraction is a share of a card).
 
     `only` is "spot", "reservation" or "vgpu" where it cannot be had otherwise.
     """
@@ -40,9 +43,11 @@ class GpuAttachment(NamedTuple):
 
 
 class ImageFamily(NamedTuple):
-    """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was published), and when its support ends.
+    """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was
+    published), and when its support ends.
 
-    `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day since when Secure Boot works with a GPU, "" for never.
+    `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day
+    since when Secure Boot works with a GPU, "" for never.
     """
 
     family: str
@@ -65,7 +70,8 @@ class ImageFamily(NamedTuple):
 
 
 def split_image_name(image: str) -> tuple[str, str]:
-    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a name of any other form is a family, with day "".
+    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a
+    name of any other form is a family, with day "".
 
     Source: docs.cloud.google.com, Workbench instances, image versioning.
     """
@@ -74,7 +80,7 @@ def split_image_name(image: str) -> tuple[str, str]:
 
 
 class ImageDriver(NamedTuple):
-    """The driver that images of a family carry from a day ("20260809") or a milestone ("M121") on."""
+    """The driver that images of a family carry from a day ("20260809") or a milestone ("M121") on."""  # noqa: E501
 
     family: str
     since: str
@@ -85,7 +91,8 @@ class ImageDriver(NamedTuple):
 class MetadataKey(NamedTuple):
     """A metadata key of Workbench ("proxy-*" for all that begin so) that is not the author's.
 
-    `owner` is service (refused), create (taken when the instance is made only) or provision; `instead` the field that says the same, "" for none.
+    `owner` is service (refused), create (taken when the instance is made only) or provision;
+    `instead` the field that says the same, "" for none.
     """
 
     key: str
@@ -106,7 +113,9 @@ class ReservedLabel(NamedTuple):
 
 
 class DiskType(NamedTuple):
-    """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start from it."""
+    """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start
+    from it.
+    """
 
     type: str
     api: str
@@ -157,7 +166,9 @@ class ColabRuntime(NamedTuple):
 
 
 class ColabShape(NamedTuple):
-    """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk in GB, GPU memory in MiB; None where unpublished."""
+    """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk
+    in GB, GPU memory in MiB; None where unpublished.
+    """
 
     card: str
     shape: str
@@ -173,7 +184,9 @@ class ColabShape(NamedTuple):
 
 
 class ColabProperty(NamedTuple):
-    """Something that holds on every Colab machine since a day, whatever the runtime: its driver, compiler, lifetime of runtimes."""
+    """Something that holds on every Colab machine since a day, whatever the runtime: its driver,
+    compiler, lifetime of runtimes.
+    """
 
     name: str
     value: str
@@ -183,7 +196,9 @@ class ColabProperty(NamedTuple):
 
 
 class ProtectedPackage(NamedTuple):
-    """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a restart when replaced; `kills` it at such versions."""
+    """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a
+    restart when replaced; `kills` it at such versions.
+    """
 
     package: str
     pinned: bool
@@ -194,7 +209,9 @@ class ProtectedPackage(NamedTuple):
 
     @property
     def critical(self) -> bool:
-        """Whether the kernel itself runs on exactly this version: pinned by google-colab, and imported when it starts."""
+        """Whether the kernel itself runs on exactly this version: pinned by google-colab, and
+        imported when it starts.
+        """
         return self.pinned and self.imported_at_start
 
 
@@ -220,7 +237,9 @@ class CardZones(NamedTuple):
 
 
 class ImageChange(NamedTuple):
-    """What images of a family have from a day ("20261004") on; `cc_below`: before it they had no working driver for cards below that capability."""
+    """What images of a family have from a day ("20261004") on; `cc_below`: before it they had no
+    working driver for cards below that capability.
+    """
 
     family: str
     since: str

@@ -1,4 +1,6 @@
-"""The rows of the fact table about environment variables: what each does to training, which name folders, and how the allocator is configured."""
+"""The rows of the fact table about environment variables: what each does to training, which name
+folders, and how the allocator is configured.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 class VariableEffect(NamedTuple):
-    """What a variable does to training where its value is one of those that `when` names, and what `at` it matters to. See variables.yaml for both words."""
+    """What a variable does to training where its value is one of those that `when` names, and what
+    `at` it matters to. See variables.yaml for both words.
+    """
 
     variable: str
     when: str
@@ -40,7 +44,9 @@ class VariableEffect(NamedTuple):
 
 
 class FolderVariable(NamedTuple):
-    """A variable that names a folder: what lies there, whether that takes gigabytes, and which of ~ and $ its reader replaces."""
+    """A variable that names a folder: what lies there, whether that takes gigabytes, and which of ~
+    and $ its reader replaces.
+    """
 
     variable: str
     holds: str
@@ -50,7 +56,9 @@ class FolderVariable(NamedTuple):
 
 
 class AllocatorOption(NamedTuple):
-    """An option of torch's allocator and what it takes: flag, number (of at least `least`), ratio, or any."""
+    """An option of torch's allocator and what it takes: flag, number (of at least `least`), ratio,
+    or any.
+    """
 
     option: str
     takes: str

@@ -19,7 +19,9 @@ def parse_version(text: str) -> Version | None:
 
 
 def require_version(text: str) -> Version:
-    """Return the version that a fact table writes; raises InvalidVersion, as tables hold versions only."""
+    """Return the version that a fact table writes; raises InvalidVersion, as tables hold versions
+    only.
+    """
     return parse_version(text) or Version(text)
 
 
@@ -36,7 +38,9 @@ def is_satisfiable(one: str, other: str) -> bool:
 
 
 def version_bounds(specifiers: SpecifierSet) -> tuple[Version | None, Version | None]:
-    """Return versions between which all lies that the specifiers admit, both included; None for an open end."""
+    """Return versions between which all lies that the specifiers admit, both included; None for an
+    open end.
+    """
     low: Version | None = None
     high: Version | None = None
     for clause in specifiers:
@@ -55,14 +59,18 @@ def version_bounds(specifiers: SpecifierSet) -> tuple[Version | None, Version | 
 
 
 def admitted_versions(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ...]:
-    """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order given."""
+    """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order
+    given.
+    """
     return _admitted(str(specifiers), tuple(versions))
 
 
 def has_version_in_range(specifiers: SpecifierSet, floor: str, below: str | None = None) -> bool:
-    """Tell whether any version at or above `floor`, and below `below` where that is given, satisfies the specifiers, released or not.
+    """Tell whether any version at or above `floor`, and below `below` where that is given,
+    satisfies the specifiers, released or not.
 
-    What specifiers admit is a union of intervals whose ends are versions they name. It is enough to try those ends, what comes
+    What specifiers admit is a union of intervals whose ends are versions they name. It is enough
+    to try those ends, what comes
     just after them, and the far end.
     """
     return _reaches(str(specifiers), floor, below)
@@ -71,20 +79,37 @@ def has_version_in_range(specifiers: SpecifierSet, floor: str, below: str | None
 @lru_cache(maxsize=4096)
 def _reaches(text: str, floor: str, below: str | None) -> bool:
     # By text: to hash a set of specifiers takes longer than most of what is asked of it.
-    specifiers, low, high = parse_specifiers(text), require_version(floor), require_version(below) if below else None
-    points = {point for edge in (low, *named_versions(specifiers)) for point in _around(edge)} | {Version("999999")}
-    return any(point >= low and (high is None or point < high) and specifiers.contains(point, prereleases=True) for point in points)
+    specifiers, low, high = (
+        parse_specifiers(text),
+        require_version(floor),
+        require_version(below) if below else None,
+    )
+    points = {point for edge in (low, *named_versions(specifiers)) for point in _around(edge)} | {
+        Version("999999")
+    }
+    return any(
+        point >= low
+        and (high is None or point < high)
+        and specifiers.contains(point, prereleases=True)
+        for point in points
+    )
 
 
 @lru_cache(maxsize=1024)
 def next_version(version: str) -> str:
     """Return a version just above: "2.13.0.0.1" for "2.13.0", "0.0.33.post3" for "0.0.33.post2"."""
     known = require_version(version)
-    return f"{known.base_version}.post{known.post + 1}" if known.post is not None else f"{known.public}.0.1"
+    return (
+        f"{known.base_version}.post{known.post + 1}"
+        if known.post is not None
+        else f"{known.public}.0.1"
+    )
 
 
 def implies(specifiers: SpecifierSet, outer: SpecifierSet) -> bool:
-    """Tell whether every version that satisfies `specifiers` satisfies `outer` too, and there is one. Tried at the ends of intervals, as in `reaches`."""
+    """Tell whether every version that satisfies `specifiers` satisfies `outer` too, and there is
+    one. Tried at the ends of intervals, as in `reaches`.
+    """
     edges = (require_version("0"), *named_versions(specifiers), *named_versions(outer))
     points = {point for edge in edges for point in _around(edge)} | {Version("999999")}
     let = [point for point in points if specifiers.contains(point, prereleases=True)]
@@ -98,13 +123,21 @@ def named_versions(specifiers: SpecifierSet) -> tuple[Version, ...]:
 
 
 def lower_bound(specifiers: SpecifierSet) -> str | None:
-    """Return the version that specifiers ask for at least ("580" of ">=580,<600" and of "==580.*"), None when they have no lower bound."""
-    lower = [clause.version.removesuffix(".*") for clause in specifiers if clause.operator in (">=", ">", "==", "~=")]
-    return max((version for version in lower if parse_version(version)), key=require_version, default=None)
+    """Return the version that specifiers ask for at least ("580" of ">=580,<600" and of "==580.*"),
+    None when they have no lower bound.
+    """
+    lower = [
+        clause.version.removesuffix(".*")
+        for clause in specifiers
+        if clause.operator in (">=", ">", "==", "~=")
+    ]
+    return max(
+        (version for version in lower if parse_version(version)), key=require_version, default=None
+    )
 
 
 def format_versions(versions: Iterable[str]) -> str:
-    """Return versions in few words for a message: "2.0.0", "2.0.0 and 2.0.1", or "2.0.0 to 2.15.0"."""
+    """Return versions in few words for a message: "2.0.0", "2.0.0 and 2.0.1", or "2.0.0 to 2.15.0"."""  # noqa: E501
     listed = list(versions)
     if len(listed) <= 2:
         return " and ".join(listed)
@@ -118,7 +151,11 @@ def _admitted(text: str, versions: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bumped(version: Version, place: int) -> Version:
-    return Version(".".join(str(part) for part in (*version.release[:place], version.release[max(place, 0)] + 1)))
+    return Version(
+        ".".join(
+            str(part) for part in (*version.release[:place], version.release[max(place, 0)] + 1)
+        )
+    )
 
 
 def _around(edge: Version) -> tuple[Version, ...]:

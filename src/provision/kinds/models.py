@@ -1,4 +1,6 @@
-"""The places that a spec names: a model for each kind of target, and what one asks of the machine there."""
+"""The places that a spec names: a model for each kind of target, and what one asks of the machine
+there.
+"""
 
 import re
 from typing import Annotated, Any, Literal
@@ -6,17 +8,31 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from provision.field_types import Duration, EnvironmentName, EnvironmentValue, Identifier, IndexUrl, ShorthandModel, Size, Specifiers, StrictModel
+from provision.field_types import (
+    Duration,
+    EnvironmentName,
+    EnvironmentValue,
+    Identifier,
+    IndexUrl,
+    ShorthandModel,
+    Size,
+    Specifiers,
+    StrictModel,
+)
 
 MAX_GPUS = 16
-"""Cards of one machine: a2-megagpu-16g has the most of all (Compute Engine documentation, GPU machine types)."""
+"""Cards of one machine: a2-megagpu-16g has the most of all (Compute Engine documentation, GPU
+machine types).
+"""
 
 
 class Gpu(ShorthandModel):
-    """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type, count}."""
+    """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type,
+    count}.
+    """
 
     type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
-    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""
+    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""  # noqa: E501
     count: int = Field(default=1, ge=0, le=MAX_GPUS)
     """How many cards one machine carries."""
 
@@ -27,7 +43,9 @@ class Gpu(ShorthandModel):
             return value
         name, colon, count = value.partition(":")
         if colon and not re.fullmatch(r"[1-9][0-9]?", count):
-            raise PydanticCustomError("gpu_count", "after the colon stands the number of cards, as in A100-80GB:2")
+            raise PydanticCustomError(
+                "gpu_count", "after the colon stands the number of cards, as in A100-80GB:2"
+            )
         return {"type": name, "count": int(count or 1)}
 
     def __str__(self) -> str:
@@ -65,7 +83,9 @@ class _Target(StrictModel):
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
     requires: Requires | None = None
-    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what only cards have."""
+    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what
+    only cards have.
+    """
 
 
 class LocalTarget(_Target):
@@ -123,7 +143,10 @@ class Disk(StrictModel):
         "hyperdisk-throughput",
     ] = "balanced"
     """Kind of Persistent Disk, or of Hyperdisk."""
-    kms_key: str | None = Field(default=None, examples=["projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"])
+    kms_key: str | None = Field(
+        default=None,
+        examples=["projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"],
+    )
     """Key of Cloud KMS that encrypts it; default: a key that Google manages."""
 
 
@@ -138,7 +161,9 @@ class Access(StrictModel):
     @model_validator(mode="after")
     def _owner_of_one(self) -> "Access":
         if (self.owner is not None) != (self.mode == "single-user"):
-            raise PydanticCustomError("access_owner", "mode: single-user names its owner, and no other mode has one")
+            raise PydanticCustomError(
+                "access_owner", "mode: single-user names its owner, and no other mode has one"
+            )
         return self
 
 
@@ -168,7 +193,9 @@ class WorkbenchTarget(_Target):
     gpu_driver: bool = True
     """Let Google Cloud install the NVIDIA driver on an instance with a GPU."""
     reservation: str | None = None
-    """Reservation that the machine is taken from; projects/PROJECT/reservations/NAME when it is shared."""
+    """Reservation that the machine is taken from; projects/PROJECT/reservations/NAME when it is
+    shared.
+    """
     boot_disk: Disk = Disk.model_construct()
     """Disk of the operating system."""
     data_disk: Disk = Disk.model_construct()
@@ -182,7 +209,9 @@ class WorkbenchTarget(_Target):
     nat: bool = False
     """Whether the subnet reaches the internet through Cloud NAT."""
     mirrors: dict[Identifier, IndexUrl] = {}
-    """Package indexes that can be reached without internet: pypi, pytorch, or a key under `indexes`, to an address."""
+    """Package indexes that can be reached without internet: pypi, pytorch, or a key under
+    `indexes`, to an address.
+    """
     service_account: str | None = None
     """Mail address of the service account that the instance runs as."""
     access: Access = Access.model_construct()
@@ -207,4 +236,6 @@ class WorkbenchTarget(_Target):
     """What happens to an instance that could not be verified."""
 
 
-Target = Annotated[LocalTarget | ColabTarget | ColabEnterpriseTarget | WorkbenchTarget, Field(discriminator="kind")]
+Target = Annotated[
+    LocalTarget | ColabTarget | ColabEnterpriseTarget | WorkbenchTarget, Field(discriminator="kind")
+]

@@ -1,4 +1,6 @@
-"""What differs between two locks: values, in one order, and nothing for a lock compared with itself."""
+"""What differs between two locks: values, in one order, and nothing for a lock compared with
+itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ TargetPlatform = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedVersion:
-    """A package as a lock holds it: exact version, index, and whether no index has confirmed its hash."""
+    """A package as a lock holds it: exact version, index, and whether no index has confirmed its
+    hash.
+    """
 
     version: str
     index: str
@@ -26,7 +30,9 @@ class LockedVersion:
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """A package that was added (`old` is None), removed (`new` is None) or changed. `where` names the places that this is so at, () for all that hold it."""
+    """A package that was added (`old` is None), removed (`new` is None) or changed. `where` names
+    the places that this is so at, () for all that hold it.
+    """
 
     name: str
     old: LockedVersion | None
@@ -36,7 +42,9 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class FilesChange:
-    """One version with other files than before, by name: `replaced` have the same name and another sha256."""
+    """One version with other files than before, by name: `replaced` have the same name and another
+    sha256.
+    """
 
     name: str
     version: str
@@ -47,13 +55,17 @@ class FilesChange:
 
     @property
     def suspicious(self) -> bool:
-        """Whether a file is not what it was, or none is left of what there was: an index adds files to a release, and replaces none."""
+        """Whether a file is not what it was, or none is left of what there was: an index adds files
+        to a release, and replaces none.
+        """
         return bool(self.replaced) or (not self.kept and bool(self.removed))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetChange:
-    """A target on a platform that came (`old` is None), went (`new` is None), or has another torch flavour or oldest glibc."""
+    """A target on a platform that came (`old` is None), went (`new` is None), or has another torch
+    flavour or oldest glibc.
+    """
 
     target: str
     platform: str
@@ -72,7 +84,9 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class LockDiff:
-    """All that differs between two locks. `unchanged` counts the packages that do not, `identical` is whether the locks are the same in every byte."""
+    """All that differs between two locks. `unchanged` counts the packages that do not, `identical`
+    is whether the locks are the same in every byte.
+    """
 
     python: ValueChange | None
     packages: tuple[PackageChange, ...]
@@ -86,7 +100,14 @@ class LockDiff:
     @property
     def is_empty(self) -> bool:
         """Whether nothing differs that decides an environment, or was asked for."""
-        return not (self.python or self.packages or self.files or self.targets or self.indexes or self.inputs)
+        return not (
+            self.python
+            or self.packages
+            or self.files
+            or self.targets
+            or self.indexes
+            or self.inputs
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +120,8 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class LockReview:
-    """A comparison with what the rules find in the new lock only (`appeared`) and in the old one only (`settled`), and what the facts say follows.
+    """A comparison with what the rules find in the new lock only (`appeared`) and in the old one
+    only (`settled`), and what the facts say follows.
 
     `elsewhere` is what follows for cards that the spec does not name.
     """
@@ -132,21 +154,36 @@ def diff_locks(old: Lock, new: Lock) -> LockDiff:
 def environments_by_target_platform(lock: Lock) -> dict[TargetPlatform, LockedEnvironment]:
     """Return the environment of each target on each platform that the lock covers, sorted."""
     platforms = sorted({environment.platform for environment in lock.environments})
-    found = {(target, platform): lock.environment(target, platform) for target in sorted(lock.targets) for platform in platforms}
+    found = {
+        (target, platform): lock.environment(target, platform)
+        for target in sorted(lock.targets)
+        for platform in platforms
+    }
     return {seat: environment for seat, environment in found.items() if environment is not None}
 
 
 def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
     before, after = _versions_by_target_platform(old), _versions_by_target_platform(new)
-    places = frozenset(environments_by_target_platform(old)), frozenset(environments_by_target_platform(new))
+    places = (
+        frozenset(environments_by_target_platform(old)),
+        frozenset(environments_by_target_platform(new)),
+    )
     for name in sorted({*before, *after}):
         yield from _changes(name, before.get(name, {}), after.get(name, {}), places)
 
 
 def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, LockedVersion]]:
-    by_key = {e.key: {p.name: LockedVersion(p.version, p.index, p.unconfirmed) for p in lock.packages_in(e)} for e in lock.environments}
+    by_key = {
+        e.key: {
+            p.name: LockedVersion(p.version, p.index, p.unconfirmed) for p in lock.packages_in(e)
+        }
+        for e in lock.environments
+    }
     for environment in lock.environments:
-        by_key[environment.key] |= {f"{p.name} (conda)": LockedVersion(f"{p.version} {p.build}", p.channel) for p in lock.conda_records_in(environment)}
+        by_key[environment.key] |= {
+            f"{p.name} (conda)": LockedVersion(f"{p.version} {p.build}", p.channel)
+            for p in lock.conda_records_in(environment)
+        }
     found: dict[str, dict[TargetPlatform, LockedVersion]] = {}
     for seat, environment in environments_by_target_platform(lock).items():
         for name, held in by_key[environment.key].items():
@@ -175,23 +212,41 @@ def _changes(
         stays = stays or (was == now and was is not None)
     moves = _join_renamed_targets(moves, places)
     for (was, now), at in moves.items():
-        needed = new_places if was is None else old_places if now is None else frozenset[TargetPlatform]()
+        needed = (
+            new_places
+            if was is None
+            else old_places
+            if now is None
+            else frozenset[TargetPlatform]()
+        )
         everywhere = len(moves) == 1 and not stays and needed <= set(at)
-        yield PackageChange(name, was, now, () if everywhere else tuple(_target_labels(at, old_places | new_places)))
+        yield PackageChange(
+            name, was, now, () if everywhere else tuple(_target_labels(at, old_places | new_places))
+        )
 
 
 def _join_renamed_targets(
-    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]], places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]]
+    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]],
+    places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
 ) -> dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]:
-    """Take what left with one place and came with another, in one version each, for a change: a target may have got another name."""
+    """Take what left with one place and came with another, in one version each, for a change: a
+    target may have got another name.
+    """
     went = [(was, at) for (was, now), at in moves.items() if now is None]
     came = [(now, at) for (was, now), at in moves.items() if was is None]
-    if len(moves) == 2 and len(went) == len(came) == 1 and not set(went[0][1]) & places[1] and not set(came[0][1]) & places[0]:
+    if (
+        len(moves) == 2
+        and len(went) == len(came) == 1
+        and not set(went[0][1]) & places[1]
+        and not set(came[0][1]) & places[0]
+    ):
         return {(went[0][0], came[0][0]): came[0][1]}
     return moves
 
 
-def _target_labels(at: list[TargetPlatform], everywhere: frozenset[TargetPlatform]) -> Iterator[str]:
+def _target_labels(
+    at: list[TargetPlatform], everywhere: frozenset[TargetPlatform]
+) -> Iterator[str]:
     for target in dict.fromkeys(target for target, _ in at):
         own = [platform for name, platform in at if name == target]
         whole = len(own) == sum(name == target for name, _ in everywhere)
@@ -205,15 +260,34 @@ def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
         if known is None or known.files == package.files:
             continue
         was, now = ({file.name: file.sha256 for file in one.files} for one in (known, package))
-        replaced = tuple(sorted(name for name in {*was, *now} if name in was and name in now and was[name] != now[name]))
+        replaced = tuple(
+            sorted(
+                name
+                for name in {*was, *now}
+                if name in was and name in now and was[name] != now[name]
+            )
+        )
         comparable = old.python == new.python and _platforms(old, known) == _platforms(new, package)
-        added, removed = (tuple(sorted({*a} - {*b})) if comparable else () for a, b in ((now, was), (was, now)))
+        added, removed = (
+            tuple(sorted({*a} - {*b})) if comparable else () for a, b in ((now, was), (was, now))
+        )
         if replaced or added or removed:
-            yield FilesChange(package.name, package.version, replaced, added, removed, sum(now.get(name) == sha256 for name, sha256 in was.items()))
+            yield FilesChange(
+                package.name,
+                package.version,
+                replaced,
+                added,
+                removed,
+                sum(now.get(name) == sha256 for name, sha256 in was.items()),
+            )
 
 
 def _platforms(lock: Lock, package: LockedPackage) -> frozenset[str]:
-    return frozenset(environment.platform for environment in lock.environments if environment.key in package.environments)
+    return frozenset(
+        environment.platform
+        for environment in lock.environments
+        if environment.key in package.environments
+    )
 
 
 def _target_changes(old: Lock, new: Lock) -> Iterator[TargetChange]:
@@ -238,7 +312,9 @@ def _input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[V
             yield ValueChange(key, _text(was), _text(now))
 
 
-def _value_changes(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ValueChange]:
+def _value_changes(
+    prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[ValueChange]:
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
             yield ValueChange(prefix + name, _text(old.get(name)), _text(new.get(name)))

@@ -12,7 +12,15 @@ _SCHEMA: Mapping[str, Any] = {
     "written?": str,
     "asked": dict,
     "python": str,
-    "environments": {"*": {"platform": str, "flavour": (str, None), "glibc": (str, None), "driver": (str, None), "digest": str}},
+    "environments": {
+        "*": {
+            "platform": str,
+            "flavour": (str, None),
+            "glibc": (str, None),
+            "driver": (str, None),
+            "digest": str,
+        }
+    },
     "targets": {
         "*": {
             "environments": _TEXTS,
@@ -25,10 +33,22 @@ _SCHEMA: Mapping[str, Any] = {
         }
     },
     "indexes": {"*": str},
-    "packages": [{"name": str, "version": str, "index": str, "in?": _TEXTS, "origin?": str, "requires": _TEXTS, "files": {"*": str}}],
+    "packages": [
+        {
+            "name": str,
+            "version": str,
+            "index": str,
+            "in?": _TEXTS,
+            "origin?": str,
+            "requires": _TEXTS,
+            "files": {"*": str},
+        }
+    ],
     "conda?": [
         {
-            **dict.fromkeys(("name", "version", "build", "channel", "subdir", "file", "sha256"), str),
+            **dict.fromkeys(
+                ("name", "version", "build", "channel", "subdir", "file", "sha256"), str
+            ),
             **dict.fromkeys(("noarch?", "md5?"), str),
             "number?": int,
             "depends": _TEXTS,
@@ -63,7 +83,9 @@ def _schema_errors(value: Any, form: Any, where: str) -> Iterator[str]:
             yield f"{where}: expected {' or '.join(_TYPE_NAMES[kind] for kind in kinds)}"
 
 
-def _schema_errors_of_parts(value: Mapping[str, Any], form: Mapping[str, Any], where: str) -> Iterator[str]:
+def _schema_errors_of_parts(
+    value: Mapping[str, Any], form: Mapping[str, Any], where: str
+) -> Iterator[str]:
     dot = f"{where}." if where else ""
     forms = {name.removesuffix("?"): one for name, one in form.items()}
     for name, item in value.items():
@@ -71,4 +93,8 @@ def _schema_errors_of_parts(value: Mapping[str, Any], form: Mapping[str, Any], w
             yield f"{dot}{name}: provision does not write such a part"
         else:
             yield from _schema_errors(item, forms.get(name, forms.get("*")), f"{dot}{name}")
-    yield from (f"{dot}{name}: is missing" for name in form if name != "*" and not name.endswith("?") and name not in value)
+    yield from (
+        f"{dot}{name}: is missing"
+        for name in form
+        if name != "*" and not name.endswith("?") and name not in value
+    )

@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 
-from provision.effects import CondaChannel, CondaRecord, Index, IndexSource, ListedFile, PackageSources
+from provision.effects import (
+    CondaChannel,
+    CondaRecord,
+    Index,
+    IndexSource,
+    ListedFile,
+    PackageSources,
+)
 from provision.lock.model import Lock, LockedFile, LockedPackage
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
@@ -18,7 +30,9 @@ Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class ListingNote:
-    """One locked file (or package) and what its index lists of it; `index` is the index's name in the lock."""
+    """One locked file (or package) and what its index lists of it; `index` is the index's name in
+    the lock.
+    """
 
     package: str
     version: str
@@ -29,7 +43,9 @@ class ListingNote:
 
 
 class IndexComparison(NamedTuple):
-    """The result: packages and files that were compared, by index, and what differs, could not be compared, or was yanked."""
+    """The result: packages and files that were compared, by index, and what differs, could not be
+    compared, or was yanked.
+    """
 
     compared: Mapping[str, tuple[int, int]]
     mismatches: tuple[ListingNote, ...]
@@ -43,8 +59,14 @@ class IndexComparison(NamedTuple):
 
 
 def named_indexes(lock: Lock) -> tuple[Index, ...]:
-    """Return the named indexes of a lock with what comes from each, so that this machine's sources of them are those of locking."""
-    return tuple(_index(name, url, lock) for name, url in lock.indexes.items() if any(package.index == name for package in lock.packages))
+    """Return the named indexes of a lock with what comes from each, so that this machine's sources
+    of them are those of locking.
+    """
+    return tuple(
+        _index(name, url, lock)
+        for name, url in lock.indexes.items()
+        if any(package.index == name for package in lock.packages)
+    )
 
 
 def listing_requests(lock: Lock, sources: PackageSources) -> tuple[tuple[str, IndexSource], ...]:
@@ -54,12 +76,24 @@ def listing_requests(lock: Lock, sources: PackageSources) -> tuple[tuple[str, In
 
 
 def conda_channels(lock: Lock) -> tuple[CondaChannel, ...]:
-    """Return the conda channels of a lock; one without an address is the public channel of that name."""
-    return tuple(CondaChannel(name, lock.indexes.get(name, "")) for name in dict.fromkeys(conda.record.channel for conda in lock.conda))
+    """Return the conda channels of a lock; one without an address is the public channel of that
+    name.
+    """
+    return tuple(
+        CondaChannel(name, lock.indexes.get(name, ""))
+        for name in dict.fromkeys(conda.record.channel for conda in lock.conda)
+    )
 
 
-def compare_with_indexes(lock: Lock, listings: Listings, sources: PackageSources, on_channels: Mapping[tuple[str, str, str], str]) -> IndexComparison:
-    """Return whether indexes list every file of a lock with its hash, and channels (sha256 by channel, subdir and file) what conda brings."""
+def compare_with_indexes(
+    lock: Lock,
+    listings: Listings,
+    sources: PackageSources,
+    on_channels: Mapping[tuple[str, str, str], str],
+) -> IndexComparison:
+    """Return whether indexes list every file of a lock with its hash, and channels (sha256 by
+    channel, subdir and file) what conda brings.
+    """
     local = {wheel.name for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
     counts: dict[str, list[int]] = {}
@@ -71,23 +105,51 @@ def compare_with_indexes(lock: Lock, listings: Listings, sources: PackageSources
         for file in package.files:
             there = listed.get(file.name)
             if there is None and file.name in local:
-                unproven.append(_note(package, file.name, "it is among the local wheels of pip's find-links, and the index does not list it"))
+                unproven.append(
+                    _note(
+                        package,
+                        file.name,
+                        "it is among the local wheels of pip's find-links, and the index "
+                        "does not list it",
+                    )
+                )
                 continue
             if there is None or there.sha256 not in ("", file.sha256):
                 mismatches.append(_mismatch(package, file, there, listings))
                 continue
             if not there.sha256:
-                help_ = "compare the file itself: `provision apply` installs it only when its content has the locked hash"
-                unproven.append(_note(package, file.name, "the index lists the file without a sha256", help_))
+                help_ = (
+                    "compare the file itself: `provision apply` installs it only when its "
+                    "content has the locked hash"
+                )
+                unproven.append(
+                    _note(package, file.name, "the index lists the file without a sha256", help_)
+                )
             if there.yanked is not None:
                 reason = f": {there.yanked}" if there.yanked else ""
-                yanked.append(_note(package, file.name, f"yanked{reason}", f"choose another version: `provision lock --upgrade {package.name}`"))
+                yanked.append(
+                    _note(
+                        package,
+                        file.name,
+                        f"yanked{reason}",
+                        f"choose another version: `provision lock --upgrade {package.name}`",
+                    )
+                )
     for record in dict.fromkeys(conda.record for conda in lock.conda):
         count = counts.setdefault(record.channel, [0, 0])
         count[:] = count[0] + 1, count[1] + 1
-        if (different := _of_record(record, on_channels.get((record.channel, record.subdir, record.file)))) is not None:
+        if (
+            different := _of_record(
+                record, on_channels.get((record.channel, record.subdir, record.file))
+            )
+        ) is not None:
             mismatches.append(different)
-    return IndexComparison({name: (packages, files) for name, (packages, files) in counts.items()}, tuple(mismatches), tuple(unproven), tuple(yanked))
+    return IndexComparison(
+        {name: (packages, files) for name, (packages, files) in counts.items()},
+        tuple(mismatches),
+        tuple(unproven),
+        tuple(yanked),
+    )
 
 
 def _index(name: str, url: str, lock: Lock) -> Index:
@@ -96,17 +158,38 @@ def _index(name: str, url: str, lock: Lock) -> Index:
     environments = [environment for environment in lock.environments if environment.key in keys]
     flavour = next((e.flavour for e in environments if name == f"pytorch-{e.flavour}"), None)
     pins = tuple(f"{package.name}=={package.version}" for package in of_index)
-    return Index(name, url, flavour, pins, tuple(dict.fromkeys(environment.platform for environment in environments)))
+    return Index(
+        name,
+        url,
+        flavour,
+        pins,
+        tuple(dict.fromkeys(environment.platform for environment in environments)),
+    )
 
 
-def _mismatch(package: LockedPackage, file: LockedFile, there: ListedFile | None, listings: Listings) -> ListingNote:
+def _mismatch(
+    package: LockedPackage, file: LockedFile, there: ListedFile | None, listings: Listings
+) -> ListingNote:
     listed = listings[package.name, package.index]
     again = f"choose what is there: `provision lock --upgrade {package.name}`"
     if there is not None:
-        help_ = "do not install it: restore the lock, or ask whoever keeps the index why the file changed"
-        return _note(package, file.name, f"the index lists sha256 {there.sha256}; locked is {file.sha256}", help_)
+        help_ = (
+            "do not install it: restore the lock, or ask whoever keeps the index why the file "
+            "changed"
+        )
+        return _note(
+            package,
+            file.name,
+            f"the index lists sha256 {there.sha256}; locked is {file.sha256}",
+            help_,
+        )
     if listed is None:
-        return _note(package, file.name, f"the index has no package {package.name}", f"check the name and the index, or {again}")
+        return _note(
+            package,
+            file.name,
+            f"the index has no package {package.name}",
+            f"check the name and the index, or {again}",
+        )
     if not any(_is_of(name.name, Version(package.version)) for name in listed):
         return _note(package, file.name, f"the index has no version {package.version}", again)
     return _note(package, file.name, "the index does not list this file", again)
@@ -114,7 +197,11 @@ def _mismatch(package: LockedPackage, file: LockedFile, there: ListedFile | None
 
 def _is_of(name: str, version: Version) -> bool:
     try:
-        return (parse_wheel_filename(name)[1] if name.endswith(".whl") else parse_sdist_filename(name)[1]) == version
+        return (
+            parse_wheel_filename(name)[1]
+            if name.endswith(".whl")
+            else parse_sdist_filename(name)[1]
+        ) == version
     except (InvalidWheelFilename, InvalidSdistFilename):
         return False
 
@@ -126,5 +213,16 @@ def _note(package: LockedPackage, file: str, what: str, help_: str = "") -> List
 def _of_record(record: CondaRecord, sha256: str | None) -> ListingNote | None:
     if sha256 == record.sha256:
         return None
-    what = "the channel does not list this file" if sha256 is None else f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
-    return ListingNote(record.name, record.version, record.channel, record.file, what, f"choose what is there: `provision lock --upgrade {record.name}`")
+    what = (
+        "the channel does not list this file"
+        if sha256 is None
+        else f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
+    )
+    return ListingNote(
+        record.name,
+        record.version,
+        record.channel,
+        record.file,
+        what,
+        f"choose what is there: `provision lock --upgrade {record.name}`",
+    )

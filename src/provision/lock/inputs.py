@@ -1,4 +1,6 @@
-"""What a spec asks of a lock: the fields that decide packages, and where they differ from what was locked."""
+"""What a spec asks of a lock: the fields that decide packages, and where they differ from what was
+locked.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,38 @@ from provision.spec import ColabTarget, CondaPackage, LocalTarget, Package, Spec
 
 
 def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
-    """Return the fields that decide packages, in one fixed form; a changed zone, label or path does not change it."""
+    """Return the fields that decide packages, in one fixed form; a changed zone, label or path does
+    not change it.
+    """
     return {
         "python": spec.python,
         "gpu": str(spec.gpu),
         "cuda": spec.cuda,
         "packages": sorted(_package_line(package) for package in spec.packages),
-        "indexes": {name: index.url for name, index in sorted(spec.indexes.items()) if _is_used_index(name, spec)},
+        "indexes": {
+            name: index.url
+            for name, index in sorted(spec.indexes.items())
+            if _is_used_index(name, spec)
+        },
         "exclude_newer": spec.exclude_newer,
         "platforms": sorted(spec.platforms),
         "targets": {name: _target_line(spec, name) for name in sorted(spec.targets)},
-        **({"conda_packages": sorted(_conda_line(package, spec) for package in spec.conda_packages)} if spec.conda_packages else {}),
+        **(
+            {
+                "conda_packages": sorted(
+                    _conda_line(package, spec) for package in spec.conda_packages
+                )
+            }
+            if spec.conda_packages
+            else {}
+        ),
     }
 
 
 def list_changed_inputs(spec: Spec, lock: Lock) -> tuple[str, ...]:
-    """Return one line for each thing that the spec now asks otherwise than when the lock was made; () when it holds."""
+    """Return one line for each thing that the spec now asks otherwise than when the lock was made;
+    () when it holds.
+    """
     return tuple(_changed_lines(collect_lock_inputs(spec), lock.inputs))
 
 
@@ -62,7 +80,11 @@ def _target_line(spec: Spec, name: str) -> str:
             words.append(target.image or "")
         case _:
             pass
-    required = [f"{name}={value}" for name in ("driver", "compute_capability") if (value := getattr(own.requires, name)) is not None]
+    required = [
+        f"{name}={value}"
+        for name in ("driver", "compute_capability")
+        if (value := getattr(own.requires, name)) is not None
+    ]
     return " ".join([*words, f"gpu={own.gpu}", f"cuda={own.cuda}", *required])
 
 
@@ -78,18 +100,35 @@ def _changed_lines(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[
             yield from (f"{key}: - {item}" for item in old if item not in new)
         elif isinstance(new, dict) and isinstance(old, dict):
             yield from (
-                f"{key}.{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}" for name in sorted({*new, *old}) if new.get(name) != old.get(name)
+                f"{key}.{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
+                for name in sorted({*new, *old})
+                if new.get(name) != old.get(name)
             )
         else:
             yield f"{key}: {old} -> {new}"
 
 
 def _unlockable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    with_conda = any(isinstance(target, LocalTarget) and target.manager == "conda" for target in spec.targets.values())
+    with_conda = any(
+        isinstance(target, LocalTarget) and target.manager == "conda"
+        for target in spec.targets.values()
+    )
     for number, package in enumerate(spec.packages):
         if package.source == "conda" and not with_conda:
-            yield ("packages", number), "source: conda is for targets with `manager: conda`, and there is none"
+            yield (
+                ("packages", number),
+                "source: conda is for targets with `manager: conda`, and there is none",
+            )
     if "pypi" in spec.indexes:
-        yield ("indexes", "pypi"), "pypi is the name of the default index: a mirror of it is named by pip's index-url or PROVISION_INDEX_PYPI"
+        yield (
+            ("indexes", "pypi"),
+            (
+                "pypi is the name of the default index: a mirror of it is named by pip's "
+                "index-url or PROVISION_INDEX_PYPI"
+            ),
+        )
     if spec.conda_packages and not with_conda:
-        yield ("conda_packages",), "conda packages are for targets with `manager: conda`, and there is none"
+        yield (
+            ("conda_packages",),
+            "conda packages are for targets with `manager: conda`, and there is none",
+        )

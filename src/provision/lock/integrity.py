@@ -1,4 +1,6 @@
-"""Lock integrity: what a lock's own content proves about it, without its spec and without a network."""
+"""Lock integrity: what a lock's own content proves about it, without its spec and without a
+network.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,23 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 
-from provision.lock.model import Lock, LockedCondaPackage, LockedEnvironment, LockedFile, LockedPackage, environment_digest
+from provision.lock.model import (
+    Lock,
+    LockedCondaPackage,
+    LockedEnvironment,
+    LockedFile,
+    LockedPackage,
+    environment_digest,
+)
 from provision.lock.wheels import PLATFORMS, oldest_glibc, wheel_runs_on, with_platform_files
 
 PACKAGE_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -22,11 +37,18 @@ _CONDA_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 _CONDA_PART = re.compile(r"[A-Za-z0-9_.!+]+")
 _OLD_ARCHIVE = re.compile(r"\.(tgz|tar\.(bz2|xz|lzma|zst|Z))$")
 _MD5 = re.compile(r"([0-9a-f]{32})?")
-_SUBDIRS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "macos-arm64": "osx-arm64", "windows-x86_64": "win-64"}
+_SUBDIRS = {
+    "linux-x86_64": "linux-64",
+    "linux-aarch64": "linux-aarch64",
+    "macos-arm64": "osx-arm64",
+    "windows-x86_64": "win-64",
+}
 
 
 class Flaw(NamedTuple):
-    """Something in a lock that `provision lock` would not have written: the part, what is wrong with it, and the text that its line begins with."""
+    """Something in a lock that `provision lock` would not have written: the part, what is wrong
+    with it, and the text that its line begins with.
+    """
 
     part: str
     what: str
@@ -35,13 +57,21 @@ class Flaw(NamedTuple):
 
 def flaw_in_package(package: LockedPackage, what: str) -> Flaw:
     """Return a flaw of one package of the index."""
-    return Flaw(f"package {package.name} {package.version}", what, f'{{"name": "{package.name}", "version": "{package.version}", "index": "{package.index}"')
+    return Flaw(
+        f"package {package.name} {package.version}",
+        what,
+        f'{{"name": "{package.name}", "version": "{package.version}", "index": "{package.index}"',
+    )
 
 
 def flaw_in_conda(package: LockedCondaPackage, what: str) -> Flaw:
     """Return a flaw of one conda package."""
     record = package.record
-    return Flaw(f"conda package {record.name} {record.version}", what, f'{{"name": "{record.name}", "version": "{record.version}", "build"')
+    return Flaw(
+        f"conda package {record.name} {record.version}",
+        what,
+        f'{{"name": "{record.name}", "version": "{record.version}", "build"',
+    )
 
 
 def flaw_in_environment(environment: LockedEnvironment, what: str) -> Flaw:
@@ -50,7 +80,9 @@ def flaw_in_environment(environment: LockedEnvironment, what: str) -> Flaw:
 
 
 def find_contradictions(lock: Lock) -> tuple[Flaw, ...]:
-    """Return where a lock contradicts itself, () when it does not: names, versions, hashes, file names, platforms and environment digests."""
+    """Return where a lock contradicts itself, () when it does not: names, versions, hashes, file
+    names, platforms and environment digests.
+    """
     found = [*_of_head(lock)]
     for environment in lock.environments:
         found += _of_environment(environment)
@@ -75,7 +107,11 @@ def _of_head(lock: Lock) -> Iterator[Flaw]:
     for name, chosen in lock.targets.items():
         for key in chosen.environments:
             if key not in keys:
-                yield Flaw(f"target {name}", f"the lock has no environment {key}", f'"{name}": {{"environments"')
+                yield Flaw(
+                    f"target {name}",
+                    f"the lock has no environment {key}",
+                    f'"{name}": {{"environments"',
+                )
 
 
 def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
@@ -83,10 +119,14 @@ def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
         yield flaw_in_environment(environment, f"unknown platform {environment.platform!r}")
         return
     if environment.flavour is not None and not FLAVOUR_PATTERN.fullmatch(environment.flavour):
-        yield flaw_in_environment(environment, f"{environment.flavour!r} is not a torch build such as cpu or cu128")
+        yield flaw_in_environment(
+            environment, f"{environment.flavour!r} is not a torch build such as cpu or cu128"
+        )
     base = "-".join(part for part in (environment.platform, environment.flavour) if part)
     if not re.fullmatch(re.escape(base) + r"((-cu\d{3,4})?-conda)?", environment.key):
-        yield flaw_in_environment(environment, f"its key does not name its platform and torch build, {base}")
+        yield flaw_in_environment(
+            environment, f"its key does not name its platform and torch build, {base}"
+        )
     for name, value in (("glibc", environment.glibc), ("driver", environment.driver)):
         if value is not None and not _NUMBERS.fullmatch(value):
             yield flaw_in_environment(environment, f"{name} {value!r} is not a version")
@@ -94,9 +134,16 @@ def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
         yield flaw_in_environment(environment, "its digest is not a sha256 digest")
 
 
-def _of_package(package: LockedPackage, lock: Lock, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
-    if not PACKAGE_NAME_PATTERN.fullmatch(package.name) or canonicalize_name(package.name) != package.name:
-        yield flaw_in_package(package, f"{package.name!r} is not a canonical package name (PEP 503)")
+def _of_package(
+    package: LockedPackage, lock: Lock, keys: dict[str, LockedEnvironment]
+) -> Iterator[Flaw]:
+    if (
+        not PACKAGE_NAME_PATTERN.fullmatch(package.name)
+        or canonicalize_name(package.name) != package.name
+    ):
+        yield flaw_in_package(
+            package, f"{package.name!r} is not a canonical package name (PEP 503)"
+        )
         return
     version = _version(package.version)
     if version is None:
@@ -110,13 +157,32 @@ def _of_package(package: LockedPackage, lock: Lock, keys: dict[str, LockedEnviro
         if not PACKAGE_NAME_PATTERN.fullmatch(name)
     )
     unknown = [key for key in package.environments if key not in keys]
-    if unknown or len({*package.environments}) != len(package.environments) or not package.environments:
-        yield flaw_in_package(package, f"the lock has no environment {unknown[0]}" if unknown else "its environments are missing or repeated")
+    if (
+        unknown
+        or len({*package.environments}) != len(package.environments)
+        or not package.environments
+    ):
+        yield flaw_in_package(
+            package,
+            f"the lock has no environment {unknown[0]}"
+            if unknown
+            else "its environments are missing or repeated",
+        )
         return
-    yield from (flaw_in_package(package, what) for what in _of_files(package, version, lock.python, tuple(keys[key] for key in package.environments)))
+    yield from (
+        flaw_in_package(package, what)
+        for what in _of_files(
+            package, version, lock.python, tuple(keys[key] for key in package.environments)
+        )
+    )
 
 
-def _of_files(package: LockedPackage, version: Version, python: str, environments: tuple[LockedEnvironment, ...]) -> Iterator[str]:
+def _of_files(
+    package: LockedPackage,
+    version: Version,
+    python: str,
+    environments: tuple[LockedEnvironment, ...],
+) -> Iterator[str]:
     platforms = tuple(dict.fromkeys(environment.platform for environment in environments))
     for file in package.files:
         if not _HEXADECIMAL.fullmatch(file.sha256):
@@ -126,7 +192,9 @@ def _of_files(package: LockedPackage, version: Version, python: str, environment
             yield f"{file.name!r} is not the file name of a wheel or of a source distribution"
         elif named != (package.name, version):
             yield f"{file.name} is a file of {named[0]} {named[1]}"
-        elif file.name.endswith(".whl") and not any(wheel_runs_on(file.name, python, platform) for platform in platforms):
+        elif file.name.endswith(".whl") and not any(
+            wheel_runs_on(file.name, python, platform) for platform in platforms
+        ):
             yield f"{file.name} does not run on {', '.join(platforms)} with Python {python}"
     if package.built:
         if len(package.files) != 1:
@@ -156,38 +224,63 @@ def _version(text: str) -> Version | None:
 
 def _of_conda(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
     record = package.record
-    if not _CONDA_NAME.fullmatch(record.name) or not _CONDA_PART.fullmatch(record.version) or not _CONDA_PART.fullmatch(record.build):
+    if (
+        not _CONDA_NAME.fullmatch(record.name)
+        or not _CONDA_PART.fullmatch(record.version)
+        or not _CONDA_PART.fullmatch(record.build)
+    ):
         yield flaw_in_conda(package, "not a name, version and build of conda")
         return
     if record.file not in (f"{record.stem}.conda", f"{record.stem}.tar.bz2"):
         yield flaw_in_conda(package, f"{record.file!r} is not a file of {record.stem}")
     if not _HEXADECIMAL.fullmatch(record.sha256) or not _MD5.fullmatch(record.md5):
-        yield flaw_in_conda(package, f"the hash of {record.file} is not a sha256: 64 hexadecimal digits")
+        yield flaw_in_conda(
+            package, f"the hash of {record.file} is not a sha256: 64 hexadecimal digits"
+        )
     if not package.environments:
         yield flaw_in_conda(package, "it is in no environment")
     for key in package.environments:
         if key not in keys or not key.endswith("-conda"):
             yield flaw_in_conda(package, f"the lock has no conda environment {key}")
         elif record.subdir not in ("noarch", _SUBDIRS[keys[key].platform]):
-            yield flaw_in_conda(package, f"files of {record.subdir!r} do not run on {keys[key].platform}")
+            yield flaw_in_conda(
+                package, f"files of {record.subdir!r} do not run on {keys[key].platform}"
+            )
 
 
 def _of_content(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
     held, seen = lock.packages_in(environment), set()
     for package in held:
         if package.name in seen:
-            yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
+            yield flaw_in_package(
+                package, f"{environment.key} has another version of {package.name}"
+            )
         seen.add(package.name)
     brought, seen = lock.conda_records_in(environment), set()
     for record in brought:
         if record.name in seen:
             yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
         seen.add(record.name)
-    here = tuple(with_platform_files(package, lock.python, environment.platform) for package in held)
-    if environment_digest(lock.python, environment.platform, environment.flavour, here, brought) != environment.digest:
-        yield flaw_in_environment(environment, "its digest does not fit its packages, their files and their hashes")
+    here = tuple(
+        with_platform_files(package, lock.python, environment.platform) for package in held
+    )
+    if (
+        environment_digest(lock.python, environment.platform, environment.flavour, here, brought)
+        != environment.digest
+    ):
+        yield flaw_in_environment(
+            environment, "its digest does not fit its packages, their files and their hashes"
+        )
     if not environment.key.endswith("-conda"):
-        floors = [floor for package in held if (floor := oldest_glibc(package, lock.python, environment.platform))]
+        floors = [
+            floor
+            for package in held
+            if (floor := oldest_glibc(package, lock.python, environment.platform))
+        ]
         glibc = ".".join(str(part) for part in max(floors)) if floors else None
         if environment.glibc != glibc:
-            yield flaw_in_environment(environment, f"its wheels need glibc {glibc or 'of any version'}, recorded is {environment.glibc or 'none'}")
+            yield flaw_in_environment(
+                environment,
+                f"its wheels need glibc {glibc or 'of any version'}, recorded is "
+                f"{environment.glibc or 'none'}",
+            )

@@ -1,4 +1,6 @@
-"""Versions that a damaged lock still names: of each side of a merge, of an older format, or of a file that was changed by hand."""
+"""Versions that a damaged lock still names: of each side of a merge, of an older format, or of a
+file that was changed by hand.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from packaging.version import Version
 
 from provision.facts.versions import parse_version
 from provision.lock.integrity import PACKAGE_NAME_PATTERN
-from provision.lock.model import SCHEMA, Lock, LockedEnvironment, LockedPackage, find_conflict_line, lock_format_version
+from provision.lock.model import (
+    SCHEMA,
+    Lock,
+    LockedEnvironment,
+    LockedPackage,
+    find_conflict_line,
+    lock_format_version,
+)
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 
@@ -19,23 +28,29 @@ _SCHEMA = re.compile(r'"schema"\s*:\s*"(provision\.lock/[0-9]+)"')
 
 
 class SalvagedVersions(NamedTuple):
-    """What could be read of a damaged lock: the versions to keep, as a lock without files, and those that each side named, by package."""
+    """What could be read of a damaged lock: the versions to keep, as a lock without files, and
+    those that each side named, by package.
+    """
 
     keep: Lock
     sides: tuple[Mapping[str, tuple[str, ...]], ...]
 
 
 class RepairSummary(NamedTuple):
-    """What became of the versions of a damaged lock: how many stay, and a line for each package whose version is another one now."""
+    """What became of the versions of a damaged lock: how many stay, and a line for each package
+    whose version is another one now.
+    """
 
     kept: int
     changed: tuple[str, ...]
 
 
 def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
-    """Return the versions that a damaged lock names, or None when it is not a lock of this format or an older one.
+    """Return the versions that a damaged lock names, or None when it is not a lock of this format
+    or an older one.
 
-    When two sides of a merge name different versions of a package, the ones that the spec admits are taken, then the newest. Hashes, addresses and what
+    When two sides of a merge name different versions of a package, the ones that the spec admits
+    are taken, then the newest. Hashes, addresses and what
     conda brings are not taken from such a file.
     """
     found = _SCHEMA.search(text)
@@ -58,11 +73,18 @@ def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
         if before == (now.get(name),):
             kept += 1
         elif len(before) > 1:
-            changed.append(f"{name}: {' on one side, '.join(_listed(one) for one in before)} on the other; now {_listed(now.get(name, ()))}")
+            changed.append(
+                f"{name}: {' on one side, '.join(_listed(one) for one in before)} on the "
+                f"other; now {_listed(now.get(name, ()))}"
+            )
         elif name not in now:
             changed.append(f"{name} {_listed(before[0])} is not needed")
         else:
-            changed.append(f"{name} {_listed(before[0])} -> {_listed(now[name])}" if before else f"{name} {_listed(now[name])} is added")
+            changed.append(
+                f"{name} {_listed(before[0])} -> {_listed(now[name])}"
+                if before
+                else f"{name} {_listed(now[name])} is added"
+            )
     return RepairSummary(kept, tuple(changed))
 
 
@@ -71,7 +93,9 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def _sides(text: str) -> tuple[str, ...]:
-    """Return the text as it was on both sides of a merge, or the text itself when it has no conflict markers."""
+    """Return the text as it was on both sides of a merge, or the text itself when it has no
+    conflict markers.
+    """
     if find_conflict_line(text) is None:
         return (text,)
     sides: tuple[list[str], list[str]] = ([], [])
@@ -92,12 +116,19 @@ def _sides(text: str) -> tuple[str, ...]:
 
 
 def _packages(text: str) -> Iterator[LockedPackage]:
-    """Yield the packages that a text names, without their files: from the whole document, or line by line when it is not one."""
+    """Yield the packages that a text names, without their files: from the whole document, or line
+    by line when it is not one.
+    """
     try:
         document = json.loads(text)
         rows, keys = document["packages"], tuple(document["environments"])
     except (ValueError, RecursionError, KeyError, TypeError):
-        rows, keys = [*_rows(text)], tuple(dict.fromkeys(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE)))
+        rows, keys = (
+            [*_rows(text)],
+            tuple(
+                dict.fromkeys(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE))
+            ),
+        )
     known = tuple(key for key in keys if isinstance(key, str) and _platform(key))
     for row in rows if isinstance(rows, list) else ():
         package = _package(row, known)
@@ -125,29 +156,46 @@ def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
     ):
         return None
     held = row.get("in", keys)
-    environments = tuple(key for key in held if key in keys) if isinstance(held, list | tuple) else keys
+    environments = (
+        tuple(key for key in held if key in keys) if isinstance(held, list | tuple) else keys
+    )
     return LockedPackage(name, str(Version(version)), index, environments or keys, (), ())
 
 
 def _environment(key: str) -> LockedEnvironment:
     platform = _platform(key) or key
-    return LockedEnvironment(key, platform, key.removeprefix(platform).split("-")[1] if key != platform else None, None, None, "")
+    return LockedEnvironment(
+        key,
+        platform,
+        key.removeprefix(platform).split("-")[1] if key != platform else None,
+        None,
+        None,
+        "",
+    )
 
 
 def _platform(key: str) -> str | None:
-    return next((platform for platform in PLATFORMS if key == platform or key.startswith(f"{platform}-")), None)
+    return next(
+        (platform for platform in PLATFORMS if key == platform or key.startswith(f"{platform}-")),
+        None,
+    )
 
 
 def _merge_sides(rows: list[tuple[LockedPackage, ...]], spec: Spec) -> Iterator[LockedPackage]:
     sides = [_by_name(side) for side in rows]
     for name in sorted({name for side in sides for name in side}):
-        yield from max((side[name] for side in sides if name in side), key=lambda packages: _rank(packages, spec))
+        yield from max(
+            (side[name] for side in sides if name in side),
+            key=lambda packages: _rank(packages, spec),
+        )
 
 
 def _rank(packages: list[LockedPackage], spec: Spec) -> tuple[bool, Version]:
     versions = [Version(package.version) for package in packages]
     lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
-    admitted = all(line.contains(version, prereleases=True) for line in lines for version in versions)
+    admitted = all(
+        line.contains(version, prereleases=True) for line in lines for version in versions
+    )
     return admitted, max(versions)
 
 

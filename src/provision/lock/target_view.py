@@ -1,4 +1,6 @@
-"""The part of a lock that one target uses, with what tells its platforms apart where their packages differ."""
+"""The part of a lock that one target uses, with what tells its platforms apart where their packages
+differ.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPack
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 
 DEFAULT_INDEX_URL = ""
-"""The default index: a lock calls it "pypi" and names no address for it, so that it is the default of whoever installs."""
+"""The default index: a lock calls it "pypi" and names no address for it, so that it is the default
+of whoever installs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewedPackage:
-    """A package with its files for the portion's platforms, and the PEP 508 marker of those that hold it; "" for all of them."""
+    """A package with its files for the portion's platforms, and the PEP 508 marker of those that
+    hold it; "" for all of them.
+    """
 
     package: LockedPackage
     marker: str
@@ -23,7 +29,8 @@ class ViewedPackage:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """What one target uses: its environments, what they hold, and the canonical address of every index that something comes from, "pypi" (address "") first.
+    """What one target uses: its environments, what they hold, and the canonical address of every
+    index that something comes from, "pypi" (address "") first.
 
     `conda` is what conda brings there, from channels by name.
     """
@@ -45,8 +52,12 @@ class TargetView:
         return tuple(held for held in self.packages if held.package.name == name)
 
     def marker_of(self, *packages: LockedPackage) -> str:
-        """Return the PEP 508 marker of the environments that hold one of these packages; "" when all of them do."""
-        return _marker(self.environments, {key for package in packages for key in package.environments})
+        """Return the PEP 508 marker of the environments that hold one of these packages; "" when
+        all of them do.
+        """
+        return _marker(
+            self.environments, {key for package in packages for key in package.environments}
+        )
 
 
 def view_target(lock: Lock, target: str) -> TargetView:
@@ -54,12 +65,23 @@ def view_target(lock: Lock, target: str) -> TargetView:
     environments = target_environments(lock, target)
     held = []
     for package in lock.packages:
-        platforms = tuple(environment.platform for environment in environments if environment.key in package.environments)
+        platforms = tuple(
+            environment.platform
+            for environment in environments
+            if environment.key in package.environments
+        )
         if platforms:
             files = tuple(
-                file for file in package.files if not is_wheel(file) or any(wheel_runs_on(file.name, lock.python, platform) for platform in platforms)
+                file
+                for file in package.files
+                if not is_wheel(file)
+                or any(wheel_runs_on(file.name, lock.python, platform) for platform in platforms)
             )
-            held.append(ViewedPackage(replace(package, files=files), _marker(environments, set(package.environments))))
+            held.append(
+                ViewedPackage(
+                    replace(package, files=files), _marker(environments, set(package.environments))
+                )
+            )
     used = {one.package.index for one in held}
     known = {"pypi": DEFAULT_INDEX_URL, **lock.indexes}
     indexes = {name: known[name] for name in known if name in used}
@@ -70,7 +92,11 @@ def view_target(lock: Lock, target: str) -> TargetView:
 
 def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...]:
     """Return the environments that a target may use, in the lock's order."""
-    return tuple(environment for environment in lock.environments if lock.environment(target, environment.platform) == environment)
+    return tuple(
+        environment
+        for environment in lock.environments
+        if lock.environment(target, environment.platform) == environment
+    )
 
 
 def is_wheel(file: LockedFile) -> bool:
@@ -79,5 +105,7 @@ def is_wheel(file: LockedFile) -> bool:
 
 
 def _marker(environments: tuple[LockedEnvironment, ...], keys: set[str]) -> str:
-    platforms = tuple(environment.platform for environment in environments if environment.key in keys)
+    platforms = tuple(
+        environment.platform for environment in environments if environment.key in keys
+    )
     return "" if len(platforms) == len(environments) else marker_of_any(platforms)

@@ -1,4 +1,6 @@
-"""The digest of what a spec's text says about packages: by it alone a lock can be found to hold, without the model of the language."""
+"""The digest of what a spec's text says about packages: by it alone a lock can be found to hold,
+without the model of the language.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from typing import Any
 
 from provision.lock.model import digest_of
 
-_DECIDING = ("apiVersion", "python", "gpu", "cuda", "packages", "indexes", "exclude_newer", "platforms", "conda_packages")
+_DECIDING = (
+    "apiVersion",
+    "python",
+    "gpu",
+    "cuda",
+    "packages",
+    "indexes",
+    "exclude_newer",
+    "platforms",
+    "conda_packages",
+)
 """Fields of a spec that decide packages, all that they hold included."""
 _DECIDING_OF_TARGET = ("kind", "manager", "gpu", "cuda", "runtime", "isolation", "image")
 """The same of a target."""
@@ -17,10 +29,13 @@ _DECIDING_OF_REQUIRES = ("driver", "compute_capability")
 
 
 def compute_text_digest(data: Mapping[str, Any]) -> str:
-    """Return the digest over the deciding fields of a composed spec: after anchors, merge keys and `extends`, before the model.
+    """Return the digest over the deciding fields of a composed spec: after anchors, merge keys and
+    `extends`, before the model.
 
-    Any data has a digest, also such as the model would refuse. Order counts in no mapping, nor in a list at the top. The same thing said in another form
-    (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests mean that nothing moved, different ones mean nothing.
+    Any data has a digest, also such as the model would refuse. Order counts in no mapping, nor
+    in a list at the top. The same thing said in another form
+    (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests mean that nothing moved,
+    different ones mean nothing.
     """
     return digest_of({**_deciding_fields(data, _DECIDING), **_deciding_target_fields(data)})
 
@@ -39,12 +54,25 @@ def _deciding_target_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     targets = data["targets"]
     if not isinstance(targets, Mapping):
         return {"targets": targets}
-    return {"targets": {name: _deciding_fields(one, _DECIDING_OF_TARGET) if isinstance(one, Mapping) else one for name, one in targets.items()}}
+    return {
+        "targets": {
+            name: _deciding_fields(one, _DECIDING_OF_TARGET) if isinstance(one, Mapping) else one
+            for name, one in targets.items()
+        }
+    }
 
 
 def _part(value: Any, names: tuple[str, ...]) -> Any:
-    return {name: value[name] for name in names if name in value} if isinstance(value, Mapping) else value
+    return (
+        {name: value[name] for name in names if name in value}
+        if isinstance(value, Mapping)
+        else value
+    )
 
 
 def _unordered(value: Any) -> Any:
-    return sorted(value, key=lambda item: json.dumps(item, sort_keys=True)) if isinstance(value, list) else value
+    return (
+        sorted(value, key=lambda item: json.dumps(item, sort_keys=True))
+        if isinstance(value, list)
+        else value
+    )

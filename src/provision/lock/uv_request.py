@@ -15,7 +15,9 @@ from provision.spec import Spec
 
 
 class ResolveRequest(NamedTuple):
-    """What is being locked: the spec, the torch flavours with the platforms that each is for, what is held fast or preferred, what is taken as source."""
+    """What is being locked: the spec, the torch flavours with the platforms that each is for, what
+    is held fast or preferred, what is taken as source.
+    """
 
     spec: Spec
     facts: Facts
@@ -37,27 +39,56 @@ class ResolveRequest(NamedTuple):
 
 def lock_platforms(spec: Spec, target: str) -> tuple[str, ...]:
     """Return the platforms that a target is locked for."""
-    return tuple(sorted(str(platform) for platform in spec.platforms)) if spec.targets[target].kind == "local" else ("linux-x86_64",)
+    return (
+        tuple(sorted(str(platform) for platform in spec.platforms))
+        if spec.targets[target].kind == "local"
+        else ("linux-x86_64",)
+    )
 
 
 def to_uv_project(question: ResolveRequest) -> UvProject:
-    """Return the project that uv is asked to resolve: one variant for each flavour where there are several."""
+    """Return the project that uv is asked to resolve: one variant for each flavour where there are
+    several.
+    """
     spec, flavours = question.spec, question.flavours
     family = tuple(sorted(question.direct & question.facts.flavoured))
     asked = {package.key: f"{package.key}{package.version}" for package in spec.packages}
     wanted = tuple(asked.get(member, member) for member in family)
-    torch = {flavour: index for flavour, platforms in flavours.items() if (index := _torch_index(question, flavour, platforms, wanted)) is not None}
-    own = tuple(Index(name, index.url) for name, index in sorted(spec.indexes.items()) if name not in {index.name for index in torch.values()})
-    stand_ins = {name: Index(source.metadata_index_name, source.metadata_index_url) for name, source in sorted(question.source_builds.items())}
-    listed = {package.key: stand_ins[package.key].name if package.key in stand_ins else package.index for package in spec.packages}
+    torch = {
+        flavour: index
+        for flavour, platforms in flavours.items()
+        if (index := _torch_index(question, flavour, platforms, wanted)) is not None
+    }
+    own = tuple(
+        Index(name, index.url)
+        for name, index in sorted(spec.indexes.items())
+        if name not in {index.name for index in torch.values()}
+    )
+    stand_ins = {
+        name: Index(source.metadata_index_name, source.metadata_index_url)
+        for name, source in sorted(question.source_builds.items())
+    }
+    listed = {
+        package.key: stand_ins[package.key].name if package.key in stand_ins else package.index
+        for package in spec.packages
+    }
     several = len(flavours) > 1
     bindings = [IndexBinding(name, index) for name, index in listed.items() if index]
     for flavour, index in torch.items():
         variant = flavour if several else ""
         marker = marker_of_any(index.platforms)
-        bindings += [IndexBinding(name, index.name, marker, variant) for name in family if not listed.get(name)]
-    requirements = tuple([package.requirement for package in spec.packages] + sorted(question.direct - listed.keys()))
-    environments = tuple(marker_of(platform) for platform in sorted({p for platforms in flavours.values() for p in platforms}))
+        bindings += [
+            IndexBinding(name, index.name, marker, variant)
+            for name in family
+            if not listed.get(name)
+        ]
+    requirements = tuple(
+        [package.requirement for package in spec.packages] + sorted(question.direct - listed.keys())
+    )
+    environments = tuple(
+        marker_of(platform)
+        for platform in sorted({p for platforms in flavours.values() for p in platforms})
+    )
     return UvProject(
         spec.python,
         f"=={spec.python}.*",
@@ -68,18 +99,37 @@ def to_uv_project(question: ResolveRequest) -> UvProject:
         spec.exclude_newer,
         question.preferences,
         tuple(f"{name}{version}" for name, version in sorted(question.constraints.items())),
-        tuple((flavour, tuple(_only(r, marker_of_any(platforms)) for r in requirements)) for flavour, platforms in flavours.items()) if several else (),
-        tuple(sorted({binding.package for binding in bindings if binding.marker} | stand_ins.keys())),
+        tuple(
+            (flavour, tuple(_only(r, marker_of_any(platforms)) for r in requirements))
+            for flavour, platforms in flavours.items()
+        )
+        if several
+        else (),
+        tuple(
+            sorted({binding.package for binding in bindings if binding.marker} | stand_ins.keys())
+        ),
     )
 
 
-def _torch_index(question: ResolveRequest, flavour: str, platforms: tuple[str, ...], wanted: tuple[str, ...]) -> Index | None:
-    """Return the index of a flavour, for the platforms that take torch from it: Linux, and Windows where a card is asked for."""
-    served = tuple(platform for platform in platforms if platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu"))
+def _torch_index(
+    question: ResolveRequest, flavour: str, platforms: tuple[str, ...], wanted: tuple[str, ...]
+) -> Index | None:
+    """Return the index of a flavour, for the platforms that take torch from it: Linux, and Windows
+    where a card is asked for.
+    """
+    served = tuple(
+        platform
+        for platform in platforms
+        if platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu")
+    )
     if not wanted or not served:
         return None
     name = f"pytorch-{flavour}"
-    url = question.spec.indexes[name].url if name in question.spec.indexes else question.facts.flavour_index(flavour)
+    url = (
+        question.spec.indexes[name].url
+        if name in question.spec.indexes
+        else question.facts.flavour_index(flavour)
+    )
     return Index(name, url, flavour, wanted, served)
 
 

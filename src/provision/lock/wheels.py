@@ -32,28 +32,58 @@ def marker_of(platform: str) -> str:
 
 def marker_of_any(platforms: tuple[str, ...]) -> str:
     """Return the marker that holds on any of some platforms (one at least)."""
-    return " or ".join(f"({marker_of(platform)})" for platform in platforms) if len(platforms) > 1 else marker_of(platforms[0])
+    return (
+        " or ".join(f"({marker_of(platform)})" for platform in platforms)
+        if len(platforms) > 1
+        else marker_of(platforms[0])
+    )
 
 
 @cache
 def marker_applies(marker: str, platform: str, python: str) -> bool:
-    """Tell whether a marker ("": always) holds on a platform with some release of a CPython such as "3.11".
+    """Tell whether a marker ("": always) holds on a platform with some release of a CPython such as
+    "3.11".
 
-    A lock is for all of them: what one release needs, all get. Of the system's own release the newest is meant.
+    A lock is for all of them: what one release needs, all get. Of the system's own release the
+    newest is meant.
     """
     if not marker:
         return True
     system, machine, name, kind = _MARKERS[platform]
-    environment = {"sys_platform": system, "platform_machine": machine, "platform_system": name, "os_name": kind, "python_version": python, "extra": ""}
-    environment |= {"implementation_name": "cpython", "platform_python_implementation": "CPython", "platform_release": "99", "platform_version": "99"}
+    environment = {
+        "sys_platform": system,
+        "platform_machine": machine,
+        "platform_system": name,
+        "os_name": kind,
+        "python_version": python,
+        "extra": "",
+    }
+    environment |= {
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "platform_release": "99",
+        "platform_version": "99",
+    }
     parsed = Marker(marker)
-    return any(parsed.evaluate({**environment, "python_full_version": full, "implementation_version": full}) for full in _releases(marker, python))
+    return any(
+        parsed.evaluate(
+            {**environment, "python_full_version": full, "implementation_version": full}
+        )
+        for full in _releases(marker, python)
+    )
 
 
 def _releases(marker: str, python: str) -> list[str]:
-    """Return releases of a Python on both sides of every one that a marker names; the last one stands for all that come after."""
+    """Return releases of a Python on both sides of every one that a marker names; the last one
+    stands for all that come after.
+    """
     named = {int(patch) for patch in re.findall(rf"{re.escape(python)}\.(\d+)", marker)}
-    return [f"{python}.{patch}" for patch in sorted({near for patch in named for near in (patch - 1, patch, patch + 1) if near >= 0} | {99})]
+    return [
+        f"{python}.{patch}"
+        for patch in sorted(
+            {near for patch in named for near in (patch - 1, patch, patch + 1) if near >= 0} | {99}
+        )
+    ]
 
 
 @cache
@@ -69,12 +99,15 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
         return False
     tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
     ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
-    return any(tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends)) for tag in tags)
+    return any(
+        tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends))
+        for tag in tags
+    )
 
 
 @cache
 def _abis(python: str) -> frozenset[tuple[str, str]]:
-    """Return the (interpreter, ABI) pairs of wheels that run on a CPython version such as "3.11"."""
+    """Return the (interpreter, ABI) pairs of wheels that run on a CPython version such as "3.11"."""  # noqa: E501
     major, _, minor = python.partition(".")
     version, here = (int(major), int(minor)), f"cp{major}{minor}"
     accepted = [*cpython_tags(version, [here], ["any"]), *compatible_tags(version, here, ["any"])]
@@ -82,8 +115,17 @@ def _abis(python: str) -> frozenset[tuple[str, str]]:
 
 
 def with_platform_files(package: LockedPackage, python: str, platform: str) -> LockedPackage:
-    """Return the package with the files of one platform only, so that another platform's do not change a digest; source is for all."""
-    return replace(package, files=tuple(file for file in package.files if package.built or wheel_runs_on(file.name, python, platform)))
+    """Return the package with the files of one platform only, so that another platform's do not
+    change a digest; source is for all.
+    """
+    return replace(
+        package,
+        files=tuple(
+            file
+            for file in package.files
+            if package.built or wheel_runs_on(file.name, python, platform)
+        ),
+    )
 
 
 def oldest_glibc(package: LockedPackage, python: str, platform: str) -> tuple[int, int] | None:
@@ -94,7 +136,10 @@ def oldest_glibc(package: LockedPackage, python: str, platform: str) -> tuple[in
     for file in package.files:
         if not wheel_runs_on(file.name, python, platform):
             continue
-        stated = [_OLD_GLIBC[old] if old else (int(major), int(minor)) for major, minor, old in _GLIBC.findall(file.name)]
+        stated = [
+            _OLD_GLIBC[old] if old else (int(major), int(minor))
+            for major, minor, old in _GLIBC.findall(file.name)
+        ]
         if not stated:
             return None
         floors.append(min(stated))

@@ -1,6 +1,7 @@
 """Everything that can be wrong with a spec, a file each, and the engine that asks them all.
 
-The rules stand in four lists: those that are asked of every spec, and those of cards, of Workbench and of Colab, which are loaded only for a spec with such
+The rules stand in four lists: those that are asked of every spec, and those of cards, of
+Workbench and of Colab, which are loaded only for a spec with such
 a target. `RULES` is all of them.
 """
 
@@ -11,23 +12,49 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from provision.diagnostics import Diagnostic, Location, RelatedLocation, RouteLocation, Severity, Span
+from provision.diagnostics import (
+    Diagnostic,
+    Location,
+    RelatedLocation,
+    RouteLocation,
+    Severity,
+    Span,
+)
 from provision.errors import ProvisionError
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, SourceText, render_rule_page
+from provision.rules.rule import (
+    Example,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    SourceText,
+    render_rule_page,
+)
 from provision.sanitize import escape_line, redact
 
 if TYPE_CHECKING:
     RULES: tuple[Rule, ...]
 
-__all__ = ["RULES", "Example", "LintContext", "ResolvedSet", "Rule", "SourceText", "render_rule_page", "run_rules"]
+__all__ = [
+    "RULES",
+    "Example",
+    "LintContext",
+    "ResolvedSet",
+    "Rule",
+    "SourceText",
+    "render_rule_page",
+    "run_rules",
+]
 
 MAX_MESSAGE_LENGTH = 400
-"""Longest message in code points: a finding is read on one screen, whatever the spec holds. Our choice."""
+"""Longest message in code points: a finding is read on one screen, whatever the spec holds. Our
+choice.
+"""
 _LISTS = ("registry_every_spec", "registry_nvidia_cards", "registry_workbench", "registry_colab")
 
 
 def run_rules(case: LintContext, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic, ...]:
-    """Return what the rules (by default all that concern the spec's targets) find, by route and id, each finding once and its text made harmless.
+    """Return what the rules (by default all that concern the spec's targets) find, by route and id,
+    each finding once and its text made harmless.
 
     A rule that fails is a finding too (BUG000).
     """
@@ -40,7 +67,9 @@ def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]
     """Return what can be said of a spec with errors of shape: that it holds a secret."""
     from provision.rules.secrets.secret_literal import check_data
 
-    return tuple(sorted(dict.fromkeys(_harmless(finding) for finding in check_data(data)), key=_order))
+    return tuple(
+        sorted(dict.fromkeys(_harmless(finding) for finding in check_data(data)), key=_order)
+    )
 
 
 def __getattr__(name: str) -> Any:
@@ -71,12 +100,14 @@ def _asked(rule: Rule, case: LintContext) -> tuple[Diagnostic, ...]:
         return tuple(rule.check(case))
     except ProvisionError:  # the facts cannot be read, which is no fault of the rule
         raise
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong in one rule must not keep the others from speaking
+    except Exception as error:  # noqa: BLE001
         return (_failed(rule, error),)
 
 
 def _failed(rule: Rule, error: Exception) -> Diagnostic:
-    """Report our own fault. The text of the exception may hold values of the spec, so only its type is shown."""
+    """Report our own fault. The text of the exception may hold values of the spec, so only its type
+    is shown.
+    """
     return Diagnostic(
         "BUG000",
         "rule-failed",
@@ -107,4 +138,7 @@ def _order(finding: Diagnostic) -> tuple[tuple[tuple[bool, int, str], ...], str,
 def _route(where: Location) -> tuple[tuple[bool, int, str], ...]:
     if isinstance(where, Span):
         return ((True, where.start.offset, ""),)
-    return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in where.route)
+    return tuple(
+        (isinstance(part, int), part if isinstance(part, int) else 0, str(part))
+        for part in where.route
+    )

@@ -1,4 +1,6 @@
-"""Folders that a spec names: where each is used, what becomes of it there, and what another place calls it."""
+"""Folders that a spec names: where each is used, what becomes of it there, and what another place
+calls it.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,22 @@ from provision.target_facts import TargetFacts
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")
-"""Where notebooks mount Google Drive: drive.mount(...) takes any folder, and its documentation these."""
-_IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108 - judged, not used
-_CLEARED = ("/tmp", "/var/tmp")  # noqa: S108 - judged, not used
-_RESULTS = re.compile(r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|runs?|logs?|artifacts?|saves?|saved|exports?)(_|$)", re.IGNORECASE)
+"""Where notebooks mount Google Drive: drive.mount(...) takes any folder, and its documentation
+these.
+"""
+_IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108
+_CLEARED = ("/tmp", "/var/tmp")  # noqa: S108
+_RESULTS = re.compile(
+    r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|runs?|logs?|artifacts?|saves?|saved|exports?)(_|$)",
+    re.IGNORECASE,
+)
 """Words in the name of a folder that say that what lies there is wanted afterwards. Our choice."""
 
 
 class DeclaredFolder(NamedTuple):
-    """A declared folder as it holds at one target: its key under `paths`, its path, where that is written, and the target."""
+    """A declared folder as it holds at one target: its key under `paths`, its path, where that is
+    written, and the target.
+    """
 
     key: str
     path: str
@@ -39,7 +48,9 @@ def declared_folders(case: LintContext) -> Iterator[DeclaredFolder]:
     for site in case.targets:
         for key, path in {**case.spec.paths, **site.target.paths}.items():
             own = key in site.target.paths
-            yield DeclaredFolder(key, path, (*site.route, "paths", key) if own else ("paths", key), site)
+            yield DeclaredFolder(
+                key, path, (*site.route, "paths", key) if own else ("paths", key), site
+            )
 
 
 def is_within(path: str, *roots: str) -> bool:
@@ -64,8 +75,15 @@ def is_in_container(site: TargetFacts) -> bool:
 
 
 def to_target_path(path: str, home: str) -> str:
-    """Return a path as another place has it: what stands behind the home of Colab or Workbench, behind that home."""
-    for root in (*(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive")), *DRIVE_MOUNTS, COLAB_HOME, WORKBENCH_HOME):
+    """Return a path as another place has it: what stands behind the home of Colab or Workbench,
+    behind that home.
+    """
+    for root in (
+        *(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive")),
+        *DRIVE_MOUNTS,
+        COLAB_HOME,
+        WORKBENCH_HOME,
+    ):
         if is_within(path, root):
             return str(PurePosixPath(home) / PurePosixPath(path).relative_to(root))
     return str(PurePosixPath(home) / PurePosixPath(path).name)

@@ -44,11 +44,16 @@ class DriverBranches(NamedTuple):
 
     def __str__(self) -> str:
         """Return the branches in words."""
-        parts = [f"from {self.first} on" if self.first else "", f"up to {self.last}" if self.last else ""]
+        parts = [
+            f"from {self.first} on" if self.first else "",
+            f"up to {self.last}" if self.last else "",
+        ]
         return " ".join(part for part in parts if part)
 
 
-def find_machine_requirement(case: LintContext, site: TargetFacts, key: str) -> MachineRequirement | None:
+def find_machine_requirement(
+    case: LintContext, site: TargetFacts, key: str
+) -> MachineRequirement | None:
     """Return what a place's own `requires`, or else the spec's, says under `key`."""
     if site.target.requires is not None and (own := getattr(site.target.requires, key)) is not None:
         return MachineRequirement(own, (*site.route, "requires", key))
@@ -59,14 +64,22 @@ def find_machine_requirement(case: LintContext, site: TargetFacts, key: str) -> 
 def driver_branches(case: LintContext, card: Card) -> DriverBranches:
     """Return the driver branches that know a card."""
     last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
-    return DriverBranches(capability.first_driver if capability else None, last.branch if last else None)
+    return DriverBranches(
+        capability.first_driver if capability else None, last.branch if last else None
+    )
 
 
 def describe_image_with_driver(case: LintContext, site: TargetFacts, floor: str) -> str:
-    """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose driver is new enough; "" where there is none."""
+    """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose
+    driver is new enough; "" where there is none.
+    """
     image = site.image
     if image is None:
         return ""
-    rows = [row for row in case.facts.images.values() if row.kind == image.kind and row.driver and is_driver_at_least(row.driver, floor)]
+    rows = [
+        row
+        for row in case.facts.images.values()
+        if row.kind == image.kind and row.driver and is_driver_at_least(row.driver, floor)
+    ]
     rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))
     return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""

@@ -1,4 +1,6 @@
-"""Package lines: where they stand, where they come from, and how one, or another field, is written anew."""
+"""Package lines: where they stand, where they come from, and how one, or another field, is written
+anew.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from provision.rules.rule import LintContext
 from provision.spec import Package, canonical_name
 
 MAX_SPECIFIER_LENGTH = 256
-"""Characters: comparing takes time with the square of the number of clauses, and no requirement that a person wrote is longer. Our choice."""
+"""Characters: comparing takes time with the square of the number of clauses, and no requirement
+that a person wrote is longer. Our choice.
+"""
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
 
@@ -42,7 +46,12 @@ def rename_edit(case: LintContext, route: Route, package: Package, name: str) ->
     text = case.source.text(route)
     if text is None:
         return Replace(RouteLocation((*route, "name")), name)
-    return Replace(RouteLocation(route), yaml_scalar(name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)))
+    return Replace(
+        RouteLocation(route),
+        yaml_scalar(
+            name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)
+        ),
+    )
 
 
 def set_version_edit(case: LintContext, route: Route, package: Package, version: str) -> Replace:
@@ -52,17 +61,30 @@ def set_version_edit(case: LintContext, route: Route, package: Package, version:
         return Replace(RouteLocation((*route, "version")), json.dumps(version))
     extras = f"[{','.join(package.extras)}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
-    return Replace(RouteLocation(route), yaml_scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)))
+    return Replace(
+        RouteLocation(route),
+        yaml_scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)),
+    )
 
 
 def set_field_edit(case: LintContext, route: Route, text: str) -> Edit:
-    """Return the edit that gives a field another value (YAML source), whether it was written or left out."""
-    return Replace(RouteLocation(route), text) if case.source.text(route) is not None else Insert(route[:-1], str(route[-1]), text)
+    """Return the edit that gives a field another value (YAML source), whether it was written or
+    left out.
+    """
+    return (
+        Replace(RouteLocation(route), text)
+        if case.source.text(route) is not None
+        else Insert(route[:-1], str(route[-1]), text)
+    )
 
 
 def yaml_scalar(text: str, *, plain: bool = True) -> str:
-    """Return `text` as a YAML scalar that stands in block and flow collections alike, without quotes where that is wanted and safe."""
-    return text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
+    """Return `text` as a YAML scalar that stands in block and flow collections alike, without
+    quotes where that is wanted and safe.
+    """
+    return (
+        text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
+    )
 
 
 def without_local(version: str) -> str:
@@ -71,14 +93,24 @@ def without_local(version: str) -> str:
 
 
 def version_specifiers(package: Package) -> SpecifierSet | None:
-    """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits 2.0.1); None when they are too long to reason about."""
-    return SpecifierSet(without_local(package.version)) if len(package.version) <= MAX_SPECIFIER_LENGTH else None
+    """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits
+    2.0.1); None when they are too long to reason about.
+    """
+    return (
+        SpecifierSet(without_local(package.version))
+        if len(package.version) <= MAX_SPECIFIER_LENGTH
+        else None
+    )
 
 
 def is_from_other_index(case: LintContext, package: Package) -> bool:
-    """Tell whether a package comes from where the tables do not hold: conda, or an index of its own."""
+    """Tell whether a package comes from where the tables do not hold: conda, or an index of its
+    own.
+    """
     index = case.spec.indexes.get(package.index or "")
-    return package.source == "conda" or (index is not None and url_host(index.url) not in case.facts.torch_hosts)
+    return package.source == "conda" or (
+        index is not None and url_host(index.url) not in case.facts.torch_hosts
+    )
 
 
 def url_host(url: str) -> str:

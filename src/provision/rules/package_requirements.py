@@ -1,4 +1,6 @@
-"""What packages need of each other: which of their releases are still possible, and what all of those ask for."""
+"""What packages need of each other: which of their releases are still possible, and what all of
+those ask for.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,15 @@ from provision.facts.versions import (
     require_version,
     version_bounds,
 )
-from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, find_line, is_from_other_index, package_lines, set_version_edit, without_local, yaml_scalar
+from provision.rules.package_lines import (
+    MAX_SPECIFIER_LENGTH,
+    find_line,
+    is_from_other_index,
+    package_lines,
+    set_version_edit,
+    without_local,
+    yaml_scalar,
+)
 from provision.rules.rule import LintContext
 from provision.spec import Package
 
@@ -31,7 +41,9 @@ ReleaseRow = ReleaseRange | TransformersReleases
 
 
 class RequestedPackage(NamedTuple):
-    """A package as it is asked for, or as it was resolved: its specifiers, both in words, and the route that let it in."""
+    """A package as it is asked for, or as it was resolved: its specifiers, both in words, and the
+    route that let it in.
+    """
 
     name: str
     specifiers: str
@@ -41,19 +53,25 @@ class RequestedPackage(NamedTuple):
 
 
 class PossibleReleases(NamedTuple):
-    """The rows that hold for the releases of a package that are still possible, newest first; not `sure` when older ones than the table's are, too."""
+    """The rows that hold for the releases of a package that are still possible, newest first; not
+    `sure` when older ones than the table's are, too.
+    """
 
     rows: tuple[ReleaseRow, ...]
     is_complete: bool
 
 
 def requested_package(case: LintContext, name: str) -> RequestedPackage | None:
-    """Return what is asked for under a name; None when it is not there, or comes from where the tables do not hold (conda, an index of its own)."""
+    """Return what is asked for under a name; None when it is not there, or comes from where the
+    tables do not hold (conda, an index of its own).
+    """
     return _asked(case, name, find_line(case, name))
 
 
 def requested_packages(case: LintContext) -> dict[str, RequestedPackage]:
-    """Return every package of the spec, or of the resolved set, that can be reasoned about, by name."""
+    """Return every package of the spec, or of the resolved set, that can be reasoned about, by
+    name.
+    """
     first: dict[str, tuple[Route, Package]] = {}
     for route, package in package_lines(case):
         first.setdefault(package.key, (route, package))
@@ -67,19 +85,29 @@ def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
 
 
 def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleReleases | None:
-    """Return the rows for what specifiers admit; None when the table is silent: no row, or newer releases than it knows are admitted."""
+    """Return the rows for what specifiers admit; None when the table is silent: no row, or newer
+    releases than it knows are admitted.
+    """
     table = release_rows(facts, name)
     if not table:
         return None
     held = _held(specifiers, tuple((row.first, row.last) for row in table))
-    return None if held is None else PossibleReleases(tuple(table[place] for place in held[0]), held[1])
+    return (
+        None
+        if held is None
+        else PossibleReleases(tuple(table[place] for place in held[0]), held[1])
+    )
 
 
 def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
     """Tell whether all that specifiers admit lies from `first` to `last` ("" for no end)."""
     admits = parse_specifiers(specifiers)
     low, high = version_bounds(admits)
-    if last and (high is None or high > require_version(last)) and has_version_in_range(admits, next_version(last)):
+    if (
+        last
+        and (high is None or high > require_version(last))
+        and has_version_in_range(admits, next_version(last))
+    ):
         return False
     return not first or (low is not None and low >= require_version(first))
 
@@ -95,24 +123,38 @@ def find_listed_provider(case: LintContext, name: str) -> str | None:
 
 def is_known_dependency(case: LintContext, name: str) -> bool:
     """Tell whether a listed package, or an extra of one, is known to bring `name`."""
-    listed = {key for package in case.spec.packages for key in (package.key, *(f"{package.key}[{canonicalize_name(one)}]" for one in package.extras))}
+    listed = {
+        key
+        for package in case.spec.packages
+        for key in (
+            package.key,
+            *(f"{package.key}[{canonicalize_name(one)}]" for one in package.extras),
+        )
+    }
     listed |= {package.name for package in case.spec.conda_packages}
     return any(row.package in listed for row in case.facts.bringers.values() if name in row.brings)
 
 
 def starts_processes(case: LintContext) -> bool:
-    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does (its documentation, Accelerator: GPU training)."""
+    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does
+    (its documentation, Accelerator: GPU training).
+    """
     return any(package.key in ("lightning", "pytorch-lightning") for package in case.spec.packages)
 
 
 def has_unknown_packages(case: LintContext) -> bool:
     """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
     facts = case.facts
-    return any(package.key not in facts.popular and package.key not in facts.seen for package in case.spec.packages)
+    return any(
+        package.key not in facts.popular and package.key not in facts.seen
+        for package in case.spec.packages
+    )
 
 
 def is_excluded(case: LintContext, name: str, specifier: str) -> bool:
-    """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by its line, its resolved version or what a package declares."""
+    """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by
+    its line, its resolved version or what a package declares.
+    """
     one = requested_package(case, name)
     if one is not None:
         return not is_satisfiable(one.specifiers, specifier)
@@ -120,31 +162,47 @@ def is_excluded(case: LintContext, name: str, specifier: str) -> bool:
 
 
 def is_capped(case: LintContext, name: str, ceiling: str) -> bool:
-    """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its possible releases declare."""
-    return any(_caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name)
+    """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its
+    possible releases declare.
+    """
+    return any(
+        _caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name
+    )
 
 
 def declared_specifier(row: ReleaseRow, of: str, extras: Sequence[str] = ()) -> str | None:
-    """Return the specifier that a row declares about a package, for these extras too; None when it declares nothing about it.
+    """Return the specifier that a row declares about a package, for these extras too; None when it
+    declares nothing about it.
 
-    transformers asks for torch through extras alone; its own floor is looked at by torch-too-old-for-transformers.
+    transformers asks for torch through extras alone; its own floor is looked at by
+    torch-too-old-for-transformers.
     """
     if of == "torch" and isinstance(row, TransformersReleases):
         return None
     for key, specifier in row.declared.items():
         name, _, extra = key.partition("[")
-        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in {canonicalize_name(one) for one in extras}):
+        if name == of and (
+            not extra
+            or canonicalize_name(extra.rstrip("]")) in {canonicalize_name(one) for one in extras}
+        ):
             return specifier
     return None
 
 
 def sort_specifiers(specifier: str) -> str:
     """Return specifiers with the floor first: ">=0.22.0,<=0.23.0" for "<=0.23.0,>=0.22.0"."""
-    return ",".join(sorted((clause.strip() for clause in specifier.split(",") if clause.strip()), key=lambda clause: (clause[0] not in ">=~", clause)))
+    return ",".join(
+        sorted(
+            (clause.strip() for clause in specifier.split(",") if clause.strip()),
+            key=lambda clause: (clause[0] not in ">=~", clause),
+        )
+    )
 
 
 def origin_route(case: LintContext, one: RequestedPackage, otherwise: Route) -> Route:
-    """Return the line that let a package in: its own, that of a listed package that brings it, or `otherwise`."""
+    """Return the line that let a package in: its own, that of a listed package that brings it, or
+    `otherwise`.
+    """
     if one.package is not None:
         return one.route
     bringer = find_listed_provider(case, one.name)
@@ -156,43 +214,77 @@ def set_version_fix(case: LintContext, one: RequestedPackage, specifier: str) ->
     """Return the fix that asks for other versions of a package, on its line or on a new one."""
     if one.package is None:
         return add_package_fix(one.name, specifier)
-    return Fix(f"ask for {one.name}{specifier}", (set_version_edit(case, one.route, one.package, specifier),), Applicability.UNSAFE)
+    return Fix(
+        f"ask for {one.name}{specifier}",
+        (set_version_edit(case, one.route, one.package, specifier),),
+        Applicability.UNSAFE,
+    )
 
 
 def add_package_fix(name: str, specifier: str) -> Fix:
     """Return the fix that lists a package that is not listed yet."""
-    return Fix(f"add {name}{specifier}", (Insert(("packages",), None, yaml_scalar(f"{name}{specifier}")),), Applicability.UNSAFE)
+    return Fix(
+        f"add {name}{specifier}",
+        (Insert(("packages",), None, yaml_scalar(f"{name}{specifier}")),),
+        Applicability.UNSAFE,
+    )
 
 
 @lru_cache(maxsize=1024)
-def _held(specifiers: str, table: tuple[tuple[str, str], ...]) -> tuple[tuple[int, ...], bool] | None:
-    """Return the places of the runs that specifiers admit, newest first, and whether they admit nothing older; None when they admit something newer."""
+def _held(
+    specifiers: str, table: tuple[tuple[str, str], ...]
+) -> tuple[tuple[int, ...], bool] | None:
+    """Return the places of the runs that specifiers admit, newest first, and whether they admit
+    nothing older; None when they admit something newer.
+    """
     admits, last = parse_specifiers(specifiers), table[-1][1]
     low, high = version_bounds(admits)
-    if (high is None or high > require_version(last)) and has_version_in_range(admits, next_version(last)):
+    if (high is None or high > require_version(last)) and has_version_in_range(
+        admits, next_version(last)
+    ):
         return None
-    held = {place for place, (first, last) in enumerate(table) if _overlap(first, last, low, high) and _admitted(specifiers, first, last)}
+    held = {
+        place
+        for place, (first, last) in enumerate(table)
+        if _overlap(first, last, low, high) and _admitted(specifiers, first, last)
+    }
     for place, (older, newer) in enumerate(itertools.pairwise(table)):
         if _in_gap(specifiers, older[1], newer[0], low, high):
             held |= {place, place + 1}
-    return tuple(sorted(held, reverse=True)), low is not None and low >= require_version(table[0][0])
+    return tuple(sorted(held, reverse=True)), low is not None and low >= require_version(
+        table[0][0]
+    )
 
 
-def _asked(case: LintContext, name: str, found: tuple[Route, Package] | None) -> RequestedPackage | None:
+def _asked(
+    case: LintContext, name: str, found: tuple[Route, Package] | None
+) -> RequestedPackage | None:
     if found and is_from_other_index(case, found[1]):
         return None
     if case.resolved is not None:
         version = case.resolved.versions.get(name)
         if version is None:
             return None
-        return RequestedPackage(name, f"=={without_local(version)}", f"{name} {version}", found[0] if found else ("packages",), found[1] if found else None)
+        return RequestedPackage(
+            name,
+            f"=={without_local(version)}",
+            f"{name} {version}",
+            found[0] if found else ("packages",),
+            found[1] if found else None,
+        )
     if found is None or found[1].marker or len(found[1].version) > MAX_SPECIFIER_LENGTH:
         return None
-    return RequestedPackage(name, without_local(found[1].version), f"{name}{found[1].version}", *found)
+    return RequestedPackage(
+        name, without_local(found[1].version), f"{name}{found[1].version}", *found
+    )
 
 
 def _caps(case: LintContext, package: Package, name: str, ceiling: str) -> bool:
-    held = possible_releases(case.facts, package.key, without_local(package.version)) if len(package.version) <= MAX_SPECIFIER_LENGTH else None
+    held = (
+        possible_releases(case.facts, package.key, without_local(package.version))
+        if len(package.version) <= MAX_SPECIFIER_LENGTH
+        else None
+    )
     if held is None or not held.rows:
         return False
     forbidden = _complement(ceiling)
@@ -205,7 +297,9 @@ def _complement(ceiling: str) -> str:
 
 
 def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
-    return (low is None or require_version(last) >= low) and (high is None or require_version(first) <= high)
+    return (low is None or require_version(last) >= low) and (
+        high is None or require_version(first) <= high
+    )
 
 
 def _admitted(specifiers: str, first: str, last: str) -> bool:
@@ -213,7 +307,11 @@ def _admitted(specifiers: str, first: str, last: str) -> bool:
     admits = parse_specifiers(specifiers)
     if any(admits.contains(end, prereleases=True) for end in (first, last)):
         return True
-    inside = (version for version in named_versions(admits) if require_version(first) < version < require_version(last))
+    inside = (
+        version
+        for version in named_versions(admits)
+        if require_version(first) < version < require_version(last)
+    )
     return any(
         admits.contains(point, prereleases=True)
         for version in inside
@@ -222,10 +320,18 @@ def _admitted(specifiers: str, first: str, last: str) -> bool:
     )
 
 
-def _in_gap(specifiers: str, older: str, newer: str, low: Version | None, high: Version | None) -> bool:
-    """Tell whether specifiers admit a release that was not read: of each minor only the newest patch was, so these are older patches of `newer`'s."""
+def _in_gap(
+    specifiers: str, older: str, newer: str, low: Version | None, high: Version | None
+) -> bool:
+    """Tell whether specifiers admit a release that was not read: of each minor only the newest
+    patch was, so these are older patches of `newer`'s.
+    """
     first, before = require_version(newer), require_version(older)
-    if first.release[:2] == before.release[:2] or (low is not None and low >= first) or (high is not None and high <= before):
+    if (
+        first.release[:2] == before.release[:2]
+        or (low is not None and low >= first)
+        or (high is not None and high <= before)
+    ):
         return False
     begin = require_version(".".join(str(part) for part in first.release[:2]))
     if begin >= first or (high is not None and high < begin):

@@ -22,7 +22,13 @@ from provision.rules.env import (
     variable_harmful,
 )
 from provision.rules.gpu import bf16_on_cpu, mps_precision, precision_without_gpu
-from provision.rules.memory import checkpoints_exceed_disk, disk_beyond_machine, loading_exceeds_ram, ram_beyond_machine, shm_beyond_machine
+from provision.rules.memory import (
+    checkpoints_exceed_disk,
+    disk_beyond_machine,
+    loading_exceeds_ram,
+    ram_beyond_machine,
+    shm_beyond_machine,
+)
 from provision.rules.packages import (
     bin_checkpoints_refused,
     build_need_missing,
@@ -52,7 +58,12 @@ from provision.rules.packages import (
     trainer_needs_accelerate,
     undeclared_need,
 )
-from provision.rules.paths import path_not_expanded, path_relative, path_wrong_place, results_not_kept
+from provision.rules.paths import (
+    path_not_expanded,
+    path_relative,
+    path_wrong_place,
+    results_not_kept,
+)
 from provision.rules.python import python_has_no_torch, python_too_old
 from provision.rules.rule import Rule
 from provision.rules.secrets import secret_literal, secret_unreachable

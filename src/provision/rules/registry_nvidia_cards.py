@@ -14,9 +14,20 @@ from provision.rules.cuda import (
     toolkit_without_card,
 )
 from provision.rules.env import devices_hidden
-from provision.rules.gpu import capability_beyond_card, card_not_in_build, fp16_without_tensor_cores, gpu_unknown, precision_beyond_card, tf32_not_default
+from provision.rules.gpu import (
+    capability_beyond_card,
+    card_not_in_build,
+    fp16_without_tensor_cores,
+    gpu_unknown,
+    precision_beyond_card,
+    tf32_not_default,
+)
 from provision.rules.memory import gpu_memory, vram_beyond_card
-from provision.rules.packages import bitsandbytes_binary_missing, package_beyond_card, package_built_for_other_cuda
+from provision.rules.packages import (
+    bitsandbytes_binary_missing,
+    package_beyond_card,
+    package_built_for_other_cuda,
+)
 from provision.rules.rule import Rule
 from provision.rules.training import deepspeed_needs_nvcc, gpus_without_strategy
 

@@ -6,7 +6,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from provision.diagnostics import Route
-from provision.facts.versions import admitted_versions, has_version_in_range, named_versions, require_version
+from provision.facts.versions import (
+    admitted_versions,
+    has_version_in_range,
+    named_versions,
+    require_version,
+)
 from provision.rules.package_lines import find_line, is_from_other_index, version_specifiers
 from provision.rules.rule import LintContext
 
@@ -14,7 +19,8 @@ from provision.rules.rule import LintContext
 class AdmittedReleases(NamedTuple):
     """The releases of one package that are still possible.
 
-    `wanted` says in words what was asked for; `known` are those in the fact table, oldest first; `beyond` tells whether newer ones are possible as well;
+    `wanted` says in words what was asked for; `known` are those in the fact table, oldest first;
+    `beyond` tells whether newer ones are possible as well;
     `route` is the package's line, or `packages` when it is not listed.
     """
 
@@ -25,12 +31,18 @@ class AdmittedReleases(NamedTuple):
 
 
 def torch_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what torch may be; None when the spec does not name it, or takes it from where the table does not hold (conda, a foreign index)."""
-    return case.cached("torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch)))
+    """Return what torch may be; None when the spec does not name it, or takes it from where the
+    table does not hold (conda, a foreign index).
+    """
+    return case.cached(
+        "torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch))
+    )
 
 
 def transformers_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what transformers may be, as the ends of the table's runs and the versions that the spec names; None when it does not name it."""
+    """Return what transformers may be, as the ends of the table's runs and the versions that the
+    spec names; None when it does not name it.
+    """
     return case.cached("transformers", lambda: _transformers(case))
 
 
@@ -38,8 +50,14 @@ def _transformers(case: LintContext) -> AdmittedReleases | None:
     ends = case.facts.transformers_read
     asked = find_line(case, "transformers")
     specifiers = version_specifiers(asked[1]) if asked else None
-    mentioned = (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
-    further = tuple(version for version in mentioned if version not in ends and case.facts.has_transformers_release(version))
+    mentioned = (
+        (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
+    )
+    further = tuple(
+        version
+        for version in mentioned
+        if version not in ends and case.facts.has_transformers_release(version)
+    )
     return _releases(case, "transformers", _sorted(ends + further) if further else ends)
 
 
@@ -53,14 +71,25 @@ def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedR
     specifiers = version_specifiers(asked[1]) if asked else None
     if asked is None or specifiers is None:
         return None
-    return AdmittedReleases(f"{name}{asked[1].version}", admitted_versions(specifiers, table), has_version_in_range(specifiers, f"{table[-1]}.0.1"), route)
+    return AdmittedReleases(
+        f"{name}{asked[1].version}",
+        admitted_versions(specifiers, table),
+        has_version_in_range(specifiers, f"{table[-1]}.0.1"),
+        route,
+    )
 
 
-def _locked(case: LintContext, name: str, version: str | None, route: Route) -> AdmittedReleases | None:
+def _locked(
+    case: LintContext, name: str, version: str | None, route: Route
+) -> AdmittedReleases | None:
     if version is None:
         return None
     release = case.facts.torch_release(version) if name == "torch" else None
-    known = (release.release if release else version,) if release or (name == "transformers" and case.facts.has_transformers_release(version)) else ()
+    known = (
+        (release.release if release else version,)
+        if release or (name == "transformers" and case.facts.has_transformers_release(version))
+        else ()
+    )
     return AdmittedReleases(f"{name} {version}", known, not known, route)
 
 

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from provision.diagnostics import Diagnostic, Fix, RelatedLocation, Route, RouteLocation, RoutePart, Severity
+from provision.diagnostics import (
+    Diagnostic,
+    Fix,
+    RelatedLocation,
+    Route,
+    RouteLocation,
+    RoutePart,
+    Severity,
+)
 from provision.facts import Facts
 from provision.spec import Spec
 from provision.target_facts import GpuSettings, TargetFacts, collect_target_facts
@@ -21,14 +29,18 @@ class SourceText(Protocol):
     """The author's text of a spec, as far as rules look at it."""
 
     def text(self, route: Route) -> str | None:
-        """Return a scalar as it was written, quotes resolved; None when there is no scalar at `route`."""
+        """Return a scalar as it was written, quotes resolved; None when there is no scalar at
+        `route`.
+        """
 
     def is_plain(self, route: Route) -> bool:
         """Tell whether there is a scalar without quotes at `route`."""
 
 
 class ResolvedSet(NamedTuple):
-    """One resolved set: canonical package name to exact version, Python as "3.11", torch flavour as "cu128" (None: no torch), what of it is source."""
+    """One resolved set: canonical package name to exact version, Python as "3.11", torch flavour as
+    "cu128" (None: no torch), what of it is source.
+    """
 
     versions: Mapping[str, str]
     python: str
@@ -38,7 +50,9 @@ class ResolvedSet(NamedTuple):
 
 @dataclass(frozen=True)
 class LintContext:
-    """What rules are asked about: a valid spec with its text, the facts, and when asked a second time the set it was resolved to."""
+    """What rules are asked about: a valid spec with its text, the facts, and when asked a second
+    time the set it was resolved to.
+    """
 
     spec: Spec
     source: SourceText
@@ -53,14 +67,21 @@ class LintContext:
     @cached_property
     def devices(self) -> tuple[GpuSettings, ...]:
         """Each pair of gpu and cuda that holds at some target, once."""
-        return tuple({(site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site.gpu_settings for site in self.targets}.values())
+        return tuple(
+            {
+                (site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site.gpu_settings
+                for site in self.targets
+            }.values()
+        )
 
     @cached_property
     def _kept(self) -> dict[str, Any]:
         return {}
 
     def cached(self, name: str, work: Callable[[], _Found]) -> _Found:
-        """Return what `work` finds, the first time under that name; several rules ask the same of a case."""
+        """Return what `work` finds, the first time under that name; several rules ask the same of a
+        case.
+        """
         if name not in self._kept:
             self._kept[name] = work()
         found: _Found = self._kept[name]
@@ -71,7 +92,9 @@ Check = Callable[[LintContext], Iterator[Diagnostic]]
 
 
 class Example(NamedTuple):
-    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at, `beside` the ids of other rules that speak too."""
+    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at,
+    `beside` the ids of other rules that speak too.
+    """
 
     spec: str
     at: str = ""
@@ -80,7 +103,9 @@ class Example(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One thing that can be wrong with a spec. `severity` is the gravest it speaks with; `page` is the docstring of its module."""
+    """One thing that can be wrong with a spec. `severity` is the gravest it speaks with; `page` is
+    the docstring of its module.
+    """
 
     id: str
     name: str
@@ -104,8 +129,21 @@ class Rule(NamedTuple):
         related: tuple[RelatedLocation, ...] = (),
         fix: Fix | None = None,
     ) -> Diagnostic:
-        """Return a finding of this rule at the value (or key) that stands at `route`; `severity` where it is less grave than the rule's own."""
-        return Diagnostic(self.id, self.name, severity or self.severity, message, RouteLocation(route, at), why, way_out, related, fix, "; ".join(self.sources))
+        """Return a finding of this rule at the value (or key) that stands at `route`; `severity`
+        where it is less grave than the rule's own.
+        """
+        return Diagnostic(
+            self.id,
+            self.name,
+            severity or self.severity,
+            message,
+            RouteLocation(route, at),
+            why,
+            way_out,
+            related,
+            fix,
+            "; ".join(self.sources),
+        )
 
 
 def related_at(route: Route, text: str) -> RelatedLocation:
@@ -114,28 +152,41 @@ def related_at(route: Route, text: str) -> RelatedLocation:
 
 
 def related_if_written(case: LintContext, route: Route, text: str) -> tuple[RelatedLocation, ...]:
-    """Return a second place as far as the author wrote it: a field that has its default stands nowhere, and the name of its target stands for it."""
+    """Return a second place as far as the author wrote it: a field that has its default stands
+    nowhere, and the name of its target stands for it.
+    """
     if _is_written(case.spec, route):
         return (related_at(route, text),)
     target = route[:2]
-    return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),) if target[0] == "targets" and _is_written(case.spec, target) else ()
+    return (
+        (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)
+        if target[0] == "targets" and _is_written(case.spec, target)
+        else ()
+    )
 
 
 def _is_written(part: Any, route: Route) -> bool:
     if not route:
         return True
     if isinstance(part, BaseModel):
-        return route[0] in part.model_fields_set and _is_written(getattr(part, str(route[0])), route[1:])
+        return route[0] in part.model_fields_set and _is_written(
+            getattr(part, str(route[0])), route[1:]
+        )
     return isinstance(part, Mapping) and route[0] in part and _is_written(part[route[0]], route[1:])
 
 
 def render_rule_page(rule: Rule) -> str:
-    """Return the rule's page as Markdown: what it says, an example of each kind, and where its knowledge comes from."""
+    """Return the rule's page as Markdown: what it says, an example of each kind, and where its
+    knowledge comes from.
+    """
     body = (rule.page or rule.summary).strip()
     parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", body]
     for title, examples in (("Found in", rule.bad), ("Not found in", rule.good)):
         parts += [f"## {title}", *(_shown(example) for example in examples)]
-    return "\n\n".join([*parts, "## Sources", "\n".join(f"- {source}" for source in rule.sources)]) + "\n"
+    return (
+        "\n\n".join([*parts, "## Sources", "\n".join(f"- {source}" for source in rule.sources)])
+        + "\n"
+    )
 
 
 def _shown(example: Example) -> str:

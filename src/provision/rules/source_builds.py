@@ -22,28 +22,46 @@ class Nvcc(NamedTuple):
 
 
 def source_built_packages(case: LintContext) -> list[tuple[Route, Package]]:
-    """Return the packages that are compiled: those that may be built, and those that compile parts of themselves when used (deepspeed)."""
-    return [(route, package) for route, package in package_lines(case) if package.build or package.key in case.facts.source_only]
+    """Return the packages that are compiled: those that may be built, and those that compile parts
+    of themselves when used (deepspeed).
+    """
+    return [
+        (route, package)
+        for route, package in package_lines(case)
+        if package.build or package.key in case.facts.source_only
+    ]
 
 
 def torch_extensions(case: LintContext) -> list[tuple[Route, Package]]:
     """Return the packages that are known to compile against torch."""
-    return [(route, package) for route, package in source_built_packages(case) if (row := case.facts.source_only.get(package.key)) and "torch" in row.needs]
+    return [
+        (route, package)
+        for route, package in source_built_packages(case)
+        if (row := case.facts.source_only.get(package.key)) and "torch" in row.needs
+    ]
 
 
 def nvcc_at(case: LintContext, site: TargetFacts) -> Nvcc | None:
-    """Return the CUDA compiler of a place: the spec's own, or what Colab or a virtual machine image carries; None where there is none for sure."""
+    """Return the CUDA compiler of a place: the spec's own, or what Colab or a virtual machine image
+    carries; None where there is none for sure.
+    """
     if case.spec.cuda_toolkit is not None:
         return Nvcc(case.spec.cuda_toolkit, "cuda_toolkit", ("cuda_toolkit",))
     if site.target.kind == "colab" and site.gpu_settings.is_nvidia:
-        return Nvcc(".".join(case.facts.conditions["nvcc"].value.split(".")[:2]), "Colab's image", (*site.route, "kind"))
+        return Nvcc(
+            ".".join(case.facts.conditions["nvcc"].value.split(".")[:2]),
+            "Colab's image",
+            (*site.route, "kind"),
+        )
     if site.image is not None and site.image.cuda:
         return Nvcc(site.image.cuda, f"image {site.image.family}", (*site.route, "image"))
     return None
 
 
 def wheel_cuda_at(case: LintContext, site: TargetFacts) -> str | None:
-    """Return the CUDA version of the wheels at a place, None where it is not settled or there is none."""
+    """Return the CUDA version of the wheels at a place, None where it is not settled or there is
+    none.
+    """
     flavour = site.gpu_settings.flavour or (case.resolved.flavour if case.resolved else None)
     return None if flavour in (None, "cpu") else cuda_of(flavour)
 

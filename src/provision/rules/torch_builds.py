@@ -19,7 +19,9 @@ LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
 
 
 class BuildOption(NamedTuple):
-    """A torch release in a CUDA flavour for a platform; `build` is None where it is not known what it was compiled for."""
+    """A torch release in a CUDA flavour for a platform; `build` is None where it is not known what
+    it was compiled for.
+    """
 
     release: TorchRelease
     flavour: str
@@ -38,7 +40,9 @@ class BuildOption(NamedTuple):
 
 
 class BuildQuery(NamedTuple):
-    """A place with a known card, one platform of it, the flavour that is settled for it (None: still free), and what torch may be."""
+    """A place with a known card, one platform of it, the flavour that is settled for it (None:
+    still free), and what torch may be.
+    """
 
     site: TargetFacts
     card: Card
@@ -54,25 +58,38 @@ class BuildQuery(NamedTuple):
     @property
     def cuda_route(self) -> Route:
         """Where the CUDA version is asked for; the card where it is not."""
-        return self.site.gpu_settings.cuda_route if self.site.gpu_settings.cuda != "auto" else self.site.gpu_settings.gpu_route
+        return (
+            self.site.gpu_settings.cuda_route
+            if self.site.gpu_settings.cuda != "auto"
+            else self.site.gpu_settings.gpu_route
+        )
 
 
 def build_queries(case: LintContext) -> tuple[BuildQuery, ...]:
-    """Return each pair of a place with an NVIDIA card and one of its Linux platforms, where torch comes from where the tables hold."""
+    """Return each pair of a place with an NVIDIA card and one of its Linux platforms, where torch
+    comes from where the tables hold.
+    """
     return case.cached("questions", lambda: tuple(_questions(case)))
 
 
 def possible_torch_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what torch may be; any release where no line names it but something listed brings it."""
+    """Return what torch may be; any release where no line names it but something listed brings it."""  # noqa: E501
     if find_line(case, "torch") or case.resolved is not None:
         return torch_releases(case)
     if case.spec.framework() == "none":
         return None
-    return AdmittedReleases("torch", tuple(row.release for row in case.facts.torch), includes_newer=True, route=("packages",))
+    return AdmittedReleases(
+        "torch",
+        tuple(row.release for row in case.facts.torch),
+        includes_newer=True,
+        route=("packages",),
+    )
 
 
 def possible_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
-    """Yield the builds that are still possible, the newest torch and the newest CUDA first, among releases with a wheel for the Python."""
+    """Yield the builds that are still possible, the newest torch and the newest CUDA first, among
+    releases with a wheel for the Python.
+    """
     for release in reversed(question.releases.known):
         row = case.facts.torch_release(release)
         if row is not None and _python(case) in row.pythons_on(question.platform):
@@ -80,7 +97,9 @@ def possible_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOp
 
 
 def can_run(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool | None:
-    """Tell whether a build has code for the card and, where the driver is known, runs with it; None when the facts cannot tell."""
+    """Tell whether a build has code for the card and, where the driver is known, runs with it; None
+    when the facts cannot tell.
+    """
     if offer.build is None:
         return None
     driver = question.site.driver
@@ -90,14 +109,22 @@ def can_run(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool
 
 
 def runnable_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
-    """Yield the builds that run there in any flavour, of the torch releases that are admitted, as `offers` does."""
-    return (offer for offer in possible_builds(case, question._replace(flavour=None)) if offer.is_confirmed and can_run(case, question, offer))
+    """Yield the builds that run there in any flavour, of the torch releases that are admitted, as
+    `offers` does.
+    """
+    return (
+        offer
+        for offer in possible_builds(case, question._replace(flavour=None))
+        if offer.is_confirmed and can_run(case, question, offer)
+    )
 
 
 def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
-    """Return CUDA versions with an admitted torch that runs there, each with the newest such torch, the best first.
+    """Return CUDA versions with an admitted torch that runs there, each with the newest such torch,
+    the best first.
 
-    Older CUDA versions than the one asked for come first, as a driver that runs the newer runs them too: those with the newest torch before the nearest. Of
+    Older CUDA versions than the one asked for come first, as a driver that runs the newer runs
+    them too: those with the newest torch before the nearest. Of
     newer ones the nearest comes first. Where none is asked for, the newest torch decides.
     """
     found: dict[str, str] = {}
@@ -107,38 +134,65 @@ def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
         return found
     asked, known = require_version(cuda_of(question.flavour)), list(found)
     older = sorted(
-        (cuda for cuda in known if require_version(cuda) < asked), key=lambda cuda: (require_version(found[cuda]), require_version(cuda)), reverse=True
+        (cuda for cuda in known if require_version(cuda) < asked),
+        key=lambda cuda: (require_version(found[cuda]), require_version(cuda)),
+        reverse=True,
     )
     newer = sorted((cuda for cuda in known if require_version(cuda) > asked), key=require_version)
     return {cuda: found[cuda] for cuda in (*older, *newer)}
 
 
 def runnable_releases(case: LintContext, question: BuildQuery) -> tuple[str, ...]:
-    """Return all known torch releases, admitted or not, that run there in the flavour that is settled; () where it is free."""
-    return tuple(offer.release.release for offer in _nearest(case, question, question.flavour)) if question.flavour else ()
+    """Return all known torch releases, admitted or not, that run there in the flavour that is
+    settled; () where it is free.
+    """
+    return (
+        tuple(offer.release.release for offer in _nearest(case, question, question.flavour))
+        if question.flavour
+        else ()
+    )
 
 
-def describe_alternatives(case: LintContext, question: BuildQuery, else_do: str = "take another card") -> str:
-    """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and what else can be done."""
+def describe_alternatives(
+    case: LintContext, question: BuildQuery, else_do: str = "take another card"
+) -> str:
+    """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and
+    what else can be done.
+    """
     same = runnable_cudas(case, question)
-    said = [f'write cuda: "{cuda}", for which torch {release} runs there' for cuda, release in list(same.items())[:2]]
+    said = [
+        f'write cuda: "{cuda}", for which torch {release} runs there'
+        for cuda, release in list(same.items())[:2]
+    ]
     others = _nearest(case, question, question.flavour) if question.flavour else []
     if not same and not others:
         others = _nearest(case, question, None)
     if others:
-        said.append(f"take torch {format_versions(offer.release.release for offer in others)} for CUDA {others[0].cuda}{_pythons(case, question, others[-1])}")
+        said.append(
+            f"take torch {format_versions(offer.release.release for offer in others)} for "
+            f"CUDA {others[0].cuda}{_pythons(case, question, others[-1])}"
+        )
     return ", or ".join([*said, else_do])
 
 
 def _questions(case: LintContext) -> Iterator[BuildQuery]:
-    sites = [site for site in case.targets if site.card is not None and site.gpu_settings.is_nvidia and site.gpu_settings.flavour != "cpu"]
+    sites = [
+        site
+        for site in case.targets
+        if site.card is not None
+        and site.gpu_settings.is_nvidia
+        and site.gpu_settings.flavour != "cpu"
+    ]
     releases = possible_torch_releases(case) if sites else None
     if releases is None:
         return
     for site in sites:
         flavour = site.gpu_settings.flavour
         if case.resolved is not None:
-            if case.resolved.flavour in (None, "cpu") or flavour not in (None, case.resolved.flavour):
+            if case.resolved.flavour in (None, "cpu") or flavour not in (
+                None,
+                case.resolved.flavour,
+            ):
                 continue
             flavour = case.resolved.flavour
         for platform in site.platforms:
@@ -147,11 +201,20 @@ def _questions(case: LintContext) -> Iterator[BuildQuery]:
 
 
 def _nearest(case: LintContext, question: BuildQuery, flavour: str | None) -> list[BuildOption]:
-    """Return the release nearest to the admitted ones that runs there, in its newest flavour; with a flavour, all releases that run there in it."""
+    """Return the release nearest to the admitted ones that runs there, in its newest flavour; with
+    a flavour, all releases that run there in it.
+    """
     known, rows = question.releases.known, case.facts.torch
-    at = next((number for number, row in enumerate(rows) if known and row.release == known[-1]), len(rows) - 1)
+    at = next(
+        (number for number, row in enumerate(rows) if known and row.release == known[-1]),
+        len(rows) - 1,
+    )
     asked = question._replace(flavour=flavour)
-    good = [(number, offer) for number, row in enumerate(rows) if (offer := _fitting(case, asked, row)) is not None]
+    good = [
+        (number, offer)
+        for number, row in enumerate(rows)
+        if (offer := _fitting(case, asked, row)) is not None
+    ]
     good = [(number, offer) for number, offer in good if _has_python(case, offer)] or good
     if flavour is not None:
         return [offer for _, offer in good]
@@ -159,22 +222,40 @@ def _nearest(case: LintContext, question: BuildQuery, flavour: str | None) -> li
 
 
 def _fitting(case: LintContext, question: BuildQuery, row: TorchRelease) -> BuildOption | None:
-    return next((offer for offer in _of(case, question, row) if offer.is_confirmed and can_run(case, question, offer)), None)
+    return next(
+        (
+            offer
+            for offer in _of(case, question, row)
+            if offer.is_confirmed and can_run(case, question, offer)
+        ),
+        None,
+    )
 
 
 def _of(case: LintContext, question: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
     for flavour in _newest_first(tuple(row.builds)):
         if question.flavour in (None, flavour):
-            yield BuildOption(row, flavour, question.platform, case.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"))
+            yield BuildOption(
+                row,
+                flavour,
+                question.platform,
+                case.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"),
+            )
 
 
 @lru_cache(maxsize=256)
 def _newest_first(flavours: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(flavours, key=lambda flavour: require_version(cuda_of(flavour)), reverse=True))
+    return tuple(
+        sorted(flavours, key=lambda flavour: require_version(cuda_of(flavour)), reverse=True)
+    )
 
 
 def _pythons(case: LintContext, question: BuildQuery, offer: BuildOption) -> str:
-    return "" if _has_python(case, offer) else f", which has Python {format_versions(offer.release.pythons_on(question.platform))}"
+    return (
+        ""
+        if _has_python(case, offer)
+        else f", which has Python {format_versions(offer.release.pythons_on(question.platform))}"
+    )
 
 
 def _has_python(case: LintContext, offer: BuildOption) -> bool:

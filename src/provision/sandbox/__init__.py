@@ -1,4 +1,6 @@
-"""A look-alike of the Google Cloud services that provisioning needs, on loopback, over one store in a folder."""
+"""A look-alike of the Google Cloud services that provisioning needs, on loopback, over one store in
+a folder.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,13 @@ _PATIENCE = 5.0
 
 
 class Sandbox(NamedTuple):
-    """A sandbox that runs: `endpoints` by notebooks_rest, notebooks_grpc, compute, storage, secrets, metadata.
+    """A sandbox that runs: `endpoints` by notebooks_rest, notebooks_grpc, compute, storage,
+    secrets, metadata.
 
-    The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without
-    TLS; metadata is "" here: each device has a server of its own. `store` is None where another process runs it, which `holder` names.
+    The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/...,
+    /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without
+    TLS; metadata is "" here: each device has a server of its own. `store` is None where another
+    process runs it, which `holder` names.
     """
 
     endpoints: dict[str, str]
@@ -53,12 +58,15 @@ def serve(
     delays: Delays | None = None,
     ports: tuple[int, int] = (0, 0),
 ) -> Iterator[Sandbox]:
-    """Run the services over the store in FOLDER while the block runs, or use those that another process runs there.
+    """Run the services over the store in FOLDER while the block runs, or use those that another
+    process runs there.
 
-    When that process ends first, however it ends, this one runs them at the same addresses. `ports` are those of HTTP and gRPC (0: a free one). Devices are
+    When that process ends first, however it ends, this one runs them at the same addresses.
+    `ports` are those of HTTP and gRPC (0: a free one). Devices are
     run by `booter` when `boot`; without one, instances turn ACTIVE and stay silent.
 
-    Raises UsageError for a fault that is unknown, WorldError where the extra is missing, or where another process is at work there and faults are asked for.
+    Raises UsageError for a fault that is unknown, WorldError where the extra is missing, or
+    where another process is at work there and faults are asked for.
     """
     scripted = Faults(faults)
     _require()
@@ -82,8 +90,14 @@ def serve(
 
 
 @contextmanager
-def _following(handle: int, endpoints: Mapping[str, str], run: Callable[[tuple[int, int]], AbstractContextManager[Sandbox]]) -> Iterator[None]:
-    """Run the services at these addresses from the end of the process that runs them now until the end of the block."""
+def _following(
+    handle: int,
+    endpoints: Mapping[str, str],
+    run: Callable[[tuple[int, int]], AbstractContextManager[Sandbox]],
+) -> Iterator[None]:
+    """Run the services at these addresses from the end of the process that runs them now until the
+    end of the block.
+    """
     over = threading.Event()
     ports = _port(endpoints["notebooks_rest"]), _port(endpoints["notebooks_grpc"])
 
@@ -121,9 +135,23 @@ def _locked(handle: int) -> bool:
 
 
 @contextmanager
-def _running(folder: Path, handle: int, faults: Faults, booter: Booter, delays: Delays, ports: tuple[int, int]) -> Iterator[Sandbox]:
+def _running(
+    folder: Path,
+    handle: int,
+    faults: Faults,
+    booter: Booter,
+    delays: Delays,
+    ports: tuple[int, int],
+) -> Iterator[Sandbox]:
     from provision import facts as known
-    from provision.sandbox import compute, grpc_server, http_server, notebooks_rest, secret_manager, storage
+    from provision.sandbox import (
+        compute,
+        grpc_server,
+        http_server,
+        notebooks_rest,
+        secret_manager,
+        storage,
+    )
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
@@ -135,7 +163,8 @@ def _running(folder: Path, handle: int, faults: Faults, booter: Booter, delays: 
     compute.add_routes(router, store, facts, faults)
     storage.add_routes(router, store, faults)
     secret_manager.add_routes(router, store)
-    # The devices end first: their programs would otherwise run until they notice, and stay as zombies until somebody waits for them.
+    # The devices end first: their programs would otherwise run until they notice, and stay as
+    # zombies until somebody waits for them.
     with (
         _listening(http_server.run_http_server(router, ports[0])) as port,
         _listening(grpc_server.run_grpc_server(service, ports[1])) as second,
@@ -156,37 +185,57 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
         try:
             port = stack.enter_context(server)
         except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
-            raise ExternalError("the sandbox cannot listen on that port", why=str(error), hint="leave the port out: a free one is taken") from None
+            raise ExternalError(
+                "the sandbox cannot listen on that port",
+                why=str(error),
+                hint="leave the port out: a free one is taken",
+            ) from None
         yield port
 
 
 def _endpoints(port: int, second: int) -> dict[str, str]:
     root = f"http://127.0.0.1:{port}"
-    return {"notebooks_rest": root, "notebooks_grpc": f"127.0.0.1:{second}", "compute": root, "storage": root, "secrets": root, "metadata": ""}
+    return {
+        "notebooks_rest": root,
+        "notebooks_grpc": f"127.0.0.1:{second}",
+        "compute": root,
+        "storage": root,
+        "secrets": root,
+        "metadata": "",
+    }
 
 
 def _command() -> str:
     """Return the command line that runs us, as a person would write it."""
-    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "provision"), *sys.argv[1:]])[:300]
+    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "provision"), *sys.argv[1:]])[
+        :300
+    ]
 
 
 def _holder(folder: Path) -> str:
     """Return which process runs the sandbox there, as it wrote it down itself."""
     try:
-        return escape_line((folder / "lock").read_text(encoding="utf-8", errors="replace").strip()) or "a process that did not say who it is"
+        return (
+            escape_line((folder / "lock").read_text(encoding="utf-8", errors="replace").strip())
+            or "a process that did not say who it is"
+        )
     except OSError as error:
         return f"a process that cannot be told: {error.strerror}"
 
 
 def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, str] | None:
-    """Return where the sandbox of another process listens; None when there is none: its file is locked for this process then."""
+    """Return where the sandbox of another process listens; None when there is none: its file is
+    locked for this process then.
+    """
     deadline = time.monotonic() + _PATIENCE
     while not _locked(handle):
         holder = _holder(folder)
         if faults:
             why = f"faults are set by the process that runs it: {holder}"
             hint = "end that process first, or give the faults to `provision sandbox up`"
-            raise ExternalError(f"{folder}: a sandbox runs there already", why=why, hint=hint) from None
+            raise ExternalError(
+                f"{folder}: a sandbox runs there already", why=why, hint=hint
+            ) from None
         try:
             endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
             return dict(endpoints)
@@ -197,7 +246,11 @@ def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, 
     else:
         return None
     hint = f"try again, or end it ({holder})"
-    raise ExternalError(f"{folder}: a sandbox is at work there, and does not say where it listens", why=f"it is run by {holder}", hint=hint)
+    raise ExternalError(
+        f"{folder}: a sandbox is at work there, and does not say where it listens",
+        why=f"it is run by {holder}",
+        hint=hint,
+    )
 
 
 def _require() -> None:
@@ -209,4 +262,8 @@ def _require() -> None:
         if missing:
             from provision.extras import install_command
 
-            raise ExternalError("the sandbox needs packages that are not installed", why=f"there is no module {module}", hint=install_command("sandbox"))
+            raise ExternalError(
+                "the sandbox needs packages that are not installed",
+                why=f"there is no module {module}",
+                hint=install_command("sandbox"),
+            )

@@ -1,4 +1,6 @@
-"""How a service says no: Google's canonical codes with the HTTP status of each, and the error body of its REST APIs."""
+"""How a service says no: Google's canonical codes with the HTTP status of each, and the error body
+of its REST APIs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class StatusCode(IntEnum):
 
     @property
     def http_status(self) -> int:
-        """The HTTP status that Google's REST APIs answer with. Source: the comments of google/rpc/code.proto."""
+        """The HTTP status that Google's REST APIs answer with. Source: the comments of
+        google/rpc/code.proto.
+        """
         return _HTTP[self]
 
 
@@ -55,9 +59,11 @@ _HTTP = {
 
 
 class ApiError(Exception):
-    """A request that is refused: canonical code, message, details as JSON (`@type` in each), and for REST its headers.
+    """A request that is refused: canonical code, message, details as JSON (`@type` in each), and
+    for REST its headers.
 
-    `reason` is the word that the older APIs (Compute, Storage) put into `error.errors`; `http` where the status is not that of the code.
+    `reason` is the word that the older APIs (Compute, Storage) put into `error.errors`; `http`
+    where the status is not that of the code.
     """
 
     def __init__(
@@ -80,11 +86,19 @@ class ApiError(Exception):
 
     def to_rpc_status(self) -> dict[str, Any]:
         """Return it as a google.rpc.Status, as it stands in an operation."""
-        return {"code": int(self.code), "message": self.message, **({"details": list(self.details)} if self.details else {})}
+        return {
+            "code": int(self.code),
+            "message": self.message,
+            **({"details": list(self.details)} if self.details else {}),
+        }
 
     def to_rest_body(self) -> dict[str, Any]:
         """Return the error body of a REST answer."""
-        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.code.name}
+        error: dict[str, Any] = {
+            "code": self.http_status,
+            "message": self.message,
+            "status": self.code.name,
+        }
         if self.reason:
             error["errors"] = [{"message": self.message, "domain": "global", "reason": self.reason}]
         if self.details:

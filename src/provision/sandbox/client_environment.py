@@ -6,11 +6,16 @@ from collections.abc import Mapping
 
 
 def client_variables(endpoints: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for gcloud (its properties api_endpoint_overrides and auth) and for the storage client libraries, and ours.
+    """Return the variables for gcloud (its properties api_endpoint_overrides and auth) and for the
+    storage client libraries, and ours.
 
     gRPC clients know no such variable: they are given the address in code.
     """
-    ours = {f"PROVISION_SANDBOX_{name.upper()}": address for name, address in endpoints.items() if address}
+    ours = {
+        f"PROVISION_SANDBOX_{name.upper()}": address
+        for name, address in endpoints.items()
+        if address
+    }
     return {
         **ours,
         "STORAGE_EMULATOR_HOST": endpoints["storage"],

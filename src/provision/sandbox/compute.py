@@ -1,4 +1,6 @@
-"""What of Compute Engine is needed beside: guest attributes, serial output, accelerator and machine types, regional quotas. All of it is read only."""
+"""What of Compute Engine is needed beside: guest attributes, serial output, accelerator and machine
+types, regional quotas. All of it is read only.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,15 @@ class _Handlers:
     def __init__(self, store: Store, facts: Facts, faults: Faults) -> None:
         self._store, self._facts, self._faults = store, facts, faults
 
-    def guest_attributes(self, request: Request, project: str, zone: str, instance: str) -> Response:
+    def guest_attributes(
+        self, request: Request, project: str, zone: str, instance: str
+    ) -> Response:
         name = _existing(self._store, project, zone, instance)
         if self._faults.has("no-guest-attributes"):
-            message = f"Constraint constraints/compute.disableGuestAttributesAccess violated for project {project}. Guest attributes access is disabled."
+            message = (
+                "Constraint constraints/compute.disableGuestAttributesAccess violated for "
+                f"project {project}. Guest attributes access is disabled."
+            )
             raise ApiError(StatusCode.PERMISSION_DENIED, message, reason="forbidden")
         query = request.query.get("queryPath", "")
         namespace, _, key = query.partition("/")
@@ -47,8 +54,14 @@ class _Handlers:
             if namespace in ("", space) and key in ("", one)
         ]
         if not items:
-            raise _gone(f"The resource 'projects/{project}/zones/{zone}/instances/{instance}/guestAttributes/{query}' was not found")
-        return json_response({"kind": "compute#guestAttributes", "queryPath": query, "queryValue": {"items": items}})
+            raise _gone(
+                "The resource "
+                f"'projects/{project}/zones/{zone}/instances/{instance}/guestAttributes/{query}' "
+                "was not found"
+            )
+        return json_response(
+            {"kind": "compute#guestAttributes", "queryPath": query, "queryValue": {"items": items}}
+        )
 
     def serial(self, request: Request, project: str, zone: str, instance: str) -> Response:
         name = _existing(self._store, project, zone, instance)
@@ -57,39 +70,85 @@ class _Handlers:
             raise invalid_argument("Invalid value for field 'port' or 'start'")
         content, begin, end = self._store.serial(name, int(start))
         text = content.decode(errors="replace")
-        return json_response({"kind": "compute#serialPortOutput", "contents": text, "start": str(begin), "next": str(end)})
+        return json_response(
+            {
+                "kind": "compute#serialPortOutput",
+                "contents": text,
+                "start": str(begin),
+                "next": str(end),
+            }
+        )
 
     def accelerators(self, _request: Request, project: str, zone: str) -> Response:
         items = [
-            {"kind": "compute#acceleratorType", "name": card.gcp, "description": card.name, "maximumCardsPerInstance": most, "zone": zone}
+            {
+                "kind": "compute#acceleratorType",
+                "name": card.gcp,
+                "description": card.name,
+                "maximumCardsPerInstance": most,
+                "zone": zone,
+            }
             for card, most in hardware.offered_cards(zone, self._facts)
         ]
-        return json_response({"kind": "compute#acceleratorTypeList", "id": f"projects/{project}/zones/{zone}/acceleratorTypes", "items": items})
+        return json_response(
+            {
+                "kind": "compute#acceleratorTypeList",
+                "id": f"projects/{project}/zones/{zone}/acceleratorTypes",
+                "items": items,
+            }
+        )
 
     def machine(self, _request: Request, project: str, zone: str, machine: str) -> Response:
         if machine not in self._facts.machines:
-            raise _gone(f"The resource 'projects/{project}/zones/{zone}/machineTypes/{machine}' was not found")
+            raise _gone(
+                f"The resource 'projects/{project}/zones/{zone}/machineTypes/{machine}' "
+                "was not found"
+            )
         return json_response(_machine(machine, zone, self._facts))
 
     def machines(self, _request: Request, project: str, zone: str) -> Response:
         items = [_machine(name, zone, self._facts) for name in sorted(self._facts.machines)]
-        return json_response({"kind": "compute#machineTypeList", "id": f"projects/{project}/zones/{zone}/machineTypes", "items": items})
+        return json_response(
+            {
+                "kind": "compute#machineTypeList",
+                "id": f"projects/{project}/zones/{zone}/machineTypes",
+                "items": items,
+            }
+        )
 
     def region(self, _request: Request, project: str, region: str) -> Response:
         usage = _usage(self._store, self._facts, project, region)
         out = self._faults.has("quota", region)
-        quotas = [{"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)} for metric in _metrics(self._facts)]
-        return json_response({"kind": "compute#region", "name": region, "status": "UP", "quotas": [{"metric": "CPUS", "limit": 2400.0, "usage": 0.0}, *quotas]})
+        quotas = [
+            {"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)}
+            for metric in _metrics(self._facts)
+        ]
+        return json_response(
+            {
+                "kind": "compute#region",
+                "name": region,
+                "status": "UP",
+                "quotas": [{"metric": "CPUS", "limit": 2400.0, "usage": 0.0}, *quotas],
+            }
+        )
 
     def whole(self, _request: Request, project: str) -> Response:
         limit = 0.0 if self._faults.has("quota-global") else _PLENTY
         usage = sum(_usage(self._store, self._facts, project, "").values())
-        return json_response({"kind": "compute#project", "name": project, "quotas": [{"metric": "GPUS_ALL_REGIONS", "limit": limit, "usage": usage}]})
+        return json_response(
+            {
+                "kind": "compute#project",
+                "name": project,
+                "quotas": [{"metric": "GPUS_ALL_REGIONS", "limit": limit, "usage": usage}],
+            }
+        )
 
 
 def _existing(store: Store, project: str, zone: str, instance: str) -> str:
     if (name := store.find_instance(project, zone, instance)) is None:
-        raise _gone(f"The resource 'projects/{project}/zones/{zone}/instances/{instance}' was not found")
+        raise _gone(
+            f"The resource 'projects/{project}/zones/{zone}/instances/{instance}' was not found"
+        )
     return name
 
 
@@ -100,8 +159,18 @@ def _gone(message: str) -> ApiError:
 def _machine(name: str, zone: str, facts: Facts) -> dict[str, object]:
     row = facts.machines[name]
     card = facts.card(row.card) if row.card else None
-    carried = [{"guestAcceleratorType": card.gcp, "guestAcceleratorCount": int(row.gpus)}] if card and row.gpus >= 1 else []
-    shown: dict[str, object] = {"kind": "compute#machineType", "name": name, "zone": zone, "guestCpus": row.vcpus, "memoryMb": round(row.ram_gb * 1024)}
+    carried = (
+        [{"guestAcceleratorType": card.gcp, "guestAcceleratorCount": int(row.gpus)}]
+        if card and row.gpus >= 1
+        else []
+    )
+    shown: dict[str, object] = {
+        "kind": "compute#machineType",
+        "name": name,
+        "zone": zone,
+        "guestCpus": row.vcpus,
+        "memoryMb": round(row.ram_gb * 1024),
+    }
     return {**shown, "accelerators": carried} if carried else shown
 
 
@@ -116,7 +185,12 @@ def _usage(store: Store, facts: Facts, project: str, region: str) -> dict[str, f
         _, owner, _, zone, _, _ = name.split("/")
         asked = first_or_empty(record["body"].get("gceSetup", {}).get("acceleratorConfigs"))
         card = hardware.card_of(asked, facts)
-        if card is None or owner != project or region not in ("", hardware.region_of(zone)) or record["body"]["state"] == "STOPPED":
+        if (
+            card is None
+            or owner != project
+            or region not in ("", hardware.region_of(zone))
+            or record["body"]["state"] == "STOPPED"
+        ):
             continue
         metric = hardware.quota_metric(card)
         usage[metric] = usage.get(metric, 0.0) + float(asked.get("coreCount", 0))

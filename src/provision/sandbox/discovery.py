@@ -1,4 +1,6 @@
-"""What the Notebooks API takes, as its discovery document has it: the installed one, else the extract that lies beside this file."""
+"""What the Notebooks API takes, as its discovery document has it: the installed one, else the
+extract that lies beside this file.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
 
 
 class ApiSchema(NamedTuple):
-    """The revision of the document, its messages by name (fields with type, enum, readOnly ...), and the paths of an update mask."""
+    """The revision of the document, its messages by name (fields with type, enum, readOnly ...),
+    and the paths of an update mask.
+    """
 
     revision: str
     messages: Mapping[str, Mapping[str, Any]]
@@ -26,14 +30,20 @@ class ApiSchema(NamedTuple):
 
 @lru_cache(maxsize=1)
 def load_api_schema() -> ApiSchema:
-    """Return what the API takes: google-api-python-client's document when it is installed, else our extract of one."""
+    """Return what the API takes: google-api-python-client's document when it is installed, else our
+    extract of one.
+    """
     installed = find_discovery_document()
-    extract = extract_schema(json.loads(installed.read_bytes())) if installed else json.loads(EXTRACT_FILE.read_bytes())
+    extract = (
+        extract_schema(json.loads(installed.read_bytes()))
+        if installed
+        else json.loads(EXTRACT_FILE.read_bytes())
+    )
     return ApiSchema(extract["revision"], extract["messages"], frozenset(extract["masks"]))
 
 
 def find_discovery_document() -> Path | None:
-    """Return the discovery document of notebooks.v2 that google-api-python-client brings, or None."""
+    """Return the discovery document of notebooks.v2 that google-api-python-client brings, or None."""  # noqa: E501
     found = find_spec("googleapiclient")
     if found is None or found.origin is None:
         return None
@@ -51,14 +61,22 @@ def extract_schema(whole: Mapping[str, Any]) -> dict[str, Any]:
             fields = whole["schemas"][name]["properties"]
             messages[name] = {field: _pruned(about) for field, about in sorted(fields.items())}
             waiting.extend(_references(messages[name]))
-    patch = whole["resources"]["projects"]["resources"]["locations"]["resources"]["instances"]["methods"]["patch"]
+    patch = whole["resources"]["projects"]["resources"]["locations"]["resources"]["instances"][
+        "methods"
+    ]["patch"]
     masks = _MASKED.findall(patch["parameters"]["updateMask"]["description"])
-    return {"revision": whole["revision"], "messages": dict(sorted(messages.items())), "masks": sorted(masks)}
+    return {
+        "revision": whole["revision"],
+        "messages": dict(sorted(messages.items())),
+        "masks": sorted(masks),
+    }
 
 
 def _pruned(about: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: about[key] for key in _KEPT if key in about}
-    return {key: _pruned(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+    return {
+        key: _pruned(value) if isinstance(value, Mapping) else value for key, value in kept.items()
+    }
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -14,36 +14,60 @@ from provision.sandbox.api_errors import ApiError
 
 
 class FaultKind(NamedTuple):
-    """A fault: `argument` is "" (none), the word for a place, "N" (how often; 1 where it is left out), or "FILE"."""
+    """A fault: `argument` is "" (none), the word for a place, "N" (how often; 1 where it is left
+    out), or "FILE".
+    """
 
     meaning: str
     argument: str = ""
 
 
 FAULT_KINDS: Final = {
-    "stockout": FaultKind("creating or starting in this zone fails: no resources are available", "ZONE"),
+    "stockout": FaultKind(
+        "creating or starting in this zone fails: no resources are available", "ZONE"
+    ),
     "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
-    "exists": FaultKind("the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"),
+    "exists": FaultKind(
+        "the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"
+    ),
     "busy": FaultKind("the next N changes are refused: unable to queue the operation (409)", "N"),
-    "rate": FaultKind("the next N requests are refused: too many requests (429, Retry-After of a second)", "N"),
+    "rate": FaultKind(
+        "the next N requests are refused: too many requests (429, Retry-After of a second)", "N"
+    ),
     "error-500": FaultKind("the next N requests fail with an internal error (500)", "N"),
     "unavailable": FaultKind("the next N requests fail with 503", "N"),
-    "token-expiry": FaultKind("the Nth request is refused once with 401, as with a token that has expired", "N"),
+    "token-expiry": FaultKind(
+        "the Nth request is refused once with 401, as with a token that has expired", "N"
+    ),
     "hang": FaultKind("no operation ever ends"),
     "lost-operation": FaultKind("operations are forgotten when they are asked for (404)"),
     "stuck-provisioning": FaultKind("a new instance stays PROVISIONING"),
     "hidden": FaultKind("a new instance is not found (404) by the first N who ask for it", "N"),
     "create-internal": FaultKind("creating ends with code 13: an internal error has occurred"),
-    "create-aborted": FaultKind("creating ends with code 10: Failed to perform tenant project creation"),
+    "create-aborted": FaultKind(
+        "creating ends with code 10: Failed to perform tenant project creation"
+    ),
     "act-as": FaultKind("creating is refused: no permission to act as the service account (403)"),
     "permission": FaultKind("every request is refused: a notebooks role is missing (403)"),
     "api-disabled": FaultKind("every request is refused: the Notebooks API is not enabled (403)"),
-    "error": FaultKind("an error as it was met, told in the words of this JSON file at the moment that it names", "FILE"),
-    "external-ip": FaultKind("creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"),
-    "secure-boot": FaultKind("creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"),
-    "no-bucket": FaultKind("a bucket that nobody made is not found; else the first upload makes it"),
-    "no-guest-attributes": FaultKind("reading guest attributes is refused, as by constraints/compute.disableGuestAttributesAccess (403)"),
+    "error": FaultKind(
+        "an error as it was met, told in the words of this JSON file at the moment that it names",
+        "FILE",
+    ),
+    "external-ip": FaultKind(
+        "creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"
+    ),
+    "secure-boot": FaultKind(
+        "creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"
+    ),
+    "no-bucket": FaultKind(
+        "a bucket that nobody made is not found; else the first upload makes it"
+    ),
+    "no-guest-attributes": FaultKind(
+        "reading guest attributes is refused, as by "
+        "constraints/compute.disableGuestAttributesAccess (403)"
+    ),
     "silent-device": FaultKind("the device boots and reports nothing"),
     "script-failure": FaultKind("the startup script fails on the device"),
     "wrong-gpu": FaultKind("the device has another GPU than was asked for"),
@@ -88,7 +112,9 @@ class Faults:
             return self._left[name] == 0
 
     def consume_scripted_error(self, at: str, zone: str = "") -> ApiError | None:
-        """Return the error that is told at a moment (one of scripted.MOMENTS) in a zone, and count it; None when there is none."""
+        """Return the error that is told at a moment (one of scripted.MOMENTS) in a zone, and count
+        it; None when there is none.
+        """
         with self._lock:
             for number, one in enumerate(self._met):
                 if one.at != at or one.zone not in ("", zone) or one.times == 0:
@@ -102,16 +128,23 @@ class Faults:
         name, colon, argument = script.partition(":")
         if (kind := FAULT_KINDS.get(name)) is None:
             near = get_close_matches(name, FAULT_KINDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(FAULT_KINDS)}"
+            hint = (
+                f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(FAULT_KINDS)}"
+            )
             raise UsageError(f"--fault {script}: there is no fault of that name", hint=hint)
         if kind.argument == "N":
             if colon and not (argument.isdecimal() and int(argument)):
-                raise UsageError(f"--fault {script}: {argument!r} is no number of times", hint=f"write it as in --fault {name}:2")
+                raise UsageError(
+                    f"--fault {script}: {argument!r} is no number of times",
+                    hint=f"write it as in --fault {name}:2",
+                )
             self._left[name] = int(argument or 1)
         elif bool(kind.argument) is not bool(argument):
             wanted = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
             raise UsageError(
-                f"--fault {script}: {'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}", hint=f"write {wanted}"
+                f"--fault {script}: "
+                f"{'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}",  # noqa: E501
+                hint=f"write {wanted}",
             )
         if kind.argument == "FILE":
             self._met.append(_error(script, argument))
@@ -122,7 +155,15 @@ def _error(script: str, path: str) -> scripted_errors.ScriptedError:
     try:
         return scripted_errors.read_error_file(Path(path))
     except OSError as error:
-        raise UsageError(f"--fault {script}: the file cannot be read: {error.strerror}", hint="write the path of a JSON file") from None
+        raise UsageError(
+            f"--fault {script}: the file cannot be read: {error.strerror}",
+            hint="write the path of a JSON file",
+        ) from None
     except scripted_errors.InvalidErrorFile as error:
-        hint = 'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' exceeded.  Limit: 1.0 in region us-central1."}'
-        raise UsageError(f"--fault {script}: the file holds no error", why=str(error), hint=hint) from None
+        hint = (
+            'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' '
+            'exceeded.  Limit: 1.0 in region us-central1."}'
+        )
+        raise UsageError(
+            f"--fault {script}: the file holds no error", why=str(error), hint=hint
+        ) from None

@@ -1,4 +1,6 @@
-"""The gRPC server. Its messages are loaded when the first call comes: who speaks REST alone does not wait for them."""
+"""The gRPC server. Its messages are loaded when the first call comes: who speaks REST alone does
+not wait for them.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,13 @@ _THREADS = 8
 
 @contextmanager
 def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
-    """Serve on a loopback port (0: a free one) while the block runs; yields the port. Raises RuntimeError when the port is taken."""
-    server = grpc.server(ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox-grpc"), options=(("grpc.so_reuseport", 0),))
+    """Serve on a loopback port (0: a free one) while the block runs; yields the port. Raises
+    RuntimeError when the port is taken.
+    """
+    server = grpc.server(
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox-grpc"),
+        options=(("grpc.so_reuseport", 0),),
+    )
     server.add_generic_rpc_handlers((_Methods(service),))
     bound = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
@@ -35,7 +42,9 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._known: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
-        """Return the handler of a method; None for one that is unknown, which gRPC answers with UNIMPLEMENTED."""
+        """Return the handler of a method; None for one that is unknown, which gRPC answers with
+        UNIMPLEMENTED.
+        """
         with self._lock:
             if not self._known:
                 from provision.sandbox.notebooks_grpc import build_method_handlers

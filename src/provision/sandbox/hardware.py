@@ -1,4 +1,6 @@
-"""Which machine types and cards there are and which go together, from the facts: what Compute Engine says when an instance is really made."""
+"""Which machine types and cards there are and which go together, from the facts: what Compute
+Engine says when an instance is really made.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,25 @@ from typing import Any
 from provision.facts import Card, Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.schema_platforms import MachineType
-from provision.sandbox.api_errors import ApiError, StatusCode, error_info, invalid_argument, not_found
+from provision.sandbox.api_errors import (
+    ApiError,
+    StatusCode,
+    error_info,
+    invalid_argument,
+    not_found,
+)
 from provision.sandbox.request_validation import first_or_empty
 
 DEFAULT_MACHINE = "e2-standard-4"
 
 
-def hardware_error(setup: Mapping[str, Any], project: str, zone: str, facts: Facts) -> ApiError | None:
+def hardware_error(
+    setup: Mapping[str, Any], project: str, zone: str, facts: Facts
+) -> ApiError | None:
     """Return why Compute Engine cannot make a VM of this setup in a zone; None when it can.
 
-    The pairs are refused after the operation has begun: the Notebooks API itself does not look at them (discovery document of AcceleratorConfig).
+    The pairs are refused after the operation has begun: the Notebooks API itself does not look
+    at them (discovery document of AcceleratorConfig).
     """
     machine = facts.machines.get(machine_type_of(setup))
     asked = first_or_empty(setup.get("acceleratorConfigs"))
@@ -26,23 +37,34 @@ def hardware_error(setup: Mapping[str, Any], project: str, zone: str, facts: Fac
     card = card_of(asked, facts)
     count = int(asked.get("coreCount", 0))
     if card is None:
-        return invalid_argument(f"Invalid value for field 'resource.guestAccelerators[0].acceleratorType': {asked.get('type', '')!r}")
+        return invalid_argument(
+            "Invalid value for field 'resource.guestAccelerators[0].acceleratorType': "
+            f"{asked.get('type', '')!r}"
+        )
     have = zones_of(card, region_of(zone))
     if card.status in ("retired", "removed") or (have is not None and zone not in have):
         return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
     if machine is None or not is_compatible(machine, card, count, facts):
         return invalid_argument(
-            f"Invalid resource usage: '[{count} x {card.gcp}, {machine_type_of(setup)}] features are not compatible for creating instance.'."
+            f"Invalid resource usage: '[{count} x {card.gcp}, {machine_type_of(setup)}] "
+            "features are not compatible for creating instance.'."
         )
     return None
 
 
 def is_compatible(machine: MachineType, card: Card, count: int, facts: Facts) -> bool:
-    """Tell whether a machine type goes with that many cards: it carries exactly these, or is an N1 small enough to attach them."""
+    """Tell whether a machine type goes with that many cards: it carries exactly these, or is an N1
+    small enough to attach them.
+    """
     if machine.card:
         return machine.card == card.name and machine.gpus == count
     row = facts.attachment(card.name, count)
-    return machine.family == "n1" and row is not None and machine.vcpus <= row.vcpus_max and machine.ram_gb <= row.ram_max_gb
+    return (
+        machine.family == "n1"
+        and row is not None
+        and machine.vcpus <= row.vcpus_max
+        and machine.ram_gb <= row.ram_max_gb
+    )
 
 
 def machine_type_of(setup: Mapping[str, Any]) -> str:
@@ -52,7 +74,10 @@ def machine_type_of(setup: Mapping[str, Any]) -> str:
 
 def card_of(asked: Mapping[str, Any], facts: Facts) -> Card | None:
     """Return the card that an AcceleratorConfig names, or None."""
-    return next((card for card in facts.cards if card.workbench and card.workbench == asked.get("type")), None)
+    return next(
+        (card for card in facts.cards if card.workbench and card.workbench == asked.get("type")),
+        None,
+    )
 
 
 def region_of(zone: str) -> str:
@@ -61,23 +86,40 @@ def region_of(zone: str) -> str:
 
 
 def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
-    """Return the zones of a region that have a card: () for none, None where only the region is known."""
-    row = next((row for row in load_zones() if row.card == card.name and row.region == region), None)
+    """Return the zones of a region that have a card: () for none, None where only the region is
+    known.
+    """
+    row = next(
+        (row for row in load_zones() if row.card == card.name and row.region == region), None
+    )
     return () if row is None else row.zones or None
 
 
-def stockout_error(project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]) -> ApiError:
-    """Return what is said when a zone has none left, with the zones of the region that do. Words: Compute Engine's, as cockroachdb/cockroach tests them."""
+def stockout_error(
+    project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]
+) -> ApiError:
+    """Return what is said when a zone has none left, with the zones of the region that do. Words:
+    Compute Engine's, as cockroachdb/cockroach tests them.
+    """
     asked = first_or_empty(setup.get("acceleratorConfigs"))
     card = card_of(asked, facts)
-    left = [] if card is None else [one for one in zones_of(card, region_of(zone)) or () if one != zone and one not in out]
+    left = (
+        []
+        if card is None
+        else [
+            one for one in zones_of(card, region_of(zone)) or () if one != zone and one not in out
+        ]
+    )
     metadata = {
         "vmType": machine_type_of(setup),
         "zone": zone,
         "attachment": "" if card is None else f"{card.gcp}={asked.get('coreCount', '1')}",
         "zonesAvailable": ",".join(left),
     }
-    message = f"The zone 'projects/{project}/zones/{zone}' does not have enough resources available to fulfill the request."
+    message = (
+        f"The zone 'projects/{project}/zones/{zone}' does not have enough resources available "
+        "to fulfill the request."
+    )
     return ApiError(
         StatusCode.RESOURCE_EXHAUSTED,
         f"{message}  Try a different zone, or try again later.",
@@ -93,8 +135,16 @@ def quota_metric(card: Card) -> str:
 def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
     """Yield the cards that a zone has, each with the most of them on one machine."""
     for card in facts.cards:
-        have = zones_of(card, region_of(zone)) if card.gcp and card.status not in ("retired", "removed") else ()
+        have = (
+            zones_of(card, region_of(zone))
+            if card.gcp and card.status not in ("retired", "removed")
+            else ()
+        )
         if have is None or zone in have:
-            carried = [int(machine.gpus) for machine in facts.machines.values() if machine.card == card.name]
+            carried = [
+                int(machine.gpus)
+                for machine in facts.machines.values()
+                if machine.card == card.name
+            ]
             attached = [row.gpus for row in facts.attachments if row.card == card.name]
             yield card, max((*carried, *attached), default=1)

@@ -1,4 +1,6 @@
-"""A small threaded HTTP server on loopback: routes by pattern, JSON, and errors in the form of Google's."""
+"""A small threaded HTTP server on loopback: routes by pattern, JSON, and errors in the form of
+Google's.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _PARAMETER = re.compile(r"\{(\w+)(\*?)\}")
 
 
 class Request(NamedTuple):
-    """What was asked: `path` as it was sent (still quoted), the query's last value of each name, header names in lower case."""
+    """What was asked: `path` as it was sent (still quoted), the query's last value of each name,
+    header names in lower case.
+    """
 
     method: str
     path: str
@@ -29,13 +33,17 @@ class Request(NamedTuple):
     body: bytes = b""
 
     def json(self) -> dict[str, Any]:
-        """Return the body as a JSON object; {} for an empty one. Raises Failure (400) when it is none."""
+        """Return the body as a JSON object; {} for an empty one. Raises Failure (400) when it is
+        none.
+        """
         try:
             body = json.loads(self.body) if self.body.strip() else {}
         except (ValueError, RecursionError):
             raise invalid_argument("Invalid JSON payload received. Parsing error.") from None
         if not isinstance(body, dict):
-            raise invalid_argument('Invalid JSON payload received. Unknown name "": Root element must be a message.')
+            raise invalid_argument(
+                'Invalid JSON payload received. Unknown name "": Root element must be a message.'
+            )
         return body
 
 
@@ -51,24 +59,36 @@ Handler = Callable[..., Response]
 """Called with the request and the unquoted parameters of its pattern, by name."""
 
 
-def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """Return `value` as a JSON answer."""
-    return Response(status, json.dumps(value, indent=2).encode() + b"\n", {"Content-Type": "application/json; charset=UTF-8", **(headers or {})})
+    return Response(
+        status,
+        json.dumps(value, indent=2).encode() + b"\n",
+        {"Content-Type": "application/json; charset=UTF-8", **(headers or {})},
+    )
 
 
 def error_response(failure: ApiError) -> Response:
     """Return the answer that tells of a failure."""
-    return Response(304) if failure.http_status == 304 else json_response(failure.to_rest_body(), failure.http_status, failure.headers)
+    return (
+        Response(304)
+        if failure.http_status == 304
+        else json_response(failure.to_rest_body(), failure.http_status, failure.headers)
+    )
 
 
 class Router:
-    """Which handler answers which method and path. `{name}` is one part of a path, up to a slash or colon; `{name*}` all that is left."""
+    """Which handler answers which method and path. `{name}` is one part of a path, up to a slash or
+    colon; `{name*}` all that is left.
+    """
 
     def __init__(self) -> None:
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
 
     def add(self, method: str, pattern: str, handler: Handler) -> None:
-        """Let `handler` answer `method` on paths of `pattern`; the first pattern that fits counts."""
+        """Let `handler` answer `method` on paths of `pattern`; the first pattern that fits counts."""  # noqa: E501
         self._routes.append((method, _compiled(pattern), handler))
 
     def route(self, request: Request) -> Response:
@@ -79,17 +99,33 @@ class Router:
                 continue
             known = True
             if method == request.method:
-                return handler(request, **{name: unquote(value) for name, value in match.groupdict().items()})
+                return handler(
+                    request, **{name: unquote(value) for name, value in match.groupdict().items()}
+                )
         if known:
-            raise ApiError(StatusCode.UNIMPLEMENTED, f"{request.method} is not offered for {request.path}", http=405, reason="httpMethodNotAllowed")
-        raise ApiError(StatusCode.NOT_FOUND, f"The sandbox has no method {request.method} {request.path}", reason="notFound")
+            raise ApiError(
+                StatusCode.UNIMPLEMENTED,
+                f"{request.method} is not offered for {request.path}",
+                http=405,
+                reason="httpMethodNotAllowed",
+            )
+        raise ApiError(
+            StatusCode.NOT_FOUND,
+            f"The sandbox has no method {request.method} {request.path}",
+            reason="notFound",
+        )
 
 
 @contextmanager
 def run_http_server(router: Router, port: int = 0) -> Iterator[int]:
     """Serve on a loopback port (0: a free one) while the block runs; yields the port."""
     server = _Server(("127.0.0.1", port), router)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="sandbox-http", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever,
+        kwargs={"poll_interval": 0.02},
+        name="sandbox-http",
+        daemon=True,
+    )
     thread.start()
     try:
         yield server.server_address[1]
@@ -131,7 +167,9 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Stop listening, and hang up: a client that keeps its connection must not go on with a store that is somebody else's by then."""
+        """Stop listening, and hang up: a client that keeps its connection must not go on with a
+        store that is somebody else's by then.
+        """
         super().server_close()
         with self._lock:
             for connection in self._open:
@@ -158,25 +196,38 @@ class _Conversation(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(response.body)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _serve  # noqa: N815 - http.server's names
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _serve  # noqa: N815
 
     def _answer(self) -> Response:
         try:
             return self.server.router.route(self._request())
         except ApiError as failure:
             return error_response(failure)
-        except Exception as error:  # noqa: BLE001 - a bug of the sandbox must not look like a lost connection
-            return error_response(ApiError(StatusCode.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
+        except Exception as error:  # noqa: BLE001
+            return error_response(
+                ApiError(
+                    StatusCode.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"
+                )
+            )
 
     def _request(self) -> Request:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        # A page in a browser must not reach this server, by its own origin or by a name that resolves to loopback.
+        # A page in a browser must not reach this server, by its own origin or by a name that
+        # resolves to loopback.
         if "origin" in headers or headers.get("host", "127.0.0.1").rsplit(":", 1)[0] not in _HOSTS:
             self.close_connection = True
-            raise ApiError(StatusCode.PERMISSION_DENIED, "the sandbox answers programs on this machine only")
+            raise ApiError(
+                StatusCode.PERMISSION_DENIED, "the sandbox answers programs on this machine only"
+            )
         body = self._body(headers)
         parts = urlsplit(self.path)
-        return Request(self.command, parts.path, dict(parse_qsl(parts.query, keep_blank_values=True)), headers, body)
+        return Request(
+            self.command,
+            parts.path,
+            dict(parse_qsl(parts.query, keep_blank_values=True)),
+            headers,
+            body,
+        )
 
     def _body(self, headers: Mapping[str, str]) -> bytes:
         length = headers.get("content-length", "0")
@@ -188,5 +239,5 @@ class _Conversation(BaseHTTPRequestHandler):
             raise ApiError(StatusCode.INVALID_ARGUMENT, "the body is too large", http=413)
         return self.rfile.read(int(length))
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing: the terminal is not ours."""

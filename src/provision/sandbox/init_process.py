@@ -1,6 +1,8 @@
-"""The first process of an isolated machine: makes its network and its root, starts its program, and ends when the outside does. Standard library only.
+"""The first process of an isolated machine: makes its network and its root, starts its program, and
+ends when the outside does. Standard library only.
 
-Started by boot.py in new namespaces, with one argument: its plan as JSON. What it makes is gone with its namespaces; this machine's mounts stay as they are.
+Started by boot.py in new namespaces, with one argument: its plan as JSON. What it makes is gone
+with its namespaces; this machine's mounts stay as they are.
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = 0x8913, 0x8914, 0x8916, 0x891C, 1
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = (
+    0x8913,
+    0x8914,
+    0x8916,
+    0x891C,
+    1,
+)
 """From linux/sockios.h and linux/if.h."""
 _METADATA = "169.254.169.254"
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _SYSTEM = ("usr", "etc", "opt", "var", "srv", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_LOST = "sys_module,sys_rawio,sys_boot,sys_time,sys_ptrace,sys_admin,mknod,syslog,mac_admin,mac_override,bpf,perfmon"
+_LOST = "sys_module,sys_rawio,sys_boot,sys_time,sys_ptrace,sys_admin,mknod,syslog,mac_admin,mac_override,bpf,perfmon"  # noqa: E501
 HALT_FILE = "/run/halt"
 
 
@@ -44,10 +52,16 @@ def main() -> int:
 
 def _network(channel: socket.socket, ports: list[int]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        flags = struct.unpack_from("h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0)), 16)[0]
+        flags = struct.unpack_from(
+            "h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0)), 16
+        )[0]
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags | _IFF_UP))
         for request, address in ((_SIOCSIFADDR, _METADATA), (_SIOCSIFNETMASK, "255.255.255.255")):
-            fcntl.ioctl(any_socket, request, struct.pack("16sHH4s16x", b"lo:0", socket.AF_INET, 0, socket.inet_aton(address)))
+            fcntl.ioctl(
+                any_socket,
+                request,
+                struct.pack("16sHH4s16x", b"lo:0", socket.AF_INET, 0, socket.inet_aton(address)),
+            )
     sockets = [_listening(port) for port in ports]
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.bind(("127.0.0.1", 53))
@@ -65,7 +79,9 @@ def _listening(port: int) -> socket.socket:
 
 
 def _root(plan: dict[str, Any]) -> Path:
-    """Make the root: the system's folders with a layer of ours above them and one to write in on top, a data disk, and little else of this machine."""
+    """Make the root: the system's folders with a layer of ours above them and one to write in on
+    top, a data disk, and little else of this machine.
+    """
     root = Path("root")
     root.mkdir(exist_ok=True)
     _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root))
@@ -104,13 +120,22 @@ def _root(plan: dict[str, Any]) -> Path:
 
 
 def _boot_disk(boot: str) -> str:
-    """Return the folder to write in; it is memory where an overlay cannot write to the disk (itself an overlay): such a machine forgets at each start."""
+    """Return the folder to write in; it is memory where an overlay cannot write to the disk (itself
+    an overlay): such a machine forgets at each start.
+    """
     if not boot:
         return ""
     for folder in ("upper", "work", "root"):
         Path(boot, ".try", folder).mkdir(parents=True, exist_ok=True)
     try:
-        _mount("-t", "overlay", "-o", f"lowerdir=/usr,upperdir={boot}/.try/upper,workdir={boot}/.try/work", "overlay", f"{boot}/.try/root")
+        _mount(
+            "-t",
+            "overlay",
+            "-o",
+            f"lowerdir=/usr,upperdir={boot}/.try/upper,workdir={boot}/.try/work",
+            "overlay",
+            f"{boot}/.try/root",
+        )
         _mount_program("umount", f"{boot}/.try/root")
     except subprocess.CalledProcessError:
         _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", boot)
@@ -124,10 +149,24 @@ def _layered(name: str, root: Path, boot: str) -> None:
         for folder in (upper, work):
             folder.mkdir(parents=True, exist_ok=True)
         shutil.copystat(f"/{name}", upper)
-        _mount("-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "overlay", str(root / name))
+        _mount(
+            "-t",
+            "overlay",
+            "-o",
+            f"lowerdir={lower},upperdir={upper},workdir={work}",
+            "overlay",
+            str(root / name),
+        )
     else:
         try:
-            _mount("-t", "overlay", "-o", f"lowerdir={lower if ':' in lower else f'{lower}:{lower}'}", "overlay", str(root / name))
+            _mount(
+                "-t",
+                "overlay",
+                "-o",
+                f"lowerdir={lower if ':' in lower else f'{lower}:{lower}'}",
+                "overlay",
+                str(root / name),
+            )
         except subprocess.CalledProcessError:
             _mount("--rbind", f"/{name}", str(root / name))
     if not boot and name == "opt":
@@ -149,7 +188,12 @@ def _devices(folder: Path) -> None:
             _mount("--bind", f"/dev/{name}", str(folder / name))
     (folder / "shm").mkdir()
     _mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(folder / "shm"))
-    for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
+    for name, target in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ):
         (folder / name).symlink_to(target)
 
 
@@ -166,7 +210,9 @@ def _bind_at(source: str, root: Path, place: str) -> None:
 def _bind(source: str, target: Path) -> None:
     """Show something of this machine at a place inside, read only."""
     _mount("--bind", source, str(target))
-    with suppress(subprocess.CalledProcessError):  # in a user namespace some flags are locked; nobody there may write anyway
+    with suppress(
+        subprocess.CalledProcessError
+    ):  # in a user namespace some flags are locked; nobody there may write anyway
         _mount("-o", "remount,bind,ro", str(target))
 
 
@@ -180,9 +226,21 @@ def _enter(root: Path) -> None:
 
 
 def _live(plan: dict[str, Any], channel: socket.socket) -> int:
-    """Start the program and wait: for its end, then until the outside lets go, or until the machine is shut down."""
-    capped = ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))] if shutil.which("setpriv") else []
-    program = subprocess.Popen([*capped, *plan["command"]], env=plan["environment"], cwd="/", stdin=subprocess.DEVNULL, start_new_session=True)
+    """Start the program and wait: for its end, then until the outside lets go, or until the machine
+    is shut down.
+    """
+    capped = (
+        ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))]
+        if shutil.which("setpriv")
+        else []
+    )
+    program = subprocess.Popen(
+        [*capped, *plan["command"]],
+        env=plan["environment"],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     code: int | None = None
     while not os.path.exists(HALT_FILE):
         for pid, status in _reaped():
@@ -219,7 +277,10 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except subprocess.CalledProcessError as error:
-        print(f"{' '.join(error.cmd)}: {(error.stderr or '').strip() or error.returncode}", file=sys.stderr)
+        print(
+            f"{' '.join(error.cmd)}: {(error.stderr or '').strip() or error.returncode}",
+            file=sys.stderr,
+        )
         sys.exit(125)
     except OSError as error:
         print(f"cannot make the machine: {error}", file=sys.stderr)

@@ -1,4 +1,6 @@
-"""The scripted faults of the Notebooks service in its own words: at the door, at a creation, and while an instance is made."""
+"""The scripted faults of the Notebooks service in its own words: at the door, at a creation, and
+while an instance is made.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,60 @@ def raise_request_fault(faults: Faults, project: str, *, changes: str = "") -> N
         raise met
     if faults.is_nth_request("token-expiry"):
         info = error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": _API})
-        message = "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential."
-        raise ApiError(StatusCode.UNAUTHENTICATED, message, details=(info,), headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
+        message = (
+            "Request had invalid authentication credentials. Expected OAuth 2 access token, "
+            "login cookie or other valid authentication credential."
+        )
+        raise ApiError(
+            StatusCode.UNAUTHENTICATED,
+            message,
+            details=(info,),
+            headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
+        )
     if faults.consume("rate"):
-        info = error_info("RATE_LIMIT_EXCEEDED", "googleapis.com", {"service": _API, "consumer": f"projects/{project}"})
+        info = error_info(
+            "RATE_LIMIT_EXCEEDED",
+            "googleapis.com",
+            {"service": _API, "consumer": f"projects/{project}"},
+        )
         retry = {"@type": RETRY_INFO, "retryDelay": f"{_RETRY_AFTER}s"}
-        message = f"Quota exceeded for quota metric 'API requests' and limit 'API requests per minute' of service '{_API}' for consumer 'projects/{project}'."
-        raise ApiError(StatusCode.RESOURCE_EXHAUSTED, message, details=(info, retry), headers={"Retry-After": str(_RETRY_AFTER)})
+        message = (
+            "Quota exceeded for quota metric 'API requests' and limit 'API requests per "
+            f"minute' of service '{_API}' for consumer 'projects/{project}'."
+        )
+        raise ApiError(
+            StatusCode.RESOURCE_EXHAUSTED,
+            message,
+            details=(info, retry),
+            headers={"Retry-After": str(_RETRY_AFTER)},
+        )
     if faults.consume("error-500"):
         raise ApiError(StatusCode.INTERNAL, "Internal error encountered.")
     if faults.consume("unavailable"):
         raise ApiError(StatusCode.UNAVAILABLE, "The service is currently unavailable.")
     if faults.has("api-disabled"):
-        info = error_info("SERVICE_DISABLED", "googleapis.com", {"service": _API, "consumer": f"projects/{project}"})
+        info = error_info(
+            "SERVICE_DISABLED",
+            "googleapis.com",
+            {"service": _API, "consumer": f"projects/{project}"},
+        )
         where = f"https://console.developers.google.com/apis/api/{_API}/overview?project={project}"
-        message = f"Notebooks API has not been used in project {project} before or it is disabled. Enable it by visiting {where} then retry."
+        message = (
+            f"Notebooks API has not been used in project {project} before or it is disabled. "
+            f"Enable it by visiting {where} then retry."
+        )
         raise ApiError(StatusCode.PERMISSION_DENIED, message, details=(info,))
     if faults.has("permission"):
-        info = error_info("IAM_PERMISSION_DENIED", _API, {"permission": "notebooks.instances.list", "resource": f"projects/{project}"})
-        raise ApiError(StatusCode.PERMISSION_DENIED, f"Permission 'notebooks.instances.list' denied on 'projects/{project}'", details=(info,))
+        info = error_info(
+            "IAM_PERMISSION_DENIED",
+            _API,
+            {"permission": "notebooks.instances.list", "resource": f"projects/{project}"},
+        )
+        raise ApiError(
+            StatusCode.PERMISSION_DENIED,
+            f"Permission 'notebooks.instances.list' denied on 'projects/{project}'",
+            details=(info,),
+        )
     if changes and faults.consume("busy"):
         raise operations.conflict_error(changes)
 
@@ -53,31 +90,52 @@ def raise_creation_fault(faults: Faults, zone: str, asked: Mapping[str, Any]) ->
     if faults.has("act-as"):
         # everycure-org/matrix#1883
         account = first_or_empty(setup.get("serviceAccounts")).get("email", "default")
-        needs = "USER needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account"
-        raise ApiError(StatusCode.PERMISSION_DENIED, f"{needs} projects/-/serviceAccounts/{account}, permission denied")
+        needs = (
+            "USER needs iam.serviceAccounts.ActAs (Service Account User) permission on VM "
+            "Service Account"
+        )
+        raise ApiError(
+            StatusCode.PERMISSION_DENIED,
+            f"{needs} projects/-/serviceAccounts/{account}, permission denied",
+        )
     # GoogleCloudPlatform/compute-image-tools#1834
     if faults.has("external-ip") and not setup.get("disablePublicIp"):
-        message = "Constraint constraints/compute.vmExternalIpAccess violated for project 1. Add instance to the constraint to use external IP with it."
+        message = (
+            "Constraint constraints/compute.vmExternalIpAccess violated for project 1. Add "
+            "instance to the constraint to use external IP with it."
+        )
         raise ApiError(StatusCode.FAILED_PRECONDITION, message, http=412, reason="conditionNotMet")
-    if faults.has("secure-boot") and not setup.get("shieldedInstanceConfig", {}).get("enableSecureBoot"):
-        message = "Constraint constraints/compute.requireShieldedVm violated for project 1. Secure Boot is not enabled in the 'shielded_instance_config' field."
+    if faults.has("secure-boot") and not setup.get("shieldedInstanceConfig", {}).get(
+        "enableSecureBoot"
+    ):
+        message = (
+            "Constraint constraints/compute.requireShieldedVm violated for project 1. Secure "
+            "Boot is not enabled in the 'shielded_instance_config' field."
+        )
         raise ApiError(StatusCode.FAILED_PRECONDITION, message, http=412, reason="conditionNotMet")
 
 
-def creation_operation_error(faults: Faults, project: str, zone: str, setup: Mapping[str, Any], facts: Facts) -> ApiError | None:
+def creation_operation_error(
+    faults: Faults, project: str, zone: str, setup: Mapping[str, Any], facts: Facts
+) -> ApiError | None:
     """Return the fault that a creation in a zone ends with, or None."""
     if met := faults.consume_scripted_error("operation", zone):
         return met
     if faults.has("stockout", zone):
         return hardware.stockout_error(project, zone, setup, facts, faults.locations("stockout"))
     if faults.has("quota-global"):
-        return ApiError(StatusCode.PERMISSION_DENIED, "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.")
+        return ApiError(
+            StatusCode.PERMISSION_DENIED, "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."
+        )
     if faults.has("quota", region := hardware.region_of(zone)):
         asked = first_or_empty(setup.get("acceleratorConfigs"))
         card = hardware.card_of(asked, facts)
         metric = hardware.quota_metric(card) if card else "CPUS"
         # hashicorp/terraform-provider-google#18952: code 7, not 8.
-        return ApiError(StatusCode.PERMISSION_DENIED, f"Quota '{metric}' exceeded.  Limit: 0.0 in region {region}.")
+        return ApiError(
+            StatusCode.PERMISSION_DENIED,
+            f"Quota '{metric}' exceeded.  Limit: 0.0 in region {region}.",
+        )
     if faults.has("create-aborted"):
         return ApiError(StatusCode.ABORTED, "Failed to perform tenant project creation")
     if faults.has("create-internal"):

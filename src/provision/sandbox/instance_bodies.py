@@ -20,9 +20,11 @@ _MAPS = ("labels", "gce_setup.metadata")
 
 
 def build_instance(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return a new instance as the service keeps it: what was asked for, defaults, and what the service adds by itself.
+    """Return a new instance as the service keeps it: what was asked for, defaults, and what the
+    service adds by itself.
 
-    The tags, labels and keys are those that Terraform's provider is known to ignore; `systemMetadata` repeats the keys that are the service's.
+    The tags, labels and keys are those that Terraform's provider is known to ignore;
+    `systemMetadata` repeats the keys that are the service's.
     """
     body: Body = copy.deepcopy(dict(asked))
     project, zone = name.split("/")[1], name.split("/")[3]
@@ -39,10 +41,17 @@ def build_instance(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
         **setup.get("metadata", {}),
     }
     setup["systemMetadata"] = added
-    setup["tags"] = [*setup.get("tags", ()), *(tag for tag in _TAGS if tag not in setup.get("tags", ()))]
+    setup["tags"] = [
+        *setup.get("tags", ()),
+        *(tag for tag in _TAGS if tag not in setup.get("tags", ())),
+    ]
     setup["instanceId"] = str(uuid.uuid4().int % 10**19)
-    account = first_or_empty(setup.get("serviceAccounts")).get("email", f"{number}-compute@developer.gserviceaccount.com")
-    setup["serviceAccounts"] = [{"email": account, "scopes": ["https://www.googleapis.com/auth/cloud-platform"]}]
+    account = first_or_empty(setup.get("serviceAccounts")).get(
+        "email", f"{number}-compute@developer.gserviceaccount.com"
+    )
+    setup["serviceAccounts"] = [
+        {"email": account, "scopes": ["https://www.googleapis.com/auth/cloud-platform"]}
+    ]
     if "containerImage" not in setup:
         setup["vmImage"] = _image(setup.get("vmImage"), facts)
     owned = {
@@ -53,7 +62,15 @@ def build_instance(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
     }
     body["labels"] = {**body.get("labels", {}), **owned}
     stamp = utc_timestamp()
-    body.update(name=name, id=str(uuid.uuid4()), creator="sandbox@example.com", createTime=stamp, updateTime=stamp, state="PROVISIONING", satisfiesPzs=True)
+    body.update(
+        name=name,
+        id=str(uuid.uuid4()),
+        creator="sandbox@example.com",
+        createTime=stamp,
+        updateTime=stamp,
+        state="PROVISIONING",
+        satisfiesPzs=True,
+    )
     return body
 
 
@@ -61,36 +78,55 @@ _ONE_OF = {"vmImage": "containerImage", "containerImage": "vmImage"}
 """An instance has one image: setting one takes the other away, as with every oneof of a proto."""
 
 
-def update_instance(body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[str]) -> Body:
-    """Return an instance with the paths of a mask taken from a request; labels and metadata are merged, and a key with value "" goes."""
+def update_instance(
+    body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[str]
+) -> Body:
+    """Return an instance with the paths of a mask taken from a request; labels and metadata are
+    merged, and a key with value "" goes.
+    """
     new: Body = copy.deepcopy(dict(body))
     for path in paths:
         *above, last = [to_camel_case(part) for part in path.split(".")]
         value = _walked(asked, [*above, last])
         if path in _MAPS:
             holder = new.setdefault("gceSetup", {}) if above else new
-            holder[last] = {key: text for key, text in {**holder.get(last, {}), **(value or {})}.items() if text != ""}
+            holder[last] = {
+                key: text
+                for key, text in {**holder.get(last, {}), **(value or {})}.items()
+                if text != ""
+            }
         else:
             _put(new, [*above, last], value)
             kind = next((part for part in (*above, last) if part in _ONE_OF), None)
             if kind is not None:
                 new["gceSetup"].pop(_ONE_OF[kind] if new["gceSetup"].get(kind) else kind, None)
     if "gce_setup.tags" in paths:
-        new["gceSetup"]["tags"] = [*new["gceSetup"].get("tags", ()), *(tag for tag in _TAGS if tag not in new["gceSetup"].get("tags", ()))]
+        new["gceSetup"]["tags"] = [
+            *new["gceSetup"].get("tags", ()),
+            *(tag for tag in _TAGS if tag not in new["gceSetup"].get("tags", ())),
+        ]
     return {**new, "updateTime": utc_timestamp()}
 
 
 def resize_disks(body: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return an instance with the disks that a request names at their new size. Raises Failure where there is none, or one would become smaller."""
+    """Return an instance with the disks that a request names at their new size. Raises Failure
+    where there is none, or one would become smaller.
+    """
     if not asked:
         raise invalid_argument("One of 'request.boot_disk' and 'request.data_disk' is required")
     new: Body = copy.deepcopy(dict(body))
     largest = int(facts.limits["largest disk"].value)
-    for field, disk in (("bootDisk", new["gceSetup"]["bootDisk"]), ("dataDisk", new["gceSetup"]["dataDisks"][0])):
+    for field, disk in (
+        ("bootDisk", new["gceSetup"]["bootDisk"]),
+        ("dataDisk", new["gceSetup"]["dataDisks"][0]),
+    ):
         if field in asked:
             wanted, size = int(asked[field].get("diskSizeGb", 0)), int(disk["diskSizeGb"])
             if not size < wanted <= largest:
-                raise invalid_argument(f"The disk can only grow: from {size} GB, to at most {largest} GB; {wanted} GB were asked for")
+                raise invalid_argument(
+                    f"The disk can only grow: from {size} GB, to at most {largest} GB; "
+                    f"{wanted} GB were asked for"
+                )
             disk["diskSizeGb"] = str(wanted)
     return {**new, "updateTime": utc_timestamp()}
 
@@ -115,24 +151,42 @@ def _put(body: Body, parts: list[str], value: Any) -> None:
 
 
 def _disks(setup: Body, facts: Facts) -> None:
-    sizes = {"boot": str(int(facts.limits["boot disk"].value)), "data": str(int(facts.limits["data disk"].value))}
-    setup["bootDisk"] = {"diskSizeGb": sizes["boot"], "diskType": "PD_BALANCED", "diskEncryption": "GMEK", **setup.get("bootDisk", {})}
+    sizes = {
+        "boot": str(int(facts.limits["boot disk"].value)),
+        "data": str(int(facts.limits["data disk"].value)),
+    }
+    setup["bootDisk"] = {
+        "diskSizeGb": sizes["boot"],
+        "diskType": "PD_BALANCED",
+        "diskEncryption": "GMEK",
+        **setup.get("bootDisk", {}),
+    }
     disk = first_or_empty(setup.get("dataDisks"))
-    setup["dataDisks"] = [{"diskSizeGb": sizes["data"], "diskType": "PD_BALANCED", "diskEncryption": "GMEK", **disk}]
+    setup["dataDisks"] = [
+        {"diskSizeGb": sizes["data"], "diskType": "PD_BALANCED", "diskEncryption": "GMEK", **disk}
+    ]
 
 
 def _image(asked: Mapping[str, Any] | None, facts: Facts) -> Body:
     known = [row for row in facts.images.values() if row.kind == "workbench"]
     default = next((row.family for row in known if row.legacy), known[0].family)
     image = dict(asked or {"project": known[0].project, "family": default})
-    runs = image.get("name") or f"{image['family']}-{newest_image_suffix(facts, str(image['family']))}"
+    runs = (
+        image.get("name") or f"{image['family']}-{newest_image_suffix(facts, str(image['family']))}"
+    )
     return {**image, "imageId": runs, "imageDescription": f"{runs} (sandbox)"}
 
 
 def newest_image_suffix(facts: Facts, family: str) -> str:
-    """Return the tail of the name of a family's newest image, as far as the facts know a day of one."""
+    """Return the tail of the name of a family's newest image, as far as the facts know a day of
+    one.
+    """
     row = facts.images.get(family)
-    days = [change.since for change in facts.image_changes if change.family == family and change.since.isdigit()]
+    days = [
+        change.since
+        for change in facts.image_changes
+        if change.family == family and change.since.isdigit()
+    ]
     first = (row.released if row else "").replace("-", "")
     return f"{max([*days, first.ljust(6, '0').ljust(8, '1')[:8]])}-1200-rc0"
 

@@ -16,7 +16,9 @@ BOOTED_NOTE = "booted"
 
 
 class Delays(NamedTuple):
-    """Seconds that things take: an operation, from its end to ACTIVE, and until a new instance stands in lists."""
+    """Seconds that things take: an operation, from its end to ACTIVE, and until a new instance
+    stands in lists.
+    """
 
     operation: float = 0.0
     active: float = 0.0
@@ -33,13 +35,19 @@ class Lifecycle:
 
     def operation_end_time(self) -> float:
         """Return when an operation that begins now ends, in seconds since the epoch."""
-        return operations.ENDLESS if self._faults.has("hang") else time.time() + self.delays.operation
+        return (
+            operations.ENDLESS if self._faults.has("hang") else time.time() + self.delays.operation
+        )
 
     def run_due_operations(self) -> None:
         """Let everything happen whose time has come, and boot or end the devices it concerns."""
         calls: list[Callable[[], None]] = []
         with self._store.read_data() as data:
-            due = [record for record in data["operations"].values() if not record["done"] and record["due"] <= time.time()]
+            due = [
+                record
+                for record in data["operations"].values()
+                if not record["done"] and record["due"] <= time.time()
+            ]
             if not due:
                 return
             with self._store.edit_data():
@@ -49,10 +57,16 @@ class Lifecycle:
             call()
 
     def boot_interrupted_devices(self) -> None:
-        """Boot the devices whose boot was cut short: the process that ran the sandbox has ended, and nobody noted `booted`."""
+        """Boot the devices whose boot was cut short: the process that ran the sandbox has ended,
+        and nobody noted `booted`.
+        """
         self.run_due_operations()
         with self._store.read_data() as data:
-            names = [name for name, record in data["instances"].items() if record["boots"] and not record.get("notes", {}).get(BOOTED_NOTE)]
+            names = [
+                name
+                for name, record in data["instances"].items()
+                if record["boots"] and not record.get("notes", {}).get(BOOTED_NOTE)
+            ]
         for name in names:
             self._boot(name)
 
@@ -76,9 +90,14 @@ class Lifecycle:
         return calls
 
     def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
-        """Do to an instance what an operation that ends well does, and return what is to be done with its device."""
+        """Do to an instance what an operation that ends well does, and return what is to be done
+        with its device.
+        """
         if verb in ("update", "resize"):
-            target["body"] = {**target.pop("next", target["body"]), "state": target["body"]["state"]}
+            target["body"] = {
+                **target.pop("next", target["body"]),
+                "state": target["body"]["state"],
+            }
             return []
         if verb == "stop":
             target.update(active=None, boots=False)
@@ -91,7 +110,9 @@ class Lifecycle:
         target["body"]["state"] = "PROVISIONING"
         target.update(active=time.time() + self.delays.active, boots=True)
         target.setdefault("notes", {}).pop(BOOTED_NOTE, None)
-        again: list[Callable[[], None]] = [lambda: self._booter.stop(name)] if verb == "reset" else []
+        again: list[Callable[[], None]] = (
+            [lambda: self._booter.stop(name)] if verb == "reset" else []
+        )
         return [*again, lambda: self._boot(name)]
 
     def _boot(self, name: str) -> None:
@@ -102,4 +123,6 @@ def mark_active(body: Body) -> None:
     """Let an instance be ACTIVE."""
     body.update(state="ACTIVE", healthState="HEALTHY")
     if not body.get("disableProxyAccess"):
-        body["proxyUri"] = f"{body['id'][:16].replace('-', '')}-dot-{body['name'].split('/')[3].rsplit('-', 1)[0]}.notebooks.googleusercontent.com"
+        body["proxyUri"] = (
+            f"{body['id'][:16].replace('-', '')}-dot-{body['name'].split('/')[3].rsplit('-', 1)[0]}.notebooks.googleusercontent.com"  # noqa: E501
+        )

@@ -56,16 +56,24 @@ class MetadataResponse(NamedTuple):
 
 @dataclass
 class MetadataServer:
-    """Answers for one instance (its full name). `own` are attributes that the machine itself adds, such as what of it is not real."""
+    """Answers for one instance (its full name). `own` are attributes that the machine itself adds,
+    such as what of it is not real.
+    """
 
     store: Store
     name: str
     extra_attributes: Mapping[str, str] = field(default_factory=dict)
-    token: str = field(default_factory=lambda: f"ya29.sandbox-{secrets.token_urlsafe(24)}", repr=False)
+    token: str = field(
+        default_factory=lambda: f"ya29.sandbox-{secrets.token_urlsafe(24)}", repr=False
+    )
     _written: deque[float] = field(default_factory=deque)
 
-    def handle_request(self, method: str, target: str, headers: Mapping[str, str], content: bytes = b"") -> MetadataResponse:
-        """Answer one request. The header is asked for as the service does, so that a page in a browser cannot ask."""
+    def handle_request(
+        self, method: str, target: str, headers: Mapping[str, str], content: bytes = b""
+    ) -> MetadataResponse:
+        """Answer one request. The header is asked for as the service does, so that a page in a
+        browser cannot ask.
+        """
         parts, given = urlsplit(target), {key.lower(): value for key, value in headers.items()}
         if parts.path == "/" and method == "GET":
             return MetadataResponse(200, "computeMetadata/\n")
@@ -76,7 +84,9 @@ class MetadataServer:
         if method != "GET":
             return MetadataResponse(405, "method not allowed\n")
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-        if parts.path.startswith(f"{_ROOT}/instance/service-accounts/") and parts.path.endswith("/token"):
+        if parts.path.startswith(f"{_ROOT}/instance/service-accounts/") and parts.path.endswith(
+            "/token"
+        ):
             return self._token()
         if query.get("wait_for_change", "").lower() == "true":
             self._wait(parts.path, query)
@@ -98,10 +108,20 @@ class MetadataServer:
         if not isinstance(found, dict):
             return MetadataResponse(200, str(found))
         if query.get("recursive", "").lower() == "true":
-            return MetadataResponse(200, json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True), "application/json")
+            return MetadataResponse(
+                200,
+                json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
+                "application/json",
+            )
         if not path.endswith("/"):
             return MetadataResponse(301, "")
-        return MetadataResponse(200, "".join(f"{key}{'/' if isinstance(value, dict) else ''}\n" for key, value in sorted(found.items())))
+        return MetadataResponse(
+            200,
+            "".join(
+                f"{key}{'/' if isinstance(value, dict) else ''}\n"
+                for key, value in sorted(found.items())
+            ),
+        )
 
     def _found(self, path: str) -> Any:
         value: Any = self._tree()
@@ -117,14 +137,18 @@ class MetadataServer:
         number = str(int(hashlib.sha256(project.encode()).hexdigest()[:10], 16))
         setup = body.get("gceSetup", {})
         accounts = setup.get("serviceAccounts") or [{}]
-        account = {"email": accounts[0].get("email", f"{number}-compute@developer.gserviceaccount.com"), "aliases": "default", "scopes": _SCOPE}
+        account = {
+            "email": accounts[0].get("email", f"{number}-compute@developer.gserviceaccount.com"),
+            "aliases": "default",
+            "scopes": _SCOPE,
+        }
         return {
             "project": {"project-id": project, "numeric-project-id": number, "attributes": {}},
             "instance": {
                 "attributes": {**setup.get("metadata", {}), **self.extra_attributes},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
-                "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",
+                "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",  # noqa: E501
                 "name": short,
                 "service-accounts": {"default": account, account["email"]: account},
                 "tags": json.dumps(setup.get("tags", [])),
@@ -134,33 +158,52 @@ class MetadataServer:
 
     def _wait(self, path: str, query: Mapping[str, str]) -> None:
         limit = query.get("timeout_sec", "")
-        deadline = time.monotonic() + min(float(limit) if limit.isdecimal() else _LONGEST_WAIT_S, _LONGEST_WAIT_S)
+        deadline = time.monotonic() + min(
+            float(limit) if limit.isdecimal() else _LONGEST_WAIT_S, _LONGEST_WAIT_S
+        )
         before = query.get("last_etag") or self.etag(path)
         while time.monotonic() < deadline and self.etag(path) == before:
             time.sleep(0.1)
 
     def etag(self, path: str) -> str:
         """Return what changes with what lies at a path."""
-        return hashlib.sha256(json.dumps(self._found(path), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self._found(path), sort_keys=True).encode()).hexdigest()[
+            :16
+        ]
 
     def _put(self, path: str, content: bytes) -> MetadataResponse:
         match = _ATTRIBUTE.fullmatch(path)
         if match is None:
-            return MetadataResponse(404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n")
-        if instance_attributes(self.store, self.name).get("enable-guest-attributes", "").lower() != "true":
+            return MetadataResponse(
+                404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n"
+            )
+        if (
+            instance_attributes(self.store, self.name).get("enable-guest-attributes", "").lower()
+            != "true"
+        ):
             return MetadataResponse(403, "Guest attributes endpoint access is disabled.\n")
         now = time.monotonic()
         while self._written and self._written[0] < now - 60:
             self._written.popleft()
         self._written.append(now)
         if len(self._written) > _WRITES_A_MINUTE:
-            self.store.append_serial(self.name, f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in a minute: {match[2]} was lost\n")
+            self.store.append_serial(
+                self.name,
+                f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in a minute: "
+                f"{match[2]} was lost\n",
+            )
         else:
-            self.store.set_guest_attribute(self.name, match[1], match[2], content.decode("utf-8", "replace"))
+            self.store.set_guest_attribute(
+                self.name, match[1], match[2], content.decode("utf-8", "replace")
+            )
         return MetadataResponse(200, "")
 
     def _token(self) -> MetadataResponse:
-        return MetadataResponse(200, json.dumps({"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}), "application/json")
+        return MetadataResponse(
+            200,
+            json.dumps({"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}),
+            "application/json",
+        )
 
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -200,10 +243,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _camel(value: Any, of: str = "") -> Any:
-    """Spell keys as the recursive answer does: camelCase, but for names that people or accounts gave."""
+    """Spell keys as the recursive answer does: camelCase, but for names that people or accounts
+    gave.
+    """
     if not isinstance(value, dict):
         return value
-    return {key if of in _NAMED else re.sub(r"-(.)", lambda match: match[1].upper(), key): _camel(inner, key) for key, inner in value.items()}
+    return {
+        key if of in _NAMED else re.sub(r"-(.)", lambda match: match[1].upper(), key): _camel(
+            inner, key
+        )
+        for key, inner in value.items()
+    }
 
 
 _NAMED = ("attributes", "service-accounts")

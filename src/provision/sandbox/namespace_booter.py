@@ -1,4 +1,6 @@
-"""Booting an instance of the sandbox: its real startup script, run as root in an isolated root of this machine, the way an image runs it."""
+"""Booting an instance of the sandbox: its real startup script, run as root in an isolated root of
+this machine, the way an image runs it.
+"""
 
 from __future__ import annotations
 
@@ -56,15 +58,20 @@ class _Machine:
 
 @dataclass
 class Booter:
-    """Runs machines in namespaces of their own; what they write lies in FOLDER/machines. `runner` is Google's own metadata script runner, where there is one.
+    """Runs machines in namespaces of their own; what they write lies in FOLDER/machines. `runner`
+    is Google's own metadata script runner, where there is one.
 
-    A machine sees this one's programs and libraries (read through an overlay), nobody's home, and of the network: its metadata server, the sandbox, the
-    indexes on loopback that its document names, and ports 80 and 443 of hosts by name. It needs Linux, and root or user namespaces; without root no system
+    A machine sees this one's programs and libraries (read through an overlay), nobody's home,
+    and of the network: its metadata server, the sandbox, the
+    indexes on loopback that its document names, and ports 80 and 443 of hosts by name. It needs
+    Linux, and root or user namespaces; without root no system
     package can be installed.
     """
 
     folder: Path
-    runner: str | None = field(default_factory=lambda: shutil.which("google_metadata_script_runner"))
+    runner: str | None = field(
+        default_factory=lambda: shutil.which("google_metadata_script_runner")
+    )
     _machines: dict[str, _Machine] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _booting: threading.RLock = field(default_factory=threading.RLock)
@@ -79,7 +86,9 @@ class Booter:
         return tried.stderr.strip() if tried.returncode else ""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
-        """Boot the device of an instance; the boot goes on by itself. Where that is impossible nothing is run, and the serial output says so."""
+        """Boot the device of an instance; the boot goes on by itself. Where that is impossible
+        nothing is run, and the serial output says so.
+        """
         with self._booting:
             if not self._closed:
                 self._start(store, name, endpoints, faults)
@@ -91,7 +100,10 @@ class Booter:
             store.append_serial(name, "SANDBOX: a silent device: its startup script is not run\n")
             return
         if why := self.unavailable_reason():
-            store.append_serial(name, f"SANDBOX: the startup script is not run: no machine can be isolated here: {why}\n")
+            store.append_serial(
+                name,
+                f"SANDBOX: the startup script is not run: no machine can be isolated here: {why}\n",
+            )
             store.set_guest_attribute(name, "sandbox", "unbooted", why[:300])
             return
         try:
@@ -104,7 +116,9 @@ class Booter:
             self._machines[name] = machine
         forged = faults.has("forged-report")
         threading.Thread(target=self._console, args=(machine,), daemon=True).start()
-        threading.Thread(target=self._watch, args=(machine, dict(endpoints), forged), daemon=True).start()
+        threading.Thread(
+            target=self._watch, args=(machine, dict(endpoints), forged), daemon=True
+        ).start()
 
     def stop(self, name: str) -> None:
         """End the device of an instance; its disks stay, unless the instance is gone."""
@@ -124,14 +138,18 @@ class Booter:
             shutil.rmtree(self._place(name), ignore_errors=True)
 
     def close(self) -> None:
-        """End every device and wait until it has ended; a request that is still served boots none any more."""
+        """End every device and wait until it has ended; a request that is still served boots none
+        any more.
+        """
         with self._booting:
             self._closed = True
         for name in list(self._machines):
             self.stop(name)
 
     def wait(self, name: str, timeout_s: float) -> int | None:
-        """Wait until the startup of a device has ended; return its exit code, None when it has not, or never began."""
+        """Wait until the startup of a device has ended; return its exit code, None when it has not,
+        or never began.
+        """
         machine = self._machines.get(name)
         return machine.code if machine is not None and machine.ended.wait(timeout_s) else None
 
@@ -141,13 +159,20 @@ class Booter:
             if store.instance(about.read_text(encoding="utf-8")) is None:
                 shutil.rmtree(about.parent, ignore_errors=True)
 
-    def _begun(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> _Machine:
+    def _begun(
+        self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults
+    ) -> _Machine:
         place = self._place(name)
         for inner in ("boot", "disk", "root"):
             (place / inner).mkdir(parents=True, exist_ok=True)
         (place / "name").write_text(name, encoding="utf-8")
         body, attributes = store.instance(name) or {}, instance_attributes(store, name)
-        not_real = write_overlay(place / "layer", body, wrong_gpu=faults.has("wrong-gpu"), failing=faults.has("script-failure"))
+        not_real = write_overlay(
+            place / "layer",
+            body,
+            wrong_gpu=faults.has("wrong-gpu"),
+            failing=faults.has("script-failure"),
+        )
         own = {"provision-simulated": json.dumps(not_real)}
         if self.runner and "startup-script" not in attributes:
             own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
@@ -155,25 +180,43 @@ class Booter:
         ports = frozenset(_loopback(endpoints, document))
         wires = NetworkProxy(ports, MetadataServer(store, name, own).serve_connection)
         ours, theirs = socket.socketpair()
-        plan = {**self._plan(place, name, endpoints), "channel": theirs.fileno(), "ports": sorted({*OUTBOUND_PORTS, *ports})}
+        plan = {
+            **self._plan(place, name, endpoints),
+            "channel": theirs.fileno(),
+            "ports": sorted({*OUTBOUND_PORTS, *ports}),
+        }
         plan["binds"] += _folders(document)
-        if self.runner and "startup-script" in attributes:  # an image runs one of the user's before ours
+        if (
+            self.runner and "startup-script" in attributes
+        ):  # an image runs one of the user's before ours
             plan["command"] = ["/bin/bash", "-c", f"{_RUNNER} startup; exec {_POST_STARTUP}"]
         argv = [*_unshared(), _python(), "-I", str(_HERE / "init_process.py"), json.dumps(plan)]
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(theirs.fileno(),), env=_variables()
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(theirs.fileno(),),
+            env=_variables(),
         )
         theirs.close()
         sockets = receive_sockets(ours, len(plan["ports"]) + 1)
         if not sockets:
             said, _ = process.communicate()
             ours.close()
-            raise OSError(said.decode("utf-8", "replace").strip() or f"exit code {process.returncode}")
+            raise OSError(
+                said.decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
+            )
         wires.attach(sockets)
         return _Machine(store, name, process, ours, wires)
 
     def _plan(self, place: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
-        environment = {"PATH": _PATH, "PROVISION_STORAGE": endpoints["storage"], "PROVISION_SECRETS": endpoints["secrets"], "PROVISION_STARTED": _uptime()}
+        environment = {
+            "PATH": _PATH,
+            "PROVISION_STORAGE": endpoints["storage"],
+            "PROVISION_SECRETS": endpoints["secrets"],
+            "PROVISION_STARTED": _uptime(),
+        }
         binds = list(_binds())
         command = ["/bin/bash", _POST_STARTUP]
         if self.runner:
@@ -194,7 +237,7 @@ class Booter:
         return self.folder / "machines" / f"{short}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
     def _console(self, machine: _Machine) -> None:
-        assert machine.process.stdout is not None  # noqa: S101 - it is a pipe
+        assert machine.process.stdout is not None  # noqa: S101
         for line in machine.process.stdout:
             machine.store.append_serial(machine.name, line.decode("utf-8", "replace"))
         machine.quiet.set()
@@ -207,17 +250,34 @@ class Booter:
                 if forged and "ended" in news:
                     _forge(endpoints, instance_attributes(machine.store, machine.name))
                 if news.get("halted"):
-                    machine.store.append_serial(machine.name, "SANDBOX: the machine was shut down\n")
+                    machine.store.append_serial(
+                        machine.name, "SANDBOX: the machine was shut down\n"
+                    )
                 machine.store.note(machine.name, booted=True)
                 machine.ended.set()
         if machine.code is None and machine.process.wait() == _NOT_MADE:
             machine.quiet.wait(5)
-            machine.store.set_guest_attribute(machine.name, "sandbox", "unbooted", "the machine could not be made; the serial output says why")
+            machine.store.set_guest_attribute(
+                machine.name,
+                "sandbox",
+                "unbooted",
+                "the machine could not be made; the serial output says why",
+            )
         machine.ended.set()
 
 
 def _unshared() -> list[str]:
-    spaces = ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    spaces = [
+        "--net",
+        "--mount",
+        "--uts",
+        "--ipc",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--propagation",
+        "private",
+    ]
     return ["unshare", *([] if _root() else ["--user", "--map-root-user"]), *spaces, "--"]
 
 
@@ -238,7 +298,9 @@ def _uptime() -> str:
 
 
 def _binds() -> Iterator[tuple[str, str]]:
-    """Give what of this machine is shown inside beside the system's folders: the Python that runs us, and uv."""
+    """Give what of this machine is shown inside beside the system's folders: the Python that runs
+    us, and uv.
+    """
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         yield sys.base_prefix, sys.base_prefix
     with suppress(ImportError, FileNotFoundError):
@@ -250,13 +312,17 @@ def _binds() -> Iterator[tuple[str, str]]:
 def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> dict[str, Any]:
     """Return the document of an instance's run, {} where there is none that can be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        document = json.loads(_object(endpoints, json.loads(attributes["provision-run"])["document"]))
+        document = json.loads(
+            _object(endpoints, json.loads(attributes["provision-run"])["document"])
+        )
         return document if isinstance(document, dict) else {}
     return {}
 
 
 def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[int]:
-    """Give the ports of this machine that a machine of the sandbox may reach: the sandbox's own, and indexes on loopback."""
+    """Give the ports of this machine that a machine of the sandbox may reach: the sandbox's own,
+    and indexes on loopback.
+    """
     for address in (*endpoints.values(), *_addresses(document)):
         with suppress(ValueError):
             parts = urlsplit(address if "://" in address else f"//{address}")
@@ -265,34 +331,54 @@ def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iter
 
 
 def _folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the folders of this machine that a document names as indexes, and the files that links in them point at: shown at the same places."""
-    folders = [Path(unquote(urlsplit(address).path)) for address in _addresses(document) if address.startswith(("file://", "/"))]
+    """Return the folders of this machine that a document names as indexes, and the files that links
+    in them point at: shown at the same places.
+    """
+    folders = [
+        Path(unquote(urlsplit(address).path))
+        for address in _addresses(document)
+        if address.startswith(("file://", "/"))
+    ]
     there = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
-    links = [link.resolve() for folder in there for link in folder.rglob("*") if link.is_symlink() and link.is_file()]
+    links = [
+        link.resolve()
+        for folder in there
+        for link in folder.rglob("*")
+        if link.is_symlink() and link.is_file()
+    ]
     return [(str(path), str(path)) for path in dict.fromkeys([*there, *links])]
 
 
 def _addresses(document: Mapping[str, Any]) -> list[str]:
     install = document.get("install", {})
-    return [str(one) for one in (*install.get("indexes", {}).values(), *install.get("links", []), document.get("python_mirror") or "")]
+    return [
+        str(one)
+        for one in (
+            *install.get("indexes", {}).values(),
+            *install.get("links", []),
+            document.get("python_mirror") or "",
+        )
+    ]
 
 
 def _object(endpoints: Mapping[str, str], address: str) -> bytes:
     bucket, _, name = address.removeprefix("gs://").partition("/")
     url = f"{endpoints['storage']}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - the sandbox's own address
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310
         content: bytes = answer.read(_LIMIT)
         return content
 
 
 def _forge(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> None:
-    """Put another report in place of the device's: of another run, and verified whatever was found."""
+    """Put another report in place of the device's: of another run, and verified whatever was found."""  # noqa: E501
     with suppress(OSError, ValueError, KeyError, TypeError):
         address = _document(endpoints, attributes)["report"]["report"]
         report = json.loads(_object(endpoints, address))
         report["subject"].update(nonce="forged-0000", simulated=[])
         report["verdict"]["result"] = "verified"
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"
-        request = urllib.request.Request(url, json.dumps(report).encode(), {"Content-Type": "application/json"}, method="POST")  # noqa: S310
+        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"  # noqa: E501
+        request = urllib.request.Request(  # noqa: S310
+            url, json.dumps(report).encode(), {"Content-Type": "application/json"}, method="POST"
+        )
         urllib.request.urlopen(request, timeout=30).close()  # noqa: S310

@@ -1,9 +1,12 @@
-"""What connects an isolated machine to the outside: its metadata server, the sandbox's own ports, and hosts by name.
+"""What connects an isolated machine to the outside: its metadata server, the sandbox's own ports,
+and hosts by name.
 
 Nothing of this machine's network is set up for it.
 
-The machine hands over sockets that listen inside its own network namespace. A socket stays in the namespace it was made in, so this process accepts there
-and connects here. Inside, every name resolves to an address of its own below 127.1.0.0/16: the address that a connection came to tells the name it is for.
+The machine hands over sockets that listen inside its own network namespace. A socket stays in
+the namespace it was made in, so this process accepts there
+and connects here. Inside, every name resolves to an address of its own below 127.1.0.0/16: the
+address that a connection came to tells the name it is for.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ _PREFIX = "127.1."
 
 @dataclass
 class NetworkProxy:
-    """The wires of one machine. `loopback` are ports of this machine that it may reach at 127.0.0.1; `metadata` serves a connection and closes it."""
+    """The wires of one machine. `loopback` are ports of this machine that it may reach at
+    127.0.0.1; `metadata` serves a connection and closes it.
+    """
 
     loopback_ports: frozenset[int]
     serve_metadata: Callable[[socket.socket], None]
@@ -109,13 +114,24 @@ class NetworkProxy:
             listening.sendto(self._answer(asked), who)
 
     def _answer(self, asked: bytes) -> bytes:
-        """Answer a DNS question for one name: its address where this machine knows the name, NXDOMAIN where it does not. Source: RFC 1035, section 4."""
+        """Answer a DNS question for one name: its address where this machine knows the name,
+        NXDOMAIN where it does not. Source: RFC 1035, section 4.
+        """
         name, end = _question(asked)
         kind = struct.unpack_from("!H", asked, end)[0]
         found = self._address_of(name) if _known(name) else None
-        records = b"" if found is None or kind != 1 else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found)
+        records = (
+            b""
+            if found is None or kind != 1
+            else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found)
+        )
         flags = 0x8180 if found else 0x8183
-        return asked[:2] + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0) + asked[12 : end + 4] + records
+        return (
+            asked[:2]
+            + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0)
+            + asked[12 : end + 4]
+            + records
+        )
 
 
 def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
@@ -130,10 +146,14 @@ def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> No
 
 
 def _reachable(name: str, port: int) -> str:
-    """Return an address of a name that is not on this machine or its own link (there lies a real metadata server)."""
+    """Return an address of a name that is not on this machine or its own link (there lies a real
+    metadata server).
+    """
     for *_, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
         known = ipaddress.ip_address(address[0])
-        if not (known.is_link_local or known.is_loopback or known.is_unspecified or known.is_multicast):
+        if not (
+            known.is_link_local or known.is_loopback or known.is_unspecified or known.is_multicast
+        ):
             return str(address[0])
     raise ConnectionRefusedError
 

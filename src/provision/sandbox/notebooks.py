@@ -1,4 +1,6 @@
-"""The Notebooks service (v2): what each method does to the store, in JSON bodies; REST and gRPC both come here."""
+"""The Notebooks service (v2): what each method does to the store, in JSON bodies; REST and gRPC
+both come here.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from provision.facts import Facts
 from provision.sandbox import hardware, instance_bodies, instance_validation, operations
 from provision.sandbox.api_errors import ApiError, StatusCode, error_info, not_found
 from provision.sandbox.faults import Faults
-from provision.sandbox.injected_faults import creation_operation_error, raise_creation_fault, raise_request_fault
+from provision.sandbox.injected_faults import (
+    creation_operation_error,
+    raise_creation_fault,
+    raise_request_fault,
+)
 from provision.sandbox.lifecycle import Lifecycle, mark_active
 from provision.sandbox.request_validation import validate_body
 from provision.sandbox.store import Store
@@ -20,7 +26,9 @@ _ALREADY = {"start": ("ACTIVE", "PROVISIONING"), "stop": ("STOPPED",)}
 
 
 class NotebooksService:
-    """One service over one store. Names are full resource names. Raises Failure for what it refuses."""
+    """One service over one store. Names are full resource names. Raises Failure for what it
+    refuses.
+    """
 
     def __init__(self, store: Store, facts: Facts, faults: Faults, life: Lifecycle) -> None:
         self._store, self._facts, self._faults, self._life = store, facts, faults, life
@@ -36,20 +44,39 @@ class NotebooksService:
 
         def make(data: Body) -> Body:
             if self._faults.has("exists") and name not in data["instances"]:
-                data["instances"][name] = _record(instance_bodies.build_instance(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
+                data["instances"][name] = _record(
+                    instance_bodies.build_instance(
+                        name, {"labels": {"owner": "somebody-else"}}, self._facts
+                    ),
+                    0.0,
+                    active=0.0,
+                )
             if name in data["instances"]:
-                raise ApiError(StatusCode.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
+                raise ApiError(
+                    StatusCode.ALREADY_EXISTS,
+                    f"Resource '{name}' already exists",
+                    reason="alreadyExists",
+                )
             raise_creation_fault(self._faults, zone, asked)
             setup = asked.get("gceSetup", {})
-            error = creation_operation_error(self._faults, project, zone, setup, self._facts) or hardware.hardware_error(setup, project, zone, self._facts)
-            operation = operations.begin(data, "create", name, self._life.operation_end_time(), error=error)
-            data["instances"][name] = _record(instance_bodies.build_instance(name, asked, self._facts), time.time() + self._life.delays.listed)
+            error = creation_operation_error(
+                self._faults, project, zone, setup, self._facts
+            ) or hardware.hardware_error(setup, project, zone, self._facts)
+            operation = operations.begin(
+                data, "create", name, self._life.operation_end_time(), error=error
+            )
+            data["instances"][name] = _record(
+                instance_bodies.build_instance(name, asked, self._facts),
+                time.time() + self._life.delays.listed,
+            )
             return operation
 
         return self._once(request_id, "create", name, make)
 
     def get(self, name: str) -> Body:
-        """Return an instance. One that is new is PROVISIONING at least once after its operation has ended."""
+        """Return an instance. One that is new is PROVISIONING at least once after its operation has
+        ended.
+        """
         raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0])
         if self._store.instance(name) is not None and self._faults.consume("hidden"):
             raise not_found(name)
@@ -57,33 +84,60 @@ class NotebooksService:
         with self._store.read_data() as data:
             record = self._known(data, name)
             body = dict(record["body"])
-            if record["active"] is not None and record["active"] <= time.time() and body["state"] == "PROVISIONING":
+            if (
+                record["active"] is not None
+                and record["active"] <= time.time()
+                and body["state"] == "PROVISIONING"
+            ):
                 with self._store.edit_data():
                     mark_active(record["body"])
             return body
 
     def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
-        """Return the instances of a zone, or with `locations/-` of all; one that is being made is not in it yet."""
+        """Return the instances of a zone, or with `locations/-` of all; one that is being made is
+        not in it yet.
+        """
         project, zone = instance_validation.parse_resource_name(parent)
         raise_request_fault(self._faults, project)
         with self._store.read_data() as data:
-            young = {record["target"] for record in data["operations"].values() if record["verb"] == "create" and not record["done"]}
+            young = {
+                record["target"]
+                for record in data["operations"].values()
+                if record["verb"] == "create" and not record["done"]
+            }
         self._life.run_due_operations()
         with self._store.read_data() as data:
             names = sorted(
                 name
                 for name, record in data["instances"].items()
-                if name.split("/")[1] == project and zone in ("-", name.split("/")[3]) and name not in young and record["listed"] <= time.time()
+                if name.split("/")[1] == project
+                and zone in ("-", name.split("/")[3])
+                and name not in young
+                and record["listed"] <= time.time()
             )
             first = int(token) if token.isdecimal() else 0
             last = first + (size or len(names))
-            shown: Body = {"instances": [dict(data["instances"][name]["body"]) for name in names[first:last]]}
-        return {**shown, **({"nextPageToken": str(last)} if last < len(names) else {})} if names else {}
+            shown: Body = {
+                "instances": [dict(data["instances"][name]["body"]) for name in names[first:last]]
+            }
+        return (
+            {**shown, **({"nextPageToken": str(last)} if last < len(names) else {})}
+            if names
+            else {}
+        )
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
         """Begin to update what a mask names."""
-        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
-        asked = validate_body({key: value for key, value in body.items() if key != "name"} if isinstance(body, dict) else body, "Instance", "instance")
+        raise_request_fault(
+            self._faults, instance_validation.parse_resource_name(name)[0], changes=name
+        )
+        asked = validate_body(
+            {key: value for key, value in body.items() if key != "name"}
+            if isinstance(body, dict)
+            else body,
+            "Instance",
+            "instance",
+        )
 
         def change(data: Body) -> Body:
             record = self._known(data, name)
@@ -91,7 +145,13 @@ class NotebooksService:
             if "labels" in paths:
                 instance_validation.check_labels(asked.get("labels", {}))
             new = instance_bodies.update_instance(record["body"], asked, paths)
-            operation = operations.begin(data, "update", name, self._life.operation_end_time(), error=self._unfit(name, record["body"], asked, new))
+            operation = operations.begin(
+                data,
+                "update",
+                name,
+                self._life.operation_end_time(),
+                error=self._unfit(name, record["body"], asked, new),
+            )
             if operation["outcome"] is None:
                 record["next"] = new
             return operation
@@ -100,7 +160,9 @@ class NotebooksService:
 
     def resize(self, name: str, body: Any) -> Body:
         """Begin to make disks larger; a smaller size is refused."""
-        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
+        raise_request_fault(
+            self._faults, instance_validation.parse_resource_name(name)[0], changes=name
+        )
         asked = validate_body(body, "ResizeDiskRequest", "request")
         with self._store.edit_data() as data:
             record = self._known(data, name)
@@ -127,11 +189,17 @@ class NotebooksService:
 
     def diagnose(self, name: str, body: Any) -> Body:
         """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
-        raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0], changes=name)
-        asked = validate_body(body, "DiagnoseInstanceRequest", "request").get("diagnosticConfig", {})
+        raise_request_fault(
+            self._faults, instance_validation.parse_resource_name(name)[0], changes=name
+        )
+        asked = validate_body(body, "DiagnoseInstanceRequest", "request").get(
+            "diagnosticConfig", {}
+        )
         bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
-            raise ApiError(StatusCode.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required")
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required"
+            )
         with self._store.edit_data() as data:
             self._known(data, name)
             operation = operations.begin(data, "diagnose", name, self._life.operation_end_time())
@@ -145,19 +213,30 @@ class NotebooksService:
         raise_request_fault(self._faults, instance_validation.parse_resource_name(location)[0])
         place = instance_validation.parse_resource_name(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
-        cards = sorted({card.workbench for zone in zones for card, _ in hardware.offered_cards(zone, self._facts) if card.workbench})
+        cards = sorted(
+            {
+                card.workbench
+                for zone in zones
+                for card, _ in hardware.offered_cards(zone, self._facts)
+                if card.workbench
+            }
+        )
         families = [row for row in self._facts.images.values() if row.kind == "workbench"]
         images = [
             {
                 "imageFamily": row.family,
-                "imageName": f"{row.family}-{instance_bodies.newest_image_suffix(self._facts, row.family)}",
+                "imageName": f"{row.family}-{instance_bodies.newest_image_suffix(self._facts, row.family)}",  # noqa: E501
                 "releaseName": "sandbox",
                 "description": f"{row.os}, Python {row.python}",
             }
             for row in families
         ]
         supported = {"machineTypes": sorted(self._facts.machines), "acceleratorTypes": cards}
-        return {"defaultValues": {"machineType": hardware.DEFAULT_MACHINE}, "supportedValues": supported, "availableImages": images}
+        return {
+            "defaultValues": {"machineType": hardware.DEFAULT_MACHINE},
+            "supportedValues": supported,
+            "availableImages": images,
+        }
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
@@ -174,7 +253,11 @@ class NotebooksService:
         self._life.run_due_operations()
         prefix = parent.removesuffix("-") if parent.endswith("/-") else parent + "/"
         with self._store.read_data() as data:
-            found = [operations.to_json(record) for name, record in sorted(data["operations"].items()) if name.startswith(prefix)]
+            found = [
+                operations.to_json(record)
+                for name, record in sorted(data["operations"].items())
+                if name.startswith(prefix)
+            ]
         return {"operations": found} if found else {}
 
     def cancel(self, name: str) -> Body:
@@ -191,10 +274,17 @@ class NotebooksService:
             body = self._known(data, name)["body"]
             error = None
             if verb == "start" and self._faults.has("stockout", zone):
-                error = hardware.stockout_error(project, zone, body["gceSetup"], self._facts, self._faults.locations("stockout"))
+                error = hardware.stockout_error(
+                    project, zone, body["gceSetup"], self._facts, self._faults.locations("stockout")
+                )
             if verb == "reset" and body["state"] != "ACTIVE":
-                raise ApiError(StatusCode.FAILED_PRECONDITION, f"The instance must be ACTIVE to reset it, it is {body['state']}")
-            operation = operations.begin(data, verb, name, self._life.operation_end_time(), error=error)
+                raise ApiError(
+                    StatusCode.FAILED_PRECONDITION,
+                    f"The instance must be ACTIVE to reset it, it is {body['state']}",
+                )
+            operation = operations.begin(
+                data, verb, name, self._life.operation_end_time(), error=error
+            )
             operation["before"] = body["state"]
             operation["idle"] = body["state"] in _ALREADY.get(verb, ())
             if error is None and not operation["idle"]:
@@ -216,17 +306,27 @@ class NotebooksService:
 
     def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
         """Return what an update fails with after it has begun."""
-        if met := self._faults.consume_scripted_error("update", instance_validation.parse_resource_name(name)[1]):
+        if met := self._faults.consume_scripted_error(
+            "update", instance_validation.parse_resource_name(name)[1]
+        ):
             return met
         try:
             for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
                 instance_validation.check_metadata(key, value, self._facts, update=True)
         except ApiError as failure:
             return ApiError(failure.code, f"failed updating GCE instance {name}: {failure.message}")
-        old, machine = hardware.machine_type_of(body["gceSetup"]), hardware.machine_type_of(new["gceSetup"])
+        old, machine = (
+            hardware.machine_type_of(body["gceSetup"]),
+            hardware.machine_type_of(new["gceSetup"]),
+        )
         if old.startswith("g2-") != machine.startswith("g2-"):
-            return ApiError(StatusCode.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
-        return hardware.hardware_error(new["gceSetup"], *instance_validation.parse_resource_name(name), self._facts)
+            return ApiError(
+                StatusCode.INVALID_ARGUMENT,
+                f"Changing the machine type from {old} to {machine} is not supported",
+            )
+        return hardware.hardware_error(
+            new["gceSetup"], *instance_validation.parse_resource_name(name), self._facts
+        )
 
     def _known(self, data: Body, name: str) -> Body:
         if name not in data["instances"]:
@@ -238,13 +338,20 @@ class NotebooksService:
         project, zone = instance_validation.parse_resource_name(parent)
         if zone.count("-") < 2:
             info = error_info("LOCATION_INVALID", "notebooks.googleapis.com", {"location": zone})
-            raise ApiError(StatusCode.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,))
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,)
+            )
         return project, zone
 
 
 def filter_unsupported_error() -> ApiError:
-    """Return what is said of a filter or an order of a list: nobody knows what the service does with these."""
-    return ApiError(StatusCode.UNIMPLEMENTED, "The sandbox neither filters nor orders a list; leave filter and orderBy out")
+    """Return what is said of a filter or an order of a list: nobody knows what the service does
+    with these.
+    """
+    return ApiError(
+        StatusCode.UNIMPLEMENTED,
+        "The sandbox neither filters nor orders a list; leave filter and orderBy out",
+    )
 
 
 def _record(body: Body, listed: float, active: float | None = None) -> Body:

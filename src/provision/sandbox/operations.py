@@ -15,9 +15,11 @@ Data = dict[str, Any]
 
 
 def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | None = None) -> Data:
-    """Begin an operation on an instance that is done at `due` (seconds since the epoch), with `error` where it will fail. Returns its record.
+    """Begin an operation on an instance that is done at `due` (seconds since the epoch), with
+    `error` where it will fail. Returns its record.
 
-    Raises Failure (409) while another operation on the same instance is at work: these are not queued here.
+    Raises Failure (409) while another operation on the same instance is at work: these are not
+    queued here.
     """
     require_no_running_operation(data, target)
     parent = target.rsplit("/instances/", 1)[0]
@@ -39,8 +41,12 @@ def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | N
 
 
 def require_no_running_operation(data: Data, target: str) -> None:
-    """Raise Failure (409) while an operation on an instance is at work. The words are those that Terraform's provider retries on."""
-    if any(record["target"] == target and not record["done"] for record in data["operations"].values()):
+    """Raise Failure (409) while an operation on an instance is at work. The words are those that
+    Terraform's provider retries on.
+    """
+    if any(
+        record["target"] == target and not record["done"] for record in data["operations"].values()
+    ):
         raise conflict_error(target)
 
 
@@ -50,7 +56,9 @@ def conflict_error(target: str) -> ApiError:
 
 
 def complete(record: Data, response: Data | None) -> None:
-    """End an operation: with its error where it has one, else with what it made (None: nothing, as of a deletion)."""
+    """End an operation: with its error where it has one, else with what it made (None: nothing, as
+    of a deletion).
+    """
     record.update(done=True, ended=utc_timestamp(), response=response)
 
 
@@ -89,7 +97,13 @@ def find(data: Data, name: str) -> Data:
 
 
 def cancel(data: Data, name: str) -> None:
-    """Ask for an operation's end: it fails with CANCELLED when it is next looked at, and what it began stays as it is."""
+    """Ask for an operation's end: it fails with CANCELLED when it is next looked at, and what it
+    began stays as it is.
+    """
     record = find(data, name)
     if not record["done"]:
-        record.update(cancelled=True, due=0.0, outcome=ApiError(StatusCode.CANCELLED, "The operation was cancelled.").to_rpc_status())
+        record.update(
+            cancelled=True,
+            due=0.0,
+            outcome=ApiError(StatusCode.CANCELLED, "The operation was cancelled.").to_rpc_status(),
+        )

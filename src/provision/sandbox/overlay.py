@@ -1,4 +1,6 @@
-"""The files that lie above this machine's own in a machine of the sandbox, and what of it is not real because of them."""
+"""The files that lie above this machine's own in a machine of the sandbox, and what of it is not
+real because of them.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +41,32 @@ def jupyter_uid() -> int:
     return _OWNER
 
 
-def write_overlay(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool) -> list[str]:
+def write_overlay(
+    folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool
+) -> list[str]:
     """Write the files anew and return, in words, what of the machine is not real."""
     shutil.rmtree(folder, ignore_errors=True)
     short = str(body.get("name", "")).rpartition("/")[2] or "sandbox"
-    hosts = ["127.0.0.1 localhost", f"127.0.0.1 {short}", f"{METADATA_ADDRESS} {' '.join(METADATA_HOSTS)}"]
+    hosts = [
+        "127.0.0.1 localhost",
+        f"127.0.0.1 {short}",
+        f"{METADATA_ADDRESS} {' '.join(METADATA_HOSTS)}",
+    ]
     _write(folder / "etc/hosts", "\n".join(hosts) + "\n")
     _write(folder / "etc/resolv.conf", "nameserver 127.0.0.1\n")
-    _write(folder / "etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n")
+    _write(
+        folder / "etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
+    )
     _write(folder / "etc/hostname", short + "\n")
     if os.geteuid() == 0:
         _add_person(folder)
     here = Path(__file__).parent
-    _write(folder / "opt/c2d/scripts/97-run-post-startup-script.sh", (here / "post_startup.sh").read_text(encoding="utf-8"), 0o755)
+    _write(
+        folder / "opt/c2d/scripts/97-run-post-startup-script.sh",
+        (here / "post_startup.sh").read_text(encoding="utf-8"),
+        0o755,
+    )
     _write(folder / "usr/local/sbin/shutdown", _HALT, 0o755)
     if failing:
         _write(folder / "usr/local/sbin/curl", _FAILING, 0o755)
@@ -61,20 +76,38 @@ def write_overlay(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, fai
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
         # No link: an environment made from a link looks for its library beside the link.
-        _write(folder / f"usr/local/bin/{name}", f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n', 0o755)
+        _write(
+            folder / f"usr/local/bin/{name}",
+            f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n',
+            0o755,
+        )
     cards = _cards(body)
     if cards:
-        _write(folder / "etc/provision-sandbox/cards", "\n".join([_OTHER] * len(cards) if wrong_gpu else cards) + "\n")
-        _write(folder / "usr/local/bin/nvidia-smi", (here / "nvidia_smi.sh").read_text(encoding="utf-8"), 0o755)
+        _write(
+            folder / "etc/provision-sandbox/cards",
+            "\n".join([_OTHER] * len(cards) if wrong_gpu else cards) + "\n",
+        )
+        _write(
+            folder / "usr/local/bin/nvidia-smi",
+            (here / "nvidia_smi.sh").read_text(encoding="utf-8"),
+            0o755,
+        )
         not_real.append(f"gpu: nvidia-smi stands in for {len(cards)} x {cards[0]}")
     return not_real
 
 
 def _add_person(folder: Path) -> None:
-    added = {"passwd": f"{JUPYTER_USER}:x:{_OWNER}:{_OWNER}::/home/{JUPYTER_USER}:/bin/bash\n", "group": f"{JUPYTER_USER}:x:{_OWNER}:\n"}
+    added = {
+        "passwd": f"{JUPYTER_USER}:x:{_OWNER}:{_OWNER}::/home/{JUPYTER_USER}:/bin/bash\n",
+        "group": f"{JUPYTER_USER}:x:{_OWNER}:\n",
+    }
     for name, line in added.items():
         kept = [
-            one for one in Path("/etc", name).read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if not one.startswith(f"{JUPYTER_USER}:")
+            one
+            for one in Path("/etc", name)
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines(keepends=True)
+            if not one.startswith(f"{JUPYTER_USER}:")
         ]
         _write(folder / "etc" / name, "".join(kept) + line)
 
@@ -82,7 +115,11 @@ def _add_person(folder: Path) -> None:
 def _cards(body: Mapping[str, Any]) -> list[str]:
     configured = body.get("gceSetup", {}).get("acceleratorConfigs", [])
     kinds = [(str(one.get("type", "")), int(one.get("coreCount", 1))) for one in configured]
-    return [_SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " ")) for kind, count in kinds for _ in range(count)]
+    return [
+        _SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " "))
+        for kind, count in kinds
+        for _ in range(count)
+    ]
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:

@@ -1,4 +1,6 @@
-"""Whether a request body is one that the API takes: unknown fields, kinds of values, enums, fields that are output only."""
+"""Whether a request body is one that the API takes: unknown fields, kinds of values, enums, fields
+that are output only.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ _Field = Mapping[str, Any]
 
 
 def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
-    """Return a body with int64 values as text and without what proto3 does not carry (false, "", empty lists and messages).
+    """Return a body with int64 values as text and without what proto3 does not carry (false, "",
+    empty lists and messages).
 
-    `at` is how messages call it, as in "instance". Raises Failure (400) with the service's words for the first thing that is wrong.
+    `at` is how messages call it, as in "instance". Raises Failure (400) with the service's words
+    for the first thing that is wrong.
     """
     if not isinstance(body, dict):
         raise invalid_argument(f"Invalid value at '{at}' ({message}), {_shown(body)}")
@@ -26,7 +30,10 @@ def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in body.items():
         if name not in fields:
-            raise invalid_argument(f"Invalid JSON payload received. Unknown name \"{name}\" at '{at}': Cannot find field.")
+            raise invalid_argument(
+                f"Invalid JSON payload received. Unknown name \"{name}\" at '{at}': Cannot "
+                "find field."
+            )
         if value is None:
             continue
         where = f"{at}.{to_snake_case(name)}"
@@ -79,7 +86,9 @@ def _plain(value: Any, field: _Field, at: str) -> Any:
     kinds = {"string": str, "boolean": bool, "integer": int}
     kind = kinds[field["type"]]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise invalid_argument(f"Invalid value at '{at}' (TYPE_{field['type'].upper()}), {_shown(value)}")
+        raise invalid_argument(
+            f"Invalid value at '{at}' (TYPE_{field['type'].upper()}), {_shown(value)}"
+        )
     return value
 
 

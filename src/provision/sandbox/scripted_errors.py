@@ -1,4 +1,6 @@
-"""An error as somebody met it, read from a JSON file: its code and words, and the moment at which the look-alike tells it."""
+"""An error as somebody met it, read from a JSON file: its code and words, and the moment at which
+the look-alike tells it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ TRIGGERS = {
     "upload": "writing to a bucket is refused with it",
 }
 _LONGEST = 1 << 20
-_FIELDS = {"at": str, "zone": str, "times": int, "code": int, "http": int, "message": str, "reason": str, "details": list, "headers": dict}
+_FIELDS = {
+    "at": str,
+    "zone": str,
+    "times": int,
+    "code": int,
+    "http": int,
+    "message": str,
+    "reason": str,
+    "details": list,
+    "headers": dict,
+}
 _TYPES = (ERROR_INFO, RETRY_INFO)
 
 
@@ -25,7 +37,9 @@ class InvalidErrorFile(ValueError):
 
 
 class ScriptedError(NamedTuple):
-    """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often (None: always)."""
+    """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often
+    (None: always).
+    """
 
     at: str
     zone: str
@@ -34,12 +48,18 @@ class ScriptedError(NamedTuple):
 
     def to_api_error(self) -> ApiError:
         """Return it as the service's refusal."""
-        words = {name: self.error[name] for name in ("details", "reason", "http", "headers") if name in self.error}
+        words = {
+            name: self.error[name]
+            for name in ("details", "reason", "http", "headers")
+            if name in self.error
+        }
         return ApiError(StatusCode(self.error["code"]), self.error["message"], **words)
 
 
 def read_error_file(path: Path) -> ScriptedError:
-    """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be read."""
+    """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be
+    read.
+    """
     text = path.read_bytes()
     try:
         found = json.loads(text) if len(text) <= _LONGEST else None
@@ -55,7 +75,12 @@ def read_error_file(path: Path) -> ScriptedError:
     if found.get("at") not in TRIGGERS:
         raise InvalidErrorFile(f"its `at` must be one of {', '.join(TRIGGERS)}")
     if found.get("code") not in list(StatusCode) or not found.get("message"):
-        raise InvalidErrorFile("it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message")
-    if any(not isinstance(one, dict) or one.get("@type") not in _TYPES for one in found.get("details", ())):
+        raise InvalidErrorFile(
+            "it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message"
+        )
+    if any(
+        not isinstance(one, dict) or one.get("@type") not in _TYPES
+        for one in found.get("details", ())
+    ):
         raise InvalidErrorFile(f"each of its details must have an @type, {' or '.join(_TYPES)}")
     return ScriptedError(found["at"], found.get("zone", ""), found.get("times"), found)

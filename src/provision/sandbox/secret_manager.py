@@ -19,7 +19,9 @@ def add_routes(router: Router, store: Store) -> None:
     def access(_request: Request, project: str, secret: str, version: str) -> Response:
         found = store.secret(name := f"projects/{project}/secrets/{secret}", version)
         if found is None:
-            raise ApiError(StatusCode.NOT_FOUND, f"Secret Version [{name}/versions/{version}] not found.")
+            raise ApiError(
+                StatusCode.NOT_FOUND, f"Secret Version [{name}/versions/{version}] not found."
+            )
         value, exact = found
         return json_response({"name": exact, "payload": {"data": base64.b64encode(value).decode()}})
 
@@ -28,8 +30,15 @@ def add_routes(router: Router, store: Store) -> None:
         try:
             value = base64.b64decode(payload.get("data", ""), validate=True)
         except (binascii.Error, ValueError, AttributeError, TypeError):
-            raise invalid_argument("Invalid value at 'payload.data' (TYPE_BYTES), Base64 decoding failed") from None
-        return json_response({"name": store.set_secret(f"projects/{project}/secrets/{secret}", value), "state": "ENABLED"})
+            raise invalid_argument(
+                "Invalid value at 'payload.data' (TYPE_BYTES), Base64 decoding failed"
+            ) from None
+        return json_response(
+            {
+                "name": store.set_secret(f"projects/{project}/secrets/{secret}", value),
+                "state": "ENABLED",
+            }
+        )
 
     router.add("GET", _SECRET + "/versions/{version}:access", access)
     router.add("POST", _SECRET + ":addVersion", add_version)

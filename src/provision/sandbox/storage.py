@@ -1,4 +1,6 @@
-"""Cloud Storage's JSON API: media and multipart upload, get, list, delete, with generations and preconditions."""
+"""Cloud Storage's JSON API: media and multipart upload, get, list, delete, with generations and
+preconditions.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,21 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 def add_routes(router: Router, store: Store, faults: Faults) -> None:
-    """Route these methods of storage.v1. The first upload into a bucket makes it, as no person does so here, unless the fault `no-bucket` is on."""
+    """Route these methods of storage.v1. The first upload into a bucket makes it, as no person does
+    so here, unless the fault `no-bucket` is on.
+    """
     desk = _Handlers(store, faults)
     router.add("POST", "/upload/storage/v1/b/{bucket}/o", desk.upload)
     router.add("GET", _OBJECT, desk.get)
     router.add("DELETE", _OBJECT, desk.delete)
     router.add("GET", _LIST, desk.list)
-    router.add("GET", "/download" + _OBJECT, lambda request, **at: desk.get(request._replace(query={**request.query, "alt": "media"}), **at))
+    router.add(
+        "GET",
+        "/download" + _OBJECT,
+        lambda request, **at: desk.get(
+            request._replace(query={**request.query, "alt": "media"}), **at
+        ),
+    )
     router.add("GET", "/storage/v1/b/{bucket}", desk.bucket)
     router.add("POST", "/storage/v1/b", desk.make_bucket)
 
@@ -40,22 +50,41 @@ class _Handlers:
     def upload(self, request: Request, bucket: str) -> Response:
         kind = request.query.get("uploadType", "")
         if kind not in ("media", "multipart"):
-            raise invalid_argument(f"uploadType {kind!r} is not offered by the sandbox; media and multipart are")
-        about, content, content_type = _parts(request) if kind == "multipart" else ({}, request.body, request.headers.get("content-type", ""))
+            raise invalid_argument(
+                f"uploadType {kind!r} is not offered by the sandbox; media and multipart are"
+            )
+        about, content, content_type = (
+            _parts(request)
+            if kind == "multipart"
+            else ({}, request.body, request.headers.get("content-type", ""))
+        )
         name = str(request.query.get("name") or about.get("name") or "")
         if not name or len(name.encode()) > _NAME_BYTES or "\n" in name or "\r" in name:
-            raise ApiError(StatusCode.INVALID_ARGUMENT, "Required object name is missing or not valid", reason="required")
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT,
+                "Required object name is missing or not valid",
+                reason="required",
+            )
         if not _BUCKET.fullmatch(bucket):
-            raise ApiError(StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{bucket}'", reason="invalid")
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{bucket}'", reason="invalid"
+            )
         if met := self._faults.consume_scripted_error("upload"):
             raise met
         with self._store.edit_data():
             if self._faults.has("no-bucket"):
                 self._existing(bucket)
             _judge(request.query, self._store.object(bucket, name))
-            return json_response(self._store.put_object(bucket, name, content, str(about.get("contentType") or content_type or "application/octet-stream")))
+            return json_response(
+                self._store.put_object(
+                    bucket,
+                    name,
+                    content,
+                    str(about.get("contentType") or content_type or "application/octet-stream"),
+                )
+            )
 
-    def get(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002 - the API's word
+    def get(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
         held = self._held(request.query, bucket, object)
         _judge(request.query, held)
         if request.query.get("alt") != "media":
@@ -72,10 +101,19 @@ class _Handlers:
             return Response(200, held.content, headers)
         first, last = int(part[1]), min(int(part[2] or len(held.content)), len(held.content) - 1)
         if first > last:
-            raise ApiError(StatusCode.OUT_OF_RANGE, "Request range not satisfiable", http=416, reason="requestedRangeNotSatisfiable")
-        return Response(206, held.content[first : last + 1], {**headers, "Content-Range": f"bytes {first}-{last}/{len(held.content)}"})
+            raise ApiError(
+                StatusCode.OUT_OF_RANGE,
+                "Request range not satisfiable",
+                http=416,
+                reason="requestedRangeNotSatisfiable",
+            )
+        return Response(
+            206,
+            held.content[first : last + 1],
+            {**headers, "Content-Range": f"bytes {first}-{last}/{len(held.content)}"},
+        )
 
-    def delete(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002 - the API's word
+    def delete(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
         with self._store.edit_data():
             _judge(request.query, self._held(request.query, bucket, object))
             self._store.delete_object(bucket, object)
@@ -86,10 +124,16 @@ class _Handlers:
         prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
         size, token = request.query.get("maxResults", "1000"), request.query.get("pageToken", "0")
         if not (size.isdecimal() and int(size) and token.isdecimal()):
-            raise ApiError(StatusCode.INVALID_ARGUMENT, "Invalid value for maxResults or pageToken", reason="invalid")
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT,
+                "Invalid value for maxResults or pageToken",
+                reason="invalid",
+            )
         items, folders = [], set()
         for about in self._store.objects(bucket, prefix):
-            head, found, _ = about["name"][len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+            head, found, _ = (
+                about["name"][len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+            )
             if found:
                 folders.add(prefix + head + delimiter)
             else:
@@ -106,41 +150,80 @@ class _Handlers:
 
     def bucket(self, _request: Request, bucket: str) -> Response:
         self._existing(bucket)
-        flags = {"publicAccessPrevention": "enforced", "uniformBucketLevelAccess": {"enabled": True}}
-        return json_response({"kind": "storage#bucket", "id": bucket, "name": bucket, "location": "US-CENTRAL1", "iamConfiguration": flags})
+        flags = {
+            "publicAccessPrevention": "enforced",
+            "uniformBucketLevelAccess": {"enabled": True},
+        }
+        return json_response(
+            {
+                "kind": "storage#bucket",
+                "id": bucket,
+                "name": bucket,
+                "location": "US-CENTRAL1",
+                "iamConfiguration": flags,
+            }
+        )
 
     def make_bucket(self, request: Request) -> Response:
         name = str(request.json().get("name", ""))
         if not _BUCKET.fullmatch(name):
-            raise ApiError(StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{name}'", reason="invalid")
+            raise ApiError(
+                StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{name}'", reason="invalid"
+            )
         if not self._store.make_bucket(name, request.query.get("project", "")):
-            raise ApiError(StatusCode.ALREADY_EXISTS, "Your previous request to create the named bucket succeeded and you already own it.", reason="conflict")
+            raise ApiError(
+                StatusCode.ALREADY_EXISTS,
+                "Your previous request to create the named bucket succeeded and you "
+                "already own it.",
+                reason="conflict",
+            )
         return self.bucket(request, name)
 
     def _held(self, query: Mapping[str, str], bucket: str, name: str) -> StoredObject:
         self._existing(bucket)
         held = self._store.object(bucket, name)
-        if held is None or query.get("generation", held.about["generation"]) != held.about["generation"]:
-            raise ApiError(StatusCode.NOT_FOUND, f"No such object: {bucket}/{name}", reason="notFound")
+        if (
+            held is None
+            or query.get("generation", held.about["generation"]) != held.about["generation"]
+        ):
+            raise ApiError(
+                StatusCode.NOT_FOUND, f"No such object: {bucket}/{name}", reason="notFound"
+            )
         return held
 
     def _existing(self, bucket: str) -> None:
         if not self._store.has_bucket(bucket):
-            raise ApiError(StatusCode.NOT_FOUND, "The specified bucket does not exist.", reason="notFound")
+            raise ApiError(
+                StatusCode.NOT_FOUND, "The specified bucket does not exist.", reason="notFound"
+            )
 
 
 def _judge(query: Mapping[str, str], held: StoredObject | None) -> None:
-    """Raise Failure (412, or 304) where a precondition does not hold; generation 0 is that of an object that is not there."""
-    have = {"Generation": held.about["generation"] if held else "0", "Metageneration": held.about["metageneration"] if held else "0"}
+    """Raise Failure (412, or 304) where a precondition does not hold; generation 0 is that of an
+    object that is not there.
+    """
+    have = {
+        "Generation": held.about["generation"] if held else "0",
+        "Metageneration": held.about["metageneration"] if held else "0",
+    }
     for what, value in have.items():
         if query.get(f"if{what}Match", value) != value:
-            raise ApiError(StatusCode.FAILED_PRECONDITION, "At least one of the pre-conditions you specified did not hold.", http=412, reason="conditionNotMet")
+            raise ApiError(
+                StatusCode.FAILED_PRECONDITION,
+                "At least one of the pre-conditions you specified did not hold.",
+                http=412,
+                reason="conditionNotMet",
+            )
         if query.get(f"if{what}NotMatch") == value:
-            raise ApiError(StatusCode.FAILED_PRECONDITION, "Not Modified", http=304, reason="notModified")
+            raise ApiError(
+                StatusCode.FAILED_PRECONDITION, "Not Modified", http=304, reason="notModified"
+            )
 
 
 def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
-    """Return the metadata, the content (as it was sent, byte for byte) and its type of a multipart upload (RFC 2046, two parts)."""
+    """Return the metadata, the content (as it was sent, byte for byte) and its type of a multipart
+    upload (RFC 2046, two parts).
+    """
     boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
     pieces = (b"\r\n" + request.body).split(b"\r\n--" + boundary[1].encode()) if boundary else []
     try:
@@ -148,4 +231,6 @@ def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
         kind = _TYPE.search(head)
         return dict(json.loads(about or b"{}")), media, kind[1].decode("latin-1") if kind else ""
     except ValueError:
-        raise ApiError(StatusCode.INVALID_ARGUMENT, "Failed to parse multipart body", reason="parseError") from None
+        raise ApiError(
+            StatusCode.INVALID_ARGUMENT, "Failed to parse multipart body", reason="parseError"
+        ) from None

@@ -1,4 +1,6 @@
-"""Everything the sandbox's services know, in one folder: saved whole after each change, safe between threads."""
+"""Everything the sandbox's services know, in one folder: saved whole after each change, safe
+between threads.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from typing import Any, NamedTuple
 from provision.errors import StateError
 
 MAX_SERIAL_BYTES = 1 << 20
-"""Bytes of serial output that Compute Engine keeps. Source: its documentation of the serial console."""
+"""Bytes of serial output that Compute Engine keeps. Source: its documentation of the serial
+console.
+"""
 _NEW = ".new-"
 _SCHEMA = "provision.sandbox/1"
 _ROOMS = ("instances", "operations", "requests", "buckets", "secrets")
@@ -33,7 +37,9 @@ class StoredObject(NamedTuple):
 
 
 class Store:
-    """Instances, operations, objects, secrets, guest attributes and serial output. Names are full resource names, as in projects/P/locations/Z/instances/I."""
+    """Instances, operations, objects, secrets, guest attributes and serial output. Names are full
+    resource names, as in projects/P/locations/Z/instances/I.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,15 +48,20 @@ class Store:
         self._depth = 0
         for inner in (folder, folder / "objects", folder / "serial"):
             inner.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in (*folder.glob(f"{_NEW}*"), *(folder / "objects").glob(f"{_NEW}*")):  # of a process that was killed while it wrote
+        for left in (
+            *folder.glob(f"{_NEW}*"),
+            *(folder / "objects").glob(f"{_NEW}*"),
+        ):  # of a process that was killed while it wrote
             left.unlink(missing_ok=True)
         self._data = _loaded(self._file)
 
     @contextmanager
     def edit_data(self) -> Iterator[dict[str, Any]]:
-        """Yield everything (rooms: instances, operations, requests, buckets, secrets) to change; saved at the end of the outermost block.
+        """Yield everything (rooms: instances, operations, requests, buckets, secrets) to change;
+        saved at the end of the outermost block.
 
-        When the block raises, what was changed stays and is saved: a service that refuses late has still done what it did.
+        When the block raises, what was changed stays and is saved: a service that refuses late
+        has still done what it did.
         """
         with self._lock:
             self._depth += 1
@@ -79,7 +90,9 @@ class Store:
             return None if record is None else copy.deepcopy(record["body"])
 
     def metadata(self, name: str) -> dict[str, str] | None:
-        """Return an instance's metadata, with what the service added; None where there is no instance."""
+        """Return an instance's metadata, with what the service added; None where there is no
+        instance.
+        """
         found = self.instance(name)
         return None if found is None else dict(found.get("gceSetup", {}).get("metadata", {}))
 
@@ -90,7 +103,9 @@ class Store:
             return name if name in self._data["instances"] else None
 
     def note(self, name: str, **values: Any) -> None:
-        """Keep something beside an instance for whoever runs its device; it is never shown by a service."""
+        """Keep something beside an instance for whoever runs its device; it is never shown by a
+        service.
+        """
         with self.edit_data() as data:
             if name in data["instances"]:
                 data["instances"][name].setdefault("notes", {}).update(values)
@@ -111,7 +126,10 @@ class Store:
     def drop_guest_attribute(self, name: str, namespace: str, key: str) -> bool:
         """Remove a guest attribute; False when there is none."""
         with self.edit_data() as data:
-            return data["instances"].get(name, {}).get("guest", {}).get(namespace, {}).pop(key, None) is not None
+            return (
+                data["instances"].get(name, {}).get("guest", {}).get(namespace, {}).pop(key, None)
+                is not None
+            )
 
     def guest_attributes(self, name: str) -> dict[str, dict[str, str]]:
         """Return the guest attributes of an instance by namespace."""
@@ -124,7 +142,9 @@ class Store:
             file.write(text.encode())
 
     def serial(self, name: str, start: int = 0) -> tuple[bytes, int, int]:
-        """Return serial output from a byte position on, the position it starts at (later where that is lost already) and the next one."""
+        """Return serial output from a byte position on, the position it starts at (later where that
+        is lost already) and the next one.
+        """
         with self._lock:
             path = self._serial(name)
             whole = path.read_bytes() if path.exists() else b""
@@ -142,7 +162,11 @@ class Store:
         with self.edit_data() as data:
             if bucket in data["buckets"]:
                 return False
-            data["buckets"][bucket] = {"project": project, "created": utc_timestamp(), "objects": {}}
+            data["buckets"][bucket] = {
+                "project": project,
+                "created": utc_timestamp(),
+                "objects": {},
+            }
             return True
 
     def has_bucket(self, bucket: str) -> bool:
@@ -150,8 +174,12 @@ class Store:
         with self._lock:
             return bucket in self._data["buckets"]
 
-    def put_object(self, bucket: str, name: str, content: bytes, content_type: str = "application/octet-stream") -> dict[str, Any]:
-        """Keep an object under the next generation and return what the service says of it; the bucket is made when it is missing."""
+    def put_object(
+        self, bucket: str, name: str, content: bytes, content_type: str = "application/octet-stream"
+    ) -> dict[str, Any]:
+        """Keep an object under the next generation and return what the service says of it; the
+        bucket is made when it is missing.
+        """
         self.make_bucket(bucket)
         with self.edit_data() as data:
             kept = data["buckets"][bucket]["objects"]
@@ -169,7 +197,9 @@ class Store:
                 "contentType": content_type,
                 "storageClass": "STANDARD",
                 "size": str(len(content)),
-                "md5Hash": base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode(),
+                "md5Hash": base64.b64encode(
+                    hashlib.md5(content, usedforsecurity=False).digest()
+                ).decode(),
                 "etag": base64.b64encode(str(generation).encode()).decode(),
                 "timeCreated": stamp,
                 "updated": stamp,
@@ -184,12 +214,18 @@ class Store:
         """Return an object, or None."""
         with self._lock:
             about = self._data["buckets"].get(bucket, {}).get("objects", {}).get(name)
-            return None if about is None else StoredObject(self._bytes(about).read_bytes(), dict(about))
+            return (
+                None
+                if about is None
+                else StoredObject(self._bytes(about).read_bytes(), dict(about))
+            )
 
     def objects(self, bucket: str, prefix: str = "") -> tuple[dict[str, Any], ...]:
         """Return what the service says of the objects whose name begins so, by name."""
         with self._lock:
-            kept: Mapping[str, dict[str, Any]] = self._data["buckets"].get(bucket, {}).get("objects", {})
+            kept: Mapping[str, dict[str, Any]] = (
+                self._data["buckets"].get(bucket, {}).get("objects", {})
+            )
             return tuple(dict(kept[name]) for name in sorted(kept) if name.startswith(prefix))
 
     def delete_object(self, bucket: str, name: str) -> bool:
@@ -201,17 +237,23 @@ class Store:
         return about is not None
 
     def set_secret(self, secret: str, value: bytes) -> str:
-        """Add a version to a secret (projects/P/secrets/S) and return the version's name; the secret is made when it is missing."""
+        """Add a version to a secret (projects/P/secrets/S) and return the version's name; the
+        secret is made when it is missing.
+        """
         with self.edit_data() as data:
             versions = data["secrets"].setdefault(secret, [])
             versions.append(base64.b64encode(value).decode())
             return f"{secret}/versions/{len(versions)}"
 
     def secret(self, secret: str, version: str) -> tuple[bytes, str] | None:
-        """Return the value of a version ("3" or "latest") and the version's name; None when there is none."""
+        """Return the value of a version ("3" or "latest") and the version's name; None when there
+        is none.
+        """
         with self._lock:
             versions: list[str] = self._data["secrets"].get(secret, [])
-            number = len(versions) if version == "latest" else int(version) if version.isdecimal() else 0
+            number = (
+                len(versions) if version == "latest" else int(version) if version.isdecimal() else 0
+            )
             if not 0 < number <= len(versions):
                 return None
             return base64.b64decode(versions[number - 1]), f"{secret}/versions/{number}"
@@ -240,13 +282,21 @@ def _loaded(path: Path) -> dict[str, Any]:
         return empty
     except (OSError, ValueError) as error:
         raise _damaged(path, type(error).__name__) from None
-    if not isinstance(data, dict) or data.get("schema") != _SCHEMA or not all(isinstance(data.get(room), dict) for room in _ROOMS):
+    if (
+        not isinstance(data, dict)
+        or data.get("schema") != _SCHEMA
+        or not all(isinstance(data.get(room), dict) for room in _ROOMS)
+    ):
         raise _damaged(path, f"it is not of the schema {_SCHEMA}")
     return {**empty, **data}
 
 
 def _damaged(path: Path, why: str) -> StateError:
-    return StateError(f"{path}: the sandbox's store cannot be read", why=why, hint=f"remove the folder {path.parent}: the sandbox holds nothing that is real")
+    return StateError(
+        f"{path}: the sandbox's store cannot be read",
+        why=why,
+        hint=f"remove the folder {path.parent}: the sandbox holds nothing that is real",
+    )
 
 
 def _written(path: Path, content: bytes) -> None:

@@ -1,8 +1,17 @@
-"""The spec's text: read, composed within limits, extended, validated, and edited without touching what is not named."""
+"""The spec's text: read, composed within limits, extended, validated, and edited without touching
+what is not named.
+"""
 
 from provision.source.document import Source, apply_fixes_together
 from provision.source.findings import FINDING_KINDS, FindingKind
 from provision.source.loader import read_spec_file
 from provision.source.validation import validate_source
 
-__all__ = ["FINDING_KINDS", "FindingKind", "Source", "apply_fixes_together", "read_spec_file", "validate_source"]
+__all__ = [
+    "FINDING_KINDS",
+    "FindingKind",
+    "Source",
+    "apply_fixes_together",
+    "read_spec_file",
+    "validate_source",
+]

@@ -34,11 +34,15 @@ class EditableDocument(NamedTuple):
     tree: LocatedValue | None
 
 
-def apply_fixes(fixes: Iterable[tuple[EditableDocument, Fix]], *, trusted: bool = False) -> dict[str, str]:
+def apply_fixes(
+    fixes: Iterable[tuple[EditableDocument, Fix]], *, trusted: bool = False
+) -> dict[str, str]:
     """Return the new text, byte order mark included, of each file that the fixes change.
 
-    A fix is applied whole or not at all. It is left out when it overlaps an earlier one, when it would touch a file that is extended or a value that others
-    share through an anchor, alias or merge key, or when the text would not be read as well as before. Callers lint again and come back with what remains.
+    A fix is applied whole or not at all. It is left out when it overlaps an earlier one, when it
+    would touch a file that is extended or a value that others
+    share through an anchor, alias or merge key, or when the text would not be read as well as
+    before. Callers lint again and come back with what remains.
     With `trusted` it is known that the text will be read as well (see `vetted`).
     """
     files: dict[str, tuple[TextFile, list[tuple[TextChange, ...]]]] = {}
@@ -46,8 +50,15 @@ def apply_fixes(fixes: Iterable[tuple[EditableDocument, Fix]], *, trusted: bool 
         wanted = to_text_changes(subject, fix)
         if wanted:
             files.setdefault(subject.text.name, (subject.text, []))[1].append(wanted)
-    new = {name: (text, _applied(text, asked, trusted=trusted)) for name, (text, asked) in files.items()}
-    return {name: ("\ufeff" if text.bom else "") + content for name, (text, content) in new.items() if content != text.content}
+    new = {
+        name: (text, _applied(text, asked, trusted=trusted))
+        for name, (text, asked) in files.items()
+    }
+    return {
+        name: ("\ufeff" if text.bom else "") + content
+        for name, (text, content) in new.items()
+        if content != text.content
+    }
 
 
 def to_text_changes(subject: EditableDocument, fix: Fix) -> tuple[TextChange, ...] | None:
@@ -57,17 +68,27 @@ def to_text_changes(subject: EditableDocument, fix: Fix) -> tuple[TextChange, ..
 
 
 def find_own_value(subject: EditableDocument, route: Route) -> LocatedValue | None:
-    """Return the value at `route` if it stands in the file itself and no other value shares its text."""
+    """Return the value at `route` if it stands in the file itself and no other value shares its
+    text.
+    """
     found = None if subject.tree is None else subject.tree.find(route)
-    return found if found is not None and not found.shared and found.at.text is subject.text else None
+    return (
+        found if found is not None and not found.shared and found.at.text is subject.text else None
+    )
 
 
 def select_applicable_fixes(subject: EditableDocument, fixes: Iterable[Fix]) -> set[Fix]:
     """Return the fixes that can each be made and leave the text read as well as before.
 
-    They are tried many at a time, as reading the text once for each would take as long as their number times the text's length.
+    They are tried many at a time, as reading the text once for each would take as long as their
+    number times the text's length.
     """
-    waiting = [(fix, wanted) for fix in dict.fromkeys(fixes) if (wanted := to_text_changes(subject, fix)) and not _NonOverlappingChanges().clashes(wanted)]
+    waiting = [
+        (fix, wanted)
+        for fix in dict.fromkeys(fixes)
+        if (wanted := to_text_changes(subject, fix))
+        and not _NonOverlappingChanges().clashes(wanted)
+    ]
     good: set[Fix] = set()
     while waiting:
         chosen, batch, later = _NonOverlappingChanges(), [], []
@@ -82,16 +103,28 @@ def select_applicable_fixes(subject: EditableDocument, fixes: Iterable[Fix]) -> 
     return good
 
 
-def _applicable_in_batch(text: TextFile, batch: list[tuple[Fix, tuple[TextChange, ...]]]) -> set[Fix]:
-    """Return the fixes of a batch after which the text is read as well as before: all, or those of its halves."""
-    if _reads_as_well(text, _apply_changes(text, [change for _, wanted in batch for change in wanted])):
+def _applicable_in_batch(
+    text: TextFile, batch: list[tuple[Fix, tuple[TextChange, ...]]]
+) -> set[Fix]:
+    """Return the fixes of a batch after which the text is read as well as before: all, or those of
+    its halves.
+    """
+    if _reads_as_well(
+        text, _apply_changes(text, [change for _, wanted in batch for change in wanted])
+    ):
         return {fix for fix, _ in batch}
     middle = len(batch) // 2
-    return _applicable_in_batch(text, batch[:middle]) | _applicable_in_batch(text, batch[middle:]) if middle else set()
+    return (
+        _applicable_in_batch(text, batch[:middle]) | _applicable_in_batch(text, batch[middle:])
+        if middle
+        else set()
+    )
 
 
 def _applied(text: TextFile, wanted: list[tuple[TextChange, ...]], *, trusted: bool) -> str:
-    """Return the text with as many of the fixes as can stand together: all of them when that reads well, else one after the other."""
+    """Return the text with as many of the fixes as can stand together: all of them when that reads
+    well, else one after the other.
+    """
     chosen = _NonOverlappingChanges()
     for changes in wanted:
         if not chosen.clashes(changes):
@@ -101,7 +134,9 @@ def _applied(text: TextFile, wanted: list[tuple[TextChange, ...]], *, trusted: b
         return whole
     chosen = _NonOverlappingChanges()
     for changes in wanted:
-        if not chosen.clashes(changes) and _reads_as_well(text, _apply_changes(text, [*chosen.changes, *changes])):
+        if not chosen.clashes(changes) and _reads_as_well(
+            text, _apply_changes(text, [*chosen.changes, *changes])
+        ):
             chosen.add(changes)
     return _apply_changes(text, chosen.changes)
 
@@ -124,7 +159,9 @@ class _NonOverlappingChanges:
 
     def clashes(self, changes: tuple[TextChange, ...]) -> bool:
         """Tell whether any of the changes touches one that was chosen, or another of them."""
-        return any(_overlap(one, other) for index, one in enumerate(changes) for other in changes[:index]) or any(
+        return any(
+            _overlap(one, other) for index, one in enumerate(changes) for other in changes[:index]
+        ) or any(
             _overlap(change, other) for change in changes for other in self._neighbours(change)
         )
 
@@ -135,7 +172,9 @@ class _NonOverlappingChanges:
             insort(self._sorted, (change.start, change.end, change))
 
     def _neighbours(self, change: TextChange) -> Iterator[TextChange]:
-        """Yield the chosen changes that begin at or before the end of this one and are not wholly before it."""
+        """Yield the chosen changes that begin at or before the end of this one and are not wholly
+        before it.
+        """
         place = bisect_left(self._sorted, (change.start,))
         if place:
             yield self._sorted[place - 1][2]
@@ -165,21 +204,39 @@ def _change(subject: EditableDocument, edit: Edit) -> TextChange | None:
     if isinstance(edit, Insert):
         return _insertion(subject, edit)
     if isinstance(edit.where, Span):
-        return TextChange(edit.where.start.offset, edit.where.end.offset, edit.text) if edit.where.file == subject.text.name else None
+        return (
+            TextChange(edit.where.start.offset, edit.where.end.offset, edit.text)
+            if edit.where.file == subject.text.name
+            else None
+        )
     found = find_own_value(subject, edit.where.route)
     if found is None:
         return None
-    at = found.key if edit.where.part is RoutePart.KEY else found.at if isinstance(found.node, Scalar) else None
+    at = (
+        found.key
+        if edit.where.part is RoutePart.KEY
+        else found.at
+        if isinstance(found.node, Scalar)
+        else None
+    )
     if at is None:
         return None
     # An empty value stands right behind its colon or dash.
-    blank = " " if at.start == at.end and subject.text.content[at.start - 1 : at.start] in (":", "-") else ""
+    blank = (
+        " "
+        if at.start == at.end and subject.text.content[at.start - 1 : at.start] in (":", "-")
+        else ""
+    )
     return TextChange(at.start, at.end, blank + edit.text)
 
 
 def _insertion(subject: EditableDocument, edit: Insert) -> TextChange | None:
     found = find_own_value(subject, edit.route)
-    if found is None or isinstance(found.node, Scalar) or isinstance(found.node, Mapping) == (edit.key is None):
+    if (
+        found is None
+        or isinstance(found.node, Scalar)
+        or isinstance(found.node, Mapping) == (edit.key is None)
+    ):
         return None
     node = found.node
     if isinstance(node, Mapping) and any(entry.key.value == edit.key for entry in node.entries):
@@ -196,7 +253,9 @@ def _into_flow(node: Mapping | Sequence, member: str) -> TextChange:
 
 
 def _into_block(node: Mapping | Sequence, text: TextFile, member: str) -> TextChange | None:
-    """Put the new line after the last one of the collection, in the column of its first key or dash."""
+    """Put the new line after the last one of the collection, in the column of its first key or
+    dash.
+    """
     lead = text.content[text.start_of_line(node.start) : node.start]
     # With `? key` or a tab in front, the column is not ours to copy.
     if not _LEAD.fullmatch(lead) or _keeps_blank_lines(node):
@@ -207,10 +266,16 @@ def _into_block(node: Mapping | Sequence, text: TextFile, member: str) -> TextCh
 
 
 def _keeps_blank_lines(item: Item | None) -> bool:
-    """Tell whether what is written last is a `|+` scalar, to which the blank lines that follow belong."""
+    """Tell whether what is written last is a `|+` scalar, to which the blank lines that follow
+    belong.
+    """
     while isinstance(item, Mapping | Sequence):
         item = _last(item)
-    return isinstance(item, Scalar) and item.style in ("|", ">") and "+" in item.text.content[item.start : item.text.end_of_line(item.start)]
+    return (
+        isinstance(item, Scalar)
+        and item.style in ("|", ">")
+        and "+" in item.text.content[item.start : item.text.end_of_line(item.start)]
+    )
 
 
 def _last(node: Mapping | Sequence) -> Item | None:

@@ -23,31 +23,50 @@ ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 
 
 def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
-    """Return the documents of a spec file, at least one; everything wrong with its text is in their diagnostics.
+    """Return the documents of a spec file, at least one; everything wrong with its text is in their
+    diagnostics.
 
-    Raises SourceError when there is no text at all: the file is missing, a folder, not readable or larger than 1 MiB, or PyYAML lacks libyaml.
+    Raises SourceError when there is no text at all: the file is missing, a folder, not readable
+    or larger than 1 MiB, or PyYAML lacks libyaml.
     """
     if not yaml.__with_libyaml__:
         raise SourceError(
-            "PyYAML was installed without libyaml", why="specs are read by libyaml alone", hint="pip install --force-reinstall --only-binary :all: pyyaml"
+            "PyYAML was installed without libyaml",
+            why="specs are read by libyaml alone",
+            hint="pip install --force-reinstall --only-binary :all: pyyaml",
         )
     root = _root(path, reader)
     try:
         _refuse_link(path, root, reader)
         raw = reader.read(path, MAX_FILE_BYTES)
     except ExternalError as error:
-        raise SourceError(error.what, why=error.why, hint=error.hint or "name a spec file, as in: provision lint spec.yaml") from error
+        raise SourceError(
+            error.what,
+            why=error.why,
+            hint=error.hint or "name a spec file, as in: provision lint spec.yaml",
+        ) from error
     text, problems = decode_file(str(path), raw)
     if problems:
         return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
     chain = (text, root, len(raw))
-    return tuple(_to_source(path, index, document, chain, reader) for index, document in enumerate(compose(text)))
+    return tuple(
+        _to_source(path, index, document, chain, reader)
+        for index, document in enumerate(compose(text))
+    )
 
 
-def _to_source(path: Path, index: int, document: ParsedDocument, chain: tuple[TextFile, Path, int], reader: Reader) -> Source:
+def _to_source(
+    path: Path,
+    index: int,
+    document: ParsedDocument,
+    chain: tuple[TextFile, Path, int],
+    reader: Reader,
+) -> Source:
     text, root, size = chain
     if document.root is None:
-        return Source(path, text.name, root, index, {text.name: text}, None, document.diagnostics, None)
+        return Source(
+            path, text.name, root, index, {text.name: text}, None, document.diagnostics, None
+        )
     origin = ExtendedFile(text.name, path.parent.resolve() / path.name)
     met = ExtendsChain(root, reader, {text.name: text}, [origin], size)
     tree = met.extend(build_value_tree(document.root))
@@ -56,11 +75,13 @@ def _to_source(path: Path, index: int, document: ParsedDocument, chain: tuple[Te
 
 
 def _root(path: Path, reader: Reader) -> Path:
-    """Return the nearest folder above a spec that marks a project, with links resolved; the spec's own folder when none does.
+    """Return the nearest folder above a spec that marks a project, with links resolved; the spec's
+    own folder when none does.
 
-    The folders are those of the path as it is written: a link inside a project does not lead to another project.
+    The folders are those of the path as it is written: a link inside a project does not lead to
+    another project.
     """
-    written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100 - links stay
+    written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100
     for folder in (written, real):
         for candidate in (folder, *folder.parents):
             if _is_project_root(candidate, reader):
@@ -69,15 +90,27 @@ def _root(path: Path, reader: Reader) -> Path:
 
 
 def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
-    """Raise SourceError for a link out of the project or to a hidden file of it. Outside of any project, a link may lead to a *.yaml or *.yml file anywhere."""
+    """Raise SourceError for a link out of the project or to a hidden file of it. Outside of any
+    project, a link may lead to a *.yaml or *.yml file anywhere.
+    """
     real = _resolved(path)
     if real == _resolved(path.parent) / path.name and real.is_relative_to(root):
         return
-    if not real.is_relative_to(root) and (_is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}):
+    if not real.is_relative_to(root) and (
+        _is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}
+    ):
         hint = f"put the file itself below {root}, or name it by its own path"
-        raise SourceError(f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint)
-    if real.is_relative_to(root) and any(part.startswith(".") for part in real.relative_to(root).parts):
-        raise SourceError(f"{path} is a link to a hidden file", why=f"it leads to {real}", hint="put the file itself there")
+        raise SourceError(
+            f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint
+        )
+    if real.is_relative_to(root) and any(
+        part.startswith(".") for part in real.relative_to(root).parts
+    ):
+        raise SourceError(
+            f"{path} is a link to a hidden file",
+            why=f"it leads to {real}",
+            hint="put the file itself there",
+        )
 
 
 def _resolved(path: Path) -> Path:

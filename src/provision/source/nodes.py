@@ -1,4 +1,4 @@
-"""What a YAML document is made of: scalars, sequences and mappings, each knowing where it stands."""
+"""What a YAML document is made of: scalars, sequences and mappings, each knowing where it stands."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from provision.source.text import TextFile, TextRange
 ScalarValue = str | int | float | bool | None
 """What a scalar may stand for."""
 
-CORE_TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null", "seq", "map")}
+CORE_TAGS = {
+    f"tag:yaml.org,2002:{name}": name
+    for name in ("str", "int", "float", "bool", "null", "seq", "map")
+}
 MERGE_KEY = "<<"
 
 MAX_NUMBER_DIGITS = 20
 """Digits: more than any 64-bit integer has (2**64 has 20)."""
 
-# The core schema of YAML 1.2.2, section 10.3.2, but a leading zero keeps a number text: 0644 and 00:30 are no decimal numbers.
+# The core schema of YAML 1.2.2, section 10.3.2, but a leading zero keeps a number text: 0644 and
+# 00:30 are no decimal numbers.
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -26,9 +30,11 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class Scalar(NamedTuple):
-    """One value: `value` is its text with quotes and escapes resolved, `resolved` what it stands for.
+    """One value: `value` is its text with quotes and escapes resolved, `resolved` what it stands
+    for.
 
-    `style` is the character that opens it (a quote, | or >), empty for a plain scalar. start and end leave out anchor and tag.
+    `style` is the character that opens it (a quote, | or >), empty for a plain scalar. start and
+    end leave out anchor and tag.
     """
 
     text: TextFile
@@ -56,7 +62,7 @@ class Sequence(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """Keys and values in the order in which they were written, duplicates and merge keys included."""
+    """Keys and values in the order in which they were written, duplicates and merge keys included."""  # noqa: E501
 
     text: TextFile
     start: int
@@ -107,7 +113,8 @@ def to_text_range(item: Item) -> TextRange:
 
 
 def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
-    """Return what a plain scalar stands for by the core schema of YAML 1.2, and what is wrong with it ("" when nothing is).
+    """Return what a plain scalar stands for by the core schema of YAML 1.2, and what is wrong with
+    it ("" when nothing is).
 
     Numbers beyond the limits stay text.
     """
@@ -132,4 +139,8 @@ def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
 
 
 def _too_long(text: str) -> str:
-    return f"a number of {len(text)} characters; at most {MAX_NUMBER_DIGITS} digits are read" if _INT.fullmatch(text) or _FLOAT.fullmatch(text) else ""
+    return (
+        f"a number of {len(text)} characters; at most {MAX_NUMBER_DIGITS} digits are read"
+        if _INT.fullmatch(text) or _FLOAT.fullmatch(text)
+        else ""
+    )

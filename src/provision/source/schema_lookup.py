@@ -14,7 +14,9 @@ _UNION = (UnionType, Union)
 
 
 def model_at(route: Route, data: Any) -> type[BaseModel] | None:
-    """Return the model of the mapping at `route` of a spec's plain `data`; None where keys are free or no mapping stands."""
+    """Return the model of the mapping at `route` of a spec's plain `data`; None where keys are free
+    or no mapping stands.
+    """
     annotation: Any = Spec
     for part in route:
         annotation = _inner(annotation, part, data)
@@ -33,14 +35,20 @@ def keys_at(route: Route, data: Any) -> tuple[str, ...]:
 
 
 def find_key_parent(key: str) -> str | None:
-    """Return the part of a spec under which `key` is known, "" for the top; None when it is unknown everywhere."""
+    """Return the part of a spec under which `key` is known, "" for the top; None when it is unknown
+    everywhere.
+    """
     if key in Spec.model_fields:
         return ""
     for name, field in Spec.model_fields.items():
         model = _choose(field.annotation, None)
         if isinstance(model, type) and issubclass(model, BaseModel) and key in model.model_fields:
             return name
-    return "targets.NAME" if any(key in model.model_fields for model in target_models().values()) else None
+    return (
+        "targets.NAME"
+        if any(key in model.model_fields for model in target_models().values())
+        else None
+    )
 
 
 def target_models() -> dict[str, type[BaseModel]]:
@@ -56,21 +64,38 @@ def _inner(annotation: Any, part: str | int, data: Any) -> Any:
         return arguments[1]
     if origin is list:
         return arguments[0]
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel) and part in annotation.model_fields:
+    if (
+        isinstance(annotation, type)
+        and issubclass(annotation, BaseModel)
+        and part in annotation.model_fields
+    ):
         return annotation.model_fields[str(part)].annotation
     return None
 
 
 def _choose(annotation: Any, data: Any) -> Any:
-    """Return the member of a union that is meant: not None, and of several models the one of this kind."""
+    """Return the member of a union that is meant: not None, and of several models the one of this
+    kind.
+    """
     annotation = _without_annotated(annotation)
     if get_origin(annotation) not in _UNION:
         return annotation
-    members = [_without_annotated(member) for member in get_args(annotation) if member is not NoneType]
+    members = [
+        _without_annotated(member) for member in get_args(annotation) if member is not NoneType
+    ]
     if len(members) == 1:
         return members[0]
     wanted = data.get("kind") if isinstance(data, dict) else None
-    return next((member for member in members if isinstance(member, type) and issubclass(member, BaseModel) and _kind(member) == wanted), None)
+    return next(
+        (
+            member
+            for member in members
+            if isinstance(member, type)
+            and issubclass(member, BaseModel)
+            and _kind(member) == wanted
+        ),
+        None,
+    )
 
 
 def _without_annotated(annotation: Any) -> Any:
@@ -81,4 +106,8 @@ def _without_annotated(annotation: Any) -> Any:
 
 def _kind(model: type[BaseModel]) -> str:
     field = model.model_fields.get("kind")
-    return str(get_args(field.annotation)[0]) if field is not None and get_origin(field.annotation) is Literal else ""
+    return (
+        str(get_args(field.annotation)[0])
+        if field is not None and get_origin(field.annotation) is Literal
+        else ""
+    )

@@ -19,14 +19,21 @@ _WIDE_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _BLANKS = str.maketrans("\t\n\r", "   ")
-_ZERO_BYTE_PATTERNS = {"000x": "utf-32-be", "x000": "utf-32-le", "0x0x": "utf-16-be", "x0x0": "utf-16-le"}
+_ZERO_BYTE_PATTERNS = {
+    "000x": "utf-32-be",
+    "x000": "utf-32-le",
+    "0x0x": "utf-16-be",
+    "x0x0": "utf-16-le",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextFile:
-    """A decoded file: the name it is shown by, its text without byte order mark, and the offset at which each line starts.
+    """A decoded file: the name it is shown by, its text without byte order mark, and the offset at
+    which each line starts.
 
-    Lines end at CR LF, LF or CR, as editors have it; U+2028 and its like, which YAML takes for line breaks, do not count.
+    Lines end at CR LF, LF or CR, as editors have it; U+2028 and its like, which YAML takes for
+    line breaks, do not count.
     """
 
     name: str
@@ -42,7 +49,9 @@ class TextFile:
     def span(self, start: int, end: int) -> Span:
         """Return the stretch from `start` to `end`, cut to the text."""
         start = max(0, min(start, len(self.content)))
-        return Span(self.name, self.position(start), self.position(max(start, min(end, len(self.content)))))
+        return Span(
+            self.name, self.position(start), self.position(max(start, min(end, len(self.content))))
+        )
 
     def end_of_line(self, offset: int) -> int:
         """Return the offset at which the line of `offset` ends, before its line break."""
@@ -78,7 +87,8 @@ def to_text_file(name: str, content: str, *, bom: bool = False) -> TextFile:
 
 
 def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]]:
-    """Decode a file; with a finding where it is not UTF-8 or holds characters that no YAML may hold.
+    """Decode a file; with a finding where it is not UTF-8 or holds characters that no YAML may
+    hold.
 
     What cannot be decoded is shown as U+FFFD, so that there is text to point into.
     """
@@ -86,7 +96,14 @@ def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]
     if wide:
         text = to_text_file(name, raw.decode(wide, "replace").removeprefix("\ufeff"))
         message = f"the file is {wide[:6].upper()}, a spec is UTF-8"
-        return text, (make_finding("encoding", message, text.span(0, 0), hint=f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8"),)
+        return text, (
+            make_finding(
+                "encoding",
+                message,
+                text.span(0, 0),
+                hint=f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8",
+            ),
+        )
     bom = raw.startswith(codecs.BOM_UTF8)
     body = raw[3:] if bom else raw
     try:
@@ -95,7 +112,9 @@ def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]
         text = to_text_file(name, body.decode("utf-8", "replace"), bom=bom)
         at = len(body[: error.start].decode("utf-8"))
         message = f"byte 0x{body[error.start]:02x} is not UTF-8"
-        return text, (make_finding("encoding", message, text.span(at, at + 1), hint="save the file as UTF-8"),)
+        return text, (
+            make_finding("encoding", message, text.span(at, at + 1), hint="save the file as UTF-8"),
+        )
     return text, _find_control_character(text)
 
 
@@ -108,12 +127,26 @@ def _detect_wide_encoding(raw: bytes) -> str | None:
 
 
 def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
-    if text.content.translate(_BLANKS).isprintable():  # what Python calls printable is a part of what YAML does; the pattern takes long to compile
+    if (
+        text.content.translate(_BLANKS).isprintable()
+    ):  # what Python calls printable is a part of what YAML does; the pattern takes long to compile
         return ()
     # The printable set of YAML 1.2.2, section 5.1; U+FEFF is allowed at the start only.
-    found = re.search("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text.content)
+    found = re.search(
+        "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]",
+        text.content,
+    )
     if found is None:
         return ()
     code = ord(found.group())
-    message = f"U+{code:04X} may not stand in YAML" + (" (a NUL: is this a binary file?)" if code == 0 else "")
-    return (make_finding("control-character", message, text.span(found.start(), found.end()), hint="delete it, or write it as an escape in double quotes"),)
+    message = f"U+{code:04X} may not stand in YAML" + (
+        " (a NUL: is this a binary file?)" if code == 0 else ""
+    )
+    return (
+        make_finding(
+            "control-character",
+            message,
+            text.span(found.start(), found.end()),
+            hint="delete it, or write it as an escape in double quotes",
+        ),
+    )

@@ -1,4 +1,6 @@
-"""A spec's data into a Spec, or each thing wrong with its shape into a finding at the right characters."""
+"""A spec's data into a Spec, or each thing wrong with its shape into a finding at the right
+characters.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """Return the spec and nothing, or None and what is wrong with its shape.
 
-    A document that has no data, because its text is broken, gives (None, ()): its findings are in `source.diagnostics`, which callers look at in any case.
+    A document that has no data, because its text is broken, gives (None, ()): its findings are
+    in `source.diagnostics`, which callers look at in any case.
     """
     if source.data is None:
         return None, ()
@@ -30,14 +33,24 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
     except RecursionError:
         # packaging reads markers by recursion, a level for each parenthesis.
         return None, (
-            make_finding("bad-format", "the marker of a package is nested too deeply", RouteLocation(("packages",)), hint="write it without parentheses"),
+            make_finding(
+                "bad-format",
+                "the marker of a package is nested too deeply",
+                RouteLocation(("packages",)),
+                hint="write it without parentheses",
+            ),
         )
     except ValidationError as error:
-        from provision.source import schema_findings  # here: a spec in good shape is read without it
+        from provision.source import (
+            schema_findings,
+        )  # here: a spec in good shape is read without it
 
         return None, schema_findings.to_findings(source, data, error)
 
 
 def default_spec_name(source: Source) -> str:
     """Return the name that a spec without one goes by: its file's stem, made to fit."""
-    return re.sub(r"[^a-z0-9]+", "-", source.path.stem.lower()).strip("-")[:63].strip("-") or "environment"
+    return (
+        re.sub(r"[^a-z0-9]+", "-", source.path.stem.lower()).strip("-")[:63].strip("-")
+        or "environment"
+    )

@@ -1,4 +1,6 @@
-"""The tree of values that a document means: aliases followed, merges flattened, each value with the place it comes from."""
+"""The tree of values that a document means: aliases followed, merges flattened, each value with the
+place it comes from.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.diagnostics import Route
-from provision.source.nodes import Alias, Item, Mapping, Node, Scalar, Sequence, resolve_alias, to_text_range
+from provision.source.nodes import (
+    Alias,
+    Item,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    resolve_alias,
+    to_text_range,
+)
 from provision.source.text import TextRange
 
 RelatedRange = tuple[TextRange, str]
@@ -18,7 +29,8 @@ RelatedRange = tuple[TextRange, str]
 class LocatedValue:
     """One value of the spec.
 
-    `at` is where it is used (an alias's own site), `key` where its key stands. What is `shared` stands under an anchor, an alias or a merge key:
+    `at` is where it is used (an alias's own site), `key` where its key stands. What is `shared`
+    stands under an anchor, an alias or a merge key:
     a change of its text would change other values too.
     """
 
@@ -59,7 +71,13 @@ class LocatedValue:
         return {key: child.data() for key, child in self.children.items()}
 
 
-def build_value_tree(item: Item, key: TextRange | None = None, *, shared: bool = False, origins: tuple[RelatedRange, ...] = ()) -> LocatedValue:
+def build_value_tree(
+    item: Item,
+    key: TextRange | None = None,
+    *,
+    shared: bool = False,
+    origins: tuple[RelatedRange, ...] = (),
+) -> LocatedValue:
     """Return the tree of `item`; its size is bounded by the weight that the composer allows."""
     node = resolve_alias(item)
     inner = origins
@@ -69,15 +87,25 @@ def build_value_tree(item: Item, key: TextRange | None = None, *, shared: bool =
     shared = shared or node.anchored or isinstance(item, Alias)
     children: dict[str | int, LocatedValue] = {}
     if isinstance(node, Sequence):
-        children = {index: build_value_tree(child, shared=shared, origins=inner) for index, child in enumerate(node.items)}
+        children = {
+            index: build_value_tree(child, shared=shared, origins=inner)
+            for index, child in enumerate(node.items)
+        }
     elif isinstance(node, Mapping):
         children = {
-            entry.key.value: build_value_tree(entry.value, to_text_range(entry.key), shared=shared or entry.key.anchored, origins=inner)
+            entry.key.value: build_value_tree(
+                entry.value,
+                to_text_range(entry.key),
+                shared=shared or entry.key.anchored,
+                origins=inner,
+            )
             for entry in node.entries
             if not entry.is_merge
         }
         for part in _merge_sources(node):
-            merged = build_value_tree(part, shared=True, origins=((to_text_range(part), "merged in here"), *origins))
+            merged = build_value_tree(
+                part, shared=True, origins=((to_text_range(part), "merged in here"), *origins)
+            )
             for name, child in merged.children.items():
                 children.setdefault(name, child)
     return LocatedValue(node, to_text_range(item), key, shared, origins, children)

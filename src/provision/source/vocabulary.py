@@ -1,4 +1,6 @@
-"""The language of specs in plain words: what a format looks like, what a value is, how a key is written."""
+"""The language of specs in plain words: what a format looks like, what a value is, how a key is
+written.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,35 @@ from typing import Any
 from provision.diagnostics import Route
 
 FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
-    r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": ("a size with its unit", '"16GiB"'),
+    r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": (
+        "a size with its unit",
+        '"16GiB"',
+    ),
     r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with its unit (K, M, B, T)", '"1.1B"'),
     r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number and s, m, h or d", '"30m"'),
-    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": ("lower-case letters, digits and - between them, at most 63", "my-name"),
-    r"^[A-Za-z_][A-Za-z0-9_]*$": ("the name of a variable: letters, digits and _, no digit first", "HF_TOKEN"),
+    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": (
+        "lower-case letters, digits and - between them, at most 63",
+        "my-name",
+    ),
+    r"^[A-Za-z_][A-Za-z0-9_]*$": (
+        "the name of a variable: letters, digits and _, no digit first",
+        "HF_TOKEN",
+    ),
     r"^[^\x00]*$": ("text without NUL characters", '"value"'),
     r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": ("the name of a card", "L4"),
-    r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$": ("the name of a Python distribution or of one of its extras", "torch"),
+    r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$": (
+        "the name of a Python distribution or of one of its extras",
+        "torch",
+    ),
     r"^[a-z0-9_][a-z0-9_.-]*$": ("the name of a conda package", "ffmpeg"),
-    r"^(https?|file)://\S+$": ("an address with https://, http:// or file://", "https://packages.example.com/simple"),
-    r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$": ("a version in Secret Manager", "projects/my-project/secrets/hf/versions/3"),
+    r"^(https?|file)://\S+$": (
+        "an address with https://, http:// or file://",
+        "https://packages.example.com/simple",
+    ),
+    r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$": (
+        "a version in Secret Manager",
+        "projects/my-project/secrets/hf/versions/3",
+    ),
     r"^(auto|none|\d+\.\d+)$": ("auto, none, or a CUDA version of two parts", '"12.8"'),
     r"^\d+\.\d+$": ("a version of two parts", '"12.8"'),
     r"^3\.\d{1,2}$": ("a Python version of two parts", '"3.12"'),
@@ -26,7 +46,10 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
     r"^[a-z0-9][a-z0-9+.-]+$": ("the name of a Debian package", "ffmpeg"),
     r"^[a-z0-9_]+$": ("a name as in TrainingArguments(optim=...)", "adamw_torch"),
     r"^(latest|\d{4}\.\d{2})$": ("latest, or year and month", '"2026.07"'),
-    r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$": ("a bucket and a folder in it", "gs://my-bucket/provision"),
+    r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$": (
+        "a bucket and a folder in it",
+        "gs://my-bucket/provision",
+    ),
 }
 """What each pattern of the model asks for, and an example as it is written in YAML."""
 
@@ -99,11 +122,15 @@ def describe_type(value: Any) -> str:
         return "a boolean"
     if isinstance(value, int | float):
         return "a number"
-    return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a mapping"
+    return (
+        "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a mapping"
+    )
 
 
 def correct_format(pattern: str, text: str) -> str | None:
-    """Return what the author probably meant in the format `pattern`: 3.11 for 3.11.7, 12.8 for cu128, 16GiB for 16G; None when there is no telling."""
+    """Return what the author probably meant in the format `pattern`: 3.11 for 3.11.7, 12.8 for
+    cu128, 16GiB for 16G; None when there is no telling.
+    """
     text = text.strip()
     candidates = [text, text.lower(), ".".join(text.split(".")[:2])]
     if wheel := re.fullmatch(r"(?:cu|cuda[-_ ]?)(\d{2})\.?(\d)", text, re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""YAML text into nodes, within hard limits: no text, however hostile, gets further than a finding."""
+"""YAML text into nodes, within hard limits: no text, however hostile, gets further than a finding."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*|!<[^>\s]*>|\s+|(?<=\s)#[^\r\n]*)
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """One document: its node, None where it could not be composed, and what is wrong with its text."""
+    """One document: its node, None where it could not be composed, and what is wrong with its text."""  # noqa: E501
 
     root: Node | None
     diagnostics: tuple[Diagnostic, ...]
@@ -69,7 +69,9 @@ class _OpenCollection:
 
 
 def compose(text: TextFile) -> tuple[ParsedDocument, ...]:
-    """Return the documents of a file, at least one; the last of them holds the finding that stopped the reading, if one did."""
+    """Return the documents of a file, at least one; the last of them holds the finding that stopped
+    the reading, if one did.
+    """
     composer = _Composer(text)
     documents: list[ParsedDocument] = []
     try:
@@ -82,7 +84,17 @@ def compose(text: TextFile) -> tuple[ParsedDocument, ...]:
         documents.append(ParsedDocument(None, (*composer.diagnostics, stop.diagnostic)))
     if not documents:
         documents.append(
-            ParsedDocument(None, (make_finding("empty-document", "the file is empty", text.span(0, 0), hint="`provision init` writes a first spec"),))
+            ParsedDocument(
+                None,
+                (
+                    make_finding(
+                        "empty-document",
+                        "the file is empty",
+                        text.span(0, 0),
+                        hint="`provision init` writes a first spec",
+                    ),
+                ),
+            )
         )
     return tuple(documents)
 
@@ -111,14 +123,28 @@ class _Composer:
         """Return the document that has just ended, and be ready for the next."""
         root = resolve_alias(self.stack[0].items[0])
         if isinstance(root, Scalar) and root.resolved is None:
-            document = ParsedDocument(None, (*self.diagnostics, make_finding("empty-document", "the document is empty", _first_line_span(root))))
+            document = ParsedDocument(
+                None,
+                (
+                    *self.diagnostics,
+                    make_finding("empty-document", "the document is empty", _first_line_span(root)),
+                ),
+            )
         elif isinstance(root, Mapping):
             document = ParsedDocument(root, tuple(self.diagnostics))
         else:
             what = "a list" if isinstance(root, Sequence) else "a single value"
             message = f"the document is {what}; a spec is a mapping of keys to values"
             shown = self.text.span(root.start, min(root.end, self.text.end_of_line(root.start)))
-            document = ParsedDocument(None, (*self.diagnostics, make_finding("root-not-mapping", message, shown, hint="write it as in: gpu: L4")))
+            document = ParsedDocument(
+                None,
+                (
+                    *self.diagnostics,
+                    make_finding(
+                        "root-not-mapping", message, shown, hint="write it as in: gpu: L4"
+                    ),
+                ),
+            )
         self._begin()
         return document
 
@@ -141,12 +167,26 @@ class _Composer:
     def _document(self, event: yaml.DocumentStartEvent, index: int) -> None:
         start, end = _event_range(event)
         if index >= MAX_DOCUMENTS:
-            self._stop("limit", f"more than {MAX_DOCUMENTS} documents in one file", start, end, "split the file")
+            self._stop(
+                "limit",
+                f"more than {MAX_DOCUMENTS} documents in one file",
+                start,
+                end,
+                "split the file",
+            )
         if event.version == (1, 1):
             at = max(start, self.text.content.find("%YAML", start, end))
             why = "Since YAML 1.2, yes, no, on and off are text and 012 is no octal number."
             shown = self.text.span(at, self.text.end_of_line(at))
-            self.diagnostics.append(make_finding("yaml-version", "%YAML 1.1 is ignored: specs are YAML 1.2", shown, why=why, hint="delete the line"))
+            self.diagnostics.append(
+                make_finding(
+                    "yaml-version",
+                    "%YAML 1.1 is ignored: specs are YAML 1.2",
+                    shown,
+                    why=why,
+                    hint="delete the line",
+                )
+            )
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -171,10 +211,28 @@ class _Composer:
         node: Node
         if done.mapping:
             entries = tuple(self._entries(done.items))
-            node = Mapping(self.text, done.start, end, entries, done.flow, done.anchor is not None, weight, height)
+            node = Mapping(
+                self.text,
+                done.start,
+                end,
+                entries,
+                done.flow,
+                done.anchor is not None,
+                weight,
+                height,
+            )
             self._note_duplicates(entries)
         else:
-            node = Sequence(self.text, done.start, end, tuple(done.items), done.flow, done.anchor is not None, weight, height)
+            node = Sequence(
+                self.text,
+                done.start,
+                end,
+                tuple(done.items),
+                done.flow,
+                done.anchor is not None,
+                weight,
+                height,
+            )
         self._add(node, done.anchor)
 
     def _add(self, item: Item, anchor: str | None) -> None:
@@ -186,7 +244,12 @@ class _Composer:
         (start, end), style = _event_range(event), event.style or ""
         self._count(1, event)
         if len(event.value) > MAX_SCALAR_LENGTH:
-            self._stop("limit", f"a value of {len(event.value)} characters; at most {MAX_SCALAR_LENGTH} are read", start, self.text.end_of_line(start))
+            self._stop(
+                "limit",
+                f"a value of {len(event.value)} characters; at most {MAX_SCALAR_LENGTH} are read",
+                start,
+                self.text.end_of_line(start),
+            )
         if event.anchor is not None:
             self._note_anchor(event.anchor, event)
         if event.anchor is not None or event.tag is not None:
@@ -197,19 +260,41 @@ class _Composer:
         if style == "" and event.tag is None:
             value, problem = resolve_scalar(event.value)
             if problem:
-                self.diagnostics.append(make_finding("number", problem, self.text.span(start, end), hint="if it is meant as text, put it in quotes"))
+                self.diagnostics.append(
+                    make_finding(
+                        "number",
+                        problem,
+                        self.text.span(start, end),
+                        hint="if it is meant as text, put it in quotes",
+                    )
+                )
         elif event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             value = self._tagged(event)
         return Scalar(self.text, start, end, event.value, style, value, event.anchor is not None)
 
     def _tagged(self, event: yaml.ScalarEvent) -> ScalarValue:
         value, problem = resolve_scalar(event.value)
-        kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+        kinds: dict[str, tuple[type, ...]] = {
+            "int": (int,),
+            "float": (int, float),
+            "bool": (bool,),
+            "null": (type(None),),
+        }
         name = CORE_TAGS.get(event.tag or "", "")
         if name not in kinds:
             self._refuse_tag(event)
-        elif problem or not isinstance(value, kinds[name]) or (isinstance(value, bool) and name != "bool"):
-            self.diagnostics.append(make_finding("tag", f"the value is no {name}, which its tag !!{name} claims", self._span(event)))
+        elif (
+            problem
+            or not isinstance(value, kinds[name])
+            or (isinstance(value, bool) and name != "bool")
+        ):
+            self.diagnostics.append(
+                make_finding(
+                    "tag",
+                    f"the value is no {name}, which its tag !!{name} claims",
+                    self._span(event),
+                )
+            )
         else:
             return float(value) if name == "float" and value is not None else value
         return str(event.value)
@@ -218,22 +303,44 @@ class _Composer:
         name, (start, end) = str(event.anchor), _event_range(event)
         meant = self.anchors.get(name)
         if meant is None:
-            problem = "holds this alias itself" if name in self.anchors else "is not set above this alias"
+            problem = (
+                "holds this alias itself" if name in self.anchors else "is not set above this alias"
+            )
             self._stop("alias", f"the anchor &{name} {problem}", start, end)
         self._count(meant.weight, event)
         if len(self.stack) - 1 + meant.height > MAX_DEPTH:
-            self._stop("limit", f"more than {MAX_DEPTH} levels of nesting through the alias *{name}", start, end)
+            self._stop(
+                "limit",
+                f"more than {MAX_DEPTH} levels of nesting through the alias *{name}",
+                start,
+                end,
+            )
         return Alias(self.text, start, end, name, meant, meant.weight, meant.height)
 
     def _entries(self, items: list[Item]) -> Iterator[Entry]:
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, Scalar):
-                what = "an alias" if isinstance(key, Alias) else "a list" if isinstance(key, Sequence) else "a mapping"
-                shown = self.text.span(key.start, min(max(key.end, key.start + 1), self.text.end_of_line(key.start)))
-                self.diagnostics.append(make_finding("key-not-text", f"{what} is used as a key; keys are text", shown))
+                what = (
+                    "an alias"
+                    if isinstance(key, Alias)
+                    else "a list"
+                    if isinstance(key, Sequence)
+                    else "a mapping"
+                )
+                shown = self.text.span(
+                    key.start, min(max(key.end, key.start + 1), self.text.end_of_line(key.start))
+                )
+                self.diagnostics.append(
+                    make_finding("key-not-text", f"{what} is used as a key; keys are text", shown)
+                )
                 continue
             if len(key.value) > MAX_KEY_LENGTH:
-                self._stop("limit", f"a key of {len(key.value)} characters; at most {MAX_KEY_LENGTH} are read", key.start, self.text.end_of_line(key.start))
+                self._stop(
+                    "limit",
+                    f"a key of {len(key.value)} characters; at most {MAX_KEY_LENGTH} are read",
+                    key.start,
+                    self.text.end_of_line(key.start),
+                )
             if not isinstance(key.resolved, str):
                 self._note_key(key)
             entry = Entry(key, value)
@@ -242,10 +349,28 @@ class _Composer:
             yield entry
 
     def _note_key(self, key: Scalar) -> None:
-        kind = "null" if key.resolved is None else "a boolean" if isinstance(key.resolved, bool) else "a number"
-        fix = Fix("put the key in quotes", (Replace(_first_line_span(key), quote_scalar(key.value)),), Applicability.SAFE) if key.end > key.start else None
+        kind = (
+            "null"
+            if key.resolved is None
+            else "a boolean"
+            if isinstance(key.resolved, bool)
+            else "a number"
+        )
+        fix = (
+            Fix(
+                "put the key in quotes",
+                (Replace(_first_line_span(key), quote_scalar(key.value)),),
+                Applicability.SAFE,
+            )
+            if key.end > key.start
+            else None
+        )
         message = f"the key {key.value or '(nothing)'} is {kind} in YAML; keys are text"
-        self.diagnostics.append(make_finding("key-not-text", message, _first_line_span(key), hint="put it in quotes", fix=fix))
+        self.diagnostics.append(
+            make_finding(
+                "key-not-text", message, _first_line_span(key), hint="put it in quotes", fix=fix
+            )
+        )
 
     def _note_merge(self, value: Item) -> None:
         node = resolve_alias(value)
@@ -253,7 +378,12 @@ class _Composer:
         wrong = next((part for part in parts if not isinstance(resolve_alias(part), Mapping)), None)
         if wrong is not None:
             self.diagnostics.append(
-                make_finding("merge-key", f"{MERGE_KEY} merges mappings; this is none", _first_line_span(wrong), hint="write it as in: <<: *defaults")
+                make_finding(
+                    "merge-key",
+                    f"{MERGE_KEY} merges mappings; this is none",
+                    _first_line_span(wrong),
+                    hint="write it as in: <<: *defaults",
+                )
             )
 
     def _note_duplicates(self, entries: tuple[Entry, ...]) -> None:
@@ -264,35 +394,74 @@ class _Composer:
             places.setdefault((entry.key.value, entry.is_merge), []).append(entry.key)
         for (name, merges), keys in places.items():
             if len(keys) > 1:
-                related = tuple(RelatedLocation(_first_line_span(key), "also here") for key in keys[:-1][:MAX_RELATED_SHOWN])
+                related = tuple(
+                    RelatedLocation(_first_line_span(key), "also here")
+                    for key in keys[:-1][:MAX_RELATED_SHOWN]
+                )
                 message = f"the key {name} stands {len(keys)} times in one mapping"
-                hint = "merge several mappings with a list: <<: [*a, *b]" if merges else "keep one of them"
+                hint = (
+                    "merge several mappings with a list: <<: [*a, *b]"
+                    if merges
+                    else "keep one of them"
+                )
                 self.diagnostics.append(
-                    make_finding("duplicate-key", message, _first_line_span(keys[-1]), why="Only one of the values can hold.", hint=hint, related=related)
+                    make_finding(
+                        "duplicate-key",
+                        message,
+                        _first_line_span(keys[-1]),
+                        why="Only one of the values can hold.",
+                        hint=hint,
+                        related=related,
+                    )
                 )
 
     def _note_anchor(self, name: str, event: yaml.Event) -> None:
         if name in self.anchors:
             earlier = self.anchors[name]
-            related = (RelatedLocation(_first_line_span(earlier), "first set here"),) if earlier is not None else ()
+            related = (
+                (RelatedLocation(_first_line_span(earlier), "first set here"),)
+                if earlier is not None
+                else ()
+            )
             self.diagnostics.append(
-                make_finding("duplicate-anchor", f"the anchor &{name} is set again", self._span(event), hint="rename one of them", related=related)
+                make_finding(
+                    "duplicate-anchor",
+                    f"the anchor &{name} is set again",
+                    self._span(event),
+                    hint="rename one of them",
+                    related=related,
+                )
             )
         self.anchors[name] = None
 
-    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+    def _refuse_tag(
+        self, event: yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent
+    ) -> None:
         tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
         why = "A tag may ask a reader to run code; a spec is data."
-        self.diagnostics.append(make_finding("tag", f"the tag {tag} is not read here", self._span(event), why=why, hint="delete the tag"))
+        self.diagnostics.append(
+            make_finding(
+                "tag",
+                f"the tag {tag} is not read here",
+                self._span(event),
+                why=why,
+                hint="delete the tag",
+            )
+        )
 
     def _count(self, weight: int, event: yaml.Event) -> None:
         self.total += weight
         if self.total > MAX_NODES:
             start, _ = _event_range(event)
-            self._stop("limit", f"more than {MAX_NODES} values, aliases counted with all they stand for", start, self.text.end_of_line(start))
+            self._stop(
+                "limit",
+                f"more than {MAX_NODES} values, aliases counted with all they stand for",
+                start,
+                self.text.end_of_line(start),
+            )
 
     def _content(self, start: int) -> int:
-        """Return where a node starts after its anchor and tag, and the blanks and comments between."""
+        """Return where a node starts after its anchor and tag, and the blanks and comments between."""  # noqa: E501
         found = _PROPERTIES.match(self.text.content, start)
         return found.end() if found else start
 
@@ -313,5 +482,9 @@ def _event_range(event: yaml.Event) -> tuple[int, int]:
 def _first_line_span(item: Item) -> Span:
     """Return where an item stands, its first line only when it is a collection."""
     node = to_text_range(item)
-    end = node.end if isinstance(item, Scalar | Alias) else min(node.end, node.text.end_of_line(node.start))
+    end = (
+        node.end
+        if isinstance(item, Scalar | Alias)
+        else min(node.end, node.text.end_of_line(node.start))
+    )
     return node.text.span(node.start, max(end, node.start))

@@ -1,4 +1,6 @@
-"""What binds a state to the machine and the folder that it was written in: what it names is removed there only."""
+"""What binds a state to the machine and the folder that it was written in: what it names is removed
+there only.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def read_current_binding(folder: Path, reader: Reader) -> StateBinding:
 def explain_foreign_binding(bound: StateBinding, here: StateBinding) -> str:
     """Return why a state that is bound so was made elsewhere; "" when it was made here.
 
-    On one machine a state belongs to its folder, even when that was moved or restored from a backup. Where no machine says which one it is (containers often
+    On one machine a state belongs to its folder, even when that was moved or restored from a
+    backup. Where no machine says which one it is (containers often
     do not), path and inode of the folder have to agree.
     """
     if bound.machine != here.machine:

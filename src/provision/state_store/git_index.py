@@ -1,4 +1,6 @@
-"""Whether git tracks a folder, read from its index: starting git would run what a foreign repository's configuration says."""
+"""Whether git tracks a folder, read from its index: starting git would run what a foreign
+repository's configuration says.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +17,44 @@ _MAX_BYTES = 256 * 2**20
 
 
 def is_tracked_by_git(folder: Path) -> bool:
-    """Tell whether the repository around a folder tracks a file in it; an index that cannot be read tracks nothing."""
+    """Tell whether the repository around a folder tracks a file in it; an index that cannot be read
+    tracks nothing.
+    """
     folder = folder.parent.resolve() / folder.name
     for parent in folder.parents:
         if (parent / ".git").exists():
-            inside = os.fsencode(folder.relative_to(parent)).lower() + b"/"  # file systems may ignore case
+            inside = (
+                os.fsencode(folder.relative_to(parent)).lower() + b"/"
+            )  # file systems may ignore case
             try:
-                return any(name.lower().startswith(inside) for name in read_tracked_names(_index_of(parent / ".git")))
+                return any(
+                    name.lower().startswith(inside)
+                    for name in read_tracked_names(_index_of(parent / ".git"))
+                )
             except (OSError, ValueError, struct.error, IndexError):
                 return False
     return False
 
 
 def _index_of(git: Path) -> bytes:
-    """Return the index of a repository; in a worktree or submodule, `.git` is a file that names the folder."""
+    """Return the index of a repository; in a worktree or submodule, `.git` is a file that names the
+    folder.
+    """
     if git.is_file():
-        git = git.parent / git.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("gitdir:").strip()
+        git = (
+            git.parent
+            / git.read_text(encoding="utf-8", errors="surrogateescape")
+            .removeprefix("gitdir:")
+            .strip()
+        )
     with (git / "index").open("rb") as file:
         return file.read(_MAX_BYTES)
 
 
 def read_tracked_names(index: bytes) -> Iterator[bytes]:
-    """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256; raises ValueError, struct.error or IndexError."""
+    """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256;
+    raises ValueError, struct.error or IndexError.
+    """
     for digest in (20, 32):
         try:
             names = list(_read_names(index, digest))

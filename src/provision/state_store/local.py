@@ -1,4 +1,4 @@
-"""The ledger in a folder beside the spec: one writer at a time, every step on disk before the next."""
+"""The ledger in a folder beside the spec: one writer at a time, every step on disk before the next."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -24,44 +24,60 @@ _JOURNAL = "provision.journal/2"
 
 _NOT_A_PLAIN_FILE_HINT = "it has to be a plain file of ours: look at it"
 _HINTS_BY_ERRNO = {
-    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and its lock into one",
+    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and its "  # noqa: E501
+    "lock into one",
     errno.EACCES: "check the owner and mode of that path",
     errno.ENOSPC: "free some space there",
 }
 
 
 class LocalStore:
-    """State, journal and lock file in `folder` (0700, ignored by git). Writing needs the lock, held through `exclusive`."""
+    """State, journal and lock file in `folder` (0700, ignored by git). Writing needs the lock, held
+    through `exclusive`.
+    """
 
     def __init__(self, folder: Path, world: System) -> None:
         self.folder = folder
         self._world = world
 
     def load(self) -> State:
-        """Return the saved state, or an empty one of a new lineage; raises StateError when it is damaged."""
+        """Return the saved state, or an empty one of a new lineage; raises StateError when it is
+        damaged.
+        """
         path = self.folder / "state.json"
         if not self._world.exists(path):
             return create_empty_state(self._world.token())
         return loads(self._world.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
 
     def save(self, state: State, *, expecting: int) -> None:
-        """Save the state in one step; raises StateError when the saved serial is not `expecting`."""
+        """Save the state in one step; raises StateError when the saved serial is not `expecting`."""  # noqa: E501
         path = self.folder / "state.json"
         saved = self.load() if self._world.exists(path) else create_empty_state("")
         if saved.serial != expecting:
-            raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved.serial}, not {expecting}", hint="run the command again")
+            raise StateError(
+                f"{path} was changed by someone else",
+                why=f"its serial is {saved.serial}, not {expecting}",
+                hint="run the command again",
+            )
         binding = state.binding or read_current_binding(self.folder, self._world)
-        projects = {*saved.projects, *saved.recorded_projects}  # those of intents were saved meanwhile
+        projects = {
+            *saved.projects,
+            *saved.recorded_projects,
+        }  # those of intents were saved meanwhile
         self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
 
     def bind(self, state: State) -> State:
-        """Save a state as one that was written here, whatever it was bound to; its serial stays. Needs the lock."""
+        """Save a state as one that was written here, whatever it was bound to; its serial stays.
+        Needs the lock.
+        """
         bound = replace(state, binding=read_current_binding(self.folder, self._world))
         self._write(self.folder / "state.json", dumps(bound))
         return bound
 
     def load_or_create_ledger(self) -> Ledger:
-        """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours however this run ends. Needs the lock."""
+        """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours
+        however this run ends. Needs the lock.
+        """
         ledger = self.load_ledger()
         if ledger.state.serial == 0 and not self._world.exists(self.folder / "state.json"):
             return replace(ledger, state=self.bind(ledger.state))
@@ -70,10 +86,14 @@ class LocalStore:
     def open_intent(self, intent: Intent) -> None:
         """Write down what is about to be done, in place of an open intent with the same key."""
         self._save_projects(intent.projects)
-        self._write_journal((*(one for one in self.read_intents() if one.key != intent.key), intent))
+        self._write_journal(
+            (*(one for one in self.read_intents() if one.key != intent.key), intent)
+        )
 
     def _save_projects(self, projects: set[str]) -> None:
-        """Save projects in which an instance is requested: they outlive the intent, which ends when no instance is shown."""
+        """Save projects in which an instance is requested: they outlive the intent, which ends when
+        no instance is shown.
+        """
         path = self.folder / "state.json"
         if not projects or not self._world.exists(path):
             return
@@ -86,30 +106,50 @@ class LocalStore:
         self._write_journal(tuple(one for one in self.read_intents() if one.key != intent.key))
 
     def read_intents(self) -> tuple[Intent, ...]:
-        """Return the intents that no run has closed, oldest first. Raises StateError when the journal is damaged, or of a newer version."""
+        """Return the intents that no run has closed, oldest first. Raises StateError when the
+        journal is damaged, or of a newer version.
+        """
         path = self.folder / "journal.json"
-        text = self._world.read(path, _LIMIT).decode("utf-8", "replace").strip() if self._world.exists(path) else ""
+        text = (
+            self._world.read(path, _LIMIT).decode("utf-8", "replace").strip()
+            if self._world.exists(path)
+            else ""
+        )
         if not text:
             return ()
         try:
             document = json.loads(text)
             if "schema" not in document:  # an older version: one intent
                 intent = _intent_of(document)
-                return (replace(intent, details=StateRecord({**intent.details, "asked": intent.began})) if intent.names else intent,)
+                return (
+                    replace(intent, details=StateRecord({**intent.details, "asked": intent.began}))
+                    if intent.names
+                    else intent,
+                )
             if document["schema"] == _JOURNAL:
                 return tuple(_intent_of(one) for one in document["intents"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
-        raise StateError(f"{path} was written by another version of provision ({document['schema']})", hint="upgrade provision")
+            raise StateError(
+                f"the journal {path} is damaged",
+                hint=f"look at what is under {self.folder / 'envs'}, then remove the journal",
+            ) from None
+        raise StateError(
+            f"{path} was written by another version of provision ({document['schema']})",
+            hint="upgrade provision",
+        )
 
     def _write_journal(self, intents: tuple[Intent, ...]) -> None:
         document = {"schema": _JOURNAL, "intents": [asdict(one) for one in intents]}
-        self._write(self.folder / "journal.json", json.dumps(document, indent=1) + "\n" if intents else "")
+        self._write(
+            self.folder / "journal.json", json.dumps(document, indent=1) + "\n" if intents else ""
+        )
 
     def load_ledger(self) -> Ledger:
-        """Return the saved state with the intents that earlier runs did not close, and whether it was written here.
+        """Return the saved state with the intents that earlier runs did not close, and whether it
+        was written here.
 
-        Raises StateError when it is damaged, of a newer version, tracked by git, or in a folder that belongs to another user.
+        Raises StateError when it is damaged, of a newer version, tracked by git, or in a folder
+        that belongs to another user.
         """
         if self.folder.exists():
             _check_folder(self.folder)
@@ -117,14 +157,18 @@ class LocalStore:
         return Ledger(
             state,
             self.read_intents(),
-            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._world)) if state.binding is not None else "",
+            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._world))
+            if state.binding is not None
+            else "",
         )
 
     @contextmanager
     def exclusive(self, wait_s: float, tell: ProgressCallback) -> Iterator[None]:
-        """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another holder.
+        """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another
+        holder.
 
-        The kernel lets go of the lock when its holder ends, however it ends. Raises StateError naming the holder, WorldError when the folder cannot be made.
+        The kernel lets go of the lock when its holder ends, however it ends. Raises StateError
+        naming the holder, WorldError when the folder cannot be made.
         """
         deadline = time.monotonic() + wait_s
         handle = self._acquire_lock(deadline, tell)
@@ -137,7 +181,9 @@ class LocalStore:
             os.close(handle)
 
     def _settle_binding(self, tell: ProgressCallback) -> None:
-        """Bind a state that has no binding, or whose folder was moved on this machine; say of a foreign one that it is."""
+        """Bind a state that has no binding, or whose folder was moved on this machine; say of a
+        foreign one that it is.
+        """
         path = self.folder / "state.json"
         if not self._world.exists(path):
             return
@@ -151,7 +197,9 @@ class LocalStore:
             self.bind(state)
 
     def _acquire_lock(self, deadline: float, tell: ProgressCallback) -> int:
-        """Return a descriptor of the lock file, locked; asks anew when the file was removed while waiting for it (a destroy ended)."""
+        """Return a descriptor of the lock file, locked; asks anew when the file was removed while
+        waiting for it (a destroy ended).
+        """
         path = self.folder / "lock"
         while True:
             self._prepare()
@@ -159,7 +207,9 @@ class LocalStore:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             except OSError as error:
                 raise ExternalError(
-                    f"cannot open {path}", why=os.strerror(error.errno or 0), hint=_HINTS_BY_ERRNO.get(error.errno or 0, _NOT_A_PLAIN_FILE_HINT)
+                    f"cannot open {path}",
+                    why=os.strerror(error.errno or 0),
+                    hint=_HINTS_BY_ERRNO.get(error.errno or 0, _NOT_A_PLAIN_FILE_HINT),
                 ) from error
             try:
                 _wait_for_lock(handle, path, deadline, tell)
@@ -173,7 +223,11 @@ class LocalStore:
     def _prepare(self) -> None:
         for place in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
             if place.is_symlink():
-                raise StateError(f"{place} is a link", why="what is made and removed there could be anything elsewhere", hint="remove the link")
+                raise StateError(
+                    f"{place} is a link",
+                    why="what is made and removed there could be anything elsewhere",
+                    hint="remove the link",
+                )
         if self.folder.exists():
             _check_folder(self.folder)
             _restrict_permissions(self.folder)
@@ -187,14 +241,26 @@ class LocalStore:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here."""
+    """Raise StateError for a folder that another user owns, or that git tracks: what it records was
+    not made here.
+    """
     about = folder.stat()
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
         hint = f"run the command as that user, or move {folder} away"
-        raise StateError(f"{folder} belongs to another user", why=f"its owner has the number {about.st_uid}, you have {os.geteuid()}", hint=hint)
+        raise StateError(
+            f"{folder} belongs to another user",
+            why=f"its owner has the number {about.st_uid}, you have {os.geteuid()}",
+            hint=hint,
+        )
     if is_tracked_by_git(folder):
-        why = "what a repository brings along was made on another machine, or by nobody: acting on it could remove what is yours"
-        hint = f"if it was made here, keep it out of version control: git rm -r --cached {folder.name}; if not, remove it: git rm -r {folder.name}"
+        why = (
+            "what a repository brings along was made on another machine, or by nobody: acting "
+            "on it could remove what is yours"
+        )
+        hint = (
+            "if it was made here, keep it out of version control: git rm -r --cached "
+            f"{folder.name}; if not, remove it: git rm -r {folder.name}"
+        )
         raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
 
 
@@ -206,11 +272,17 @@ def _restrict_permissions(folder: Path) -> None:
 
 
 def _intent_of(document: dict[str, Any]) -> Intent:
-    """Return an intent as it was written; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+    """Return an intent as it was written; raises ValueError, KeyError, TypeError or AttributeError
+    for anything else.
+    """
     words = [document[name] for name in ("address", "part", "verb", "began")]
     lists = [tuple(document["paths"]), tuple(document.get("names", ()))]
     details = document.get("details", {})
-    if not all(isinstance(word, str) for word in (*words, *lists[0], *lists[1])) or not isinstance(details, dict) or "/" not in words[0]:
+    if (
+        not all(isinstance(word, str) for word in (*words, *lists[0], *lists[1]))
+        or not isinstance(details, dict)
+        or "/" not in words[0]
+    ):
         raise ValueError("a field of the wrong form")
     return Intent(words[0], words[1], words[2], lists[0], words[3], lists[1], StateRecord(details))
 
@@ -223,7 +295,11 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, tell: ProgressCallb
         except BlockingIOError:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace") or "another process"
             if time.monotonic() >= deadline:
-                raise StateError(f"another provision is at work here: {holder}", why=f"it holds {path}", hint="wait for it, or use --lock-timeout") from None
+                raise StateError(
+                    f"another provision is at work here: {holder}",
+                    why=f"it holds {path}",
+                    hint="wait for it, or use --lock-timeout",
+                ) from None
             if not told:
                 tell(f"waiting for another provision ({holder})")
                 told = True

@@ -1,4 +1,6 @@
-"""Which versions and settings a spec could have instead, what each would cost, and the spec that has them."""
+"""Which versions and settings a spec could have instead, what each would cost, and the spec that
+has them.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,38 @@ from provision.rules.torch_builds import LINUX_PLATFORMS
 from provision.spec import Package, Precision, Spec
 from provision.target_facts import TargetFacts, collect_target_facts
 
-VERSION_CHANGE_COST, PYTHON_CHANGE_COST, PRECISION_CHANGE_COST, LOOSENED_COST, DROPPED_COST = 1.0, 1.5, 3.0, 1.1, 2.5
-"""What a change weighs, our choice: a version or build is changed readily, a Python less so, a package is missed, and a precision changes the training."""
+VERSION_CHANGE_COST, PYTHON_CHANGE_COST, PRECISION_CHANGE_COST, LOOSENED_COST, DROPPED_COST = (
+    1.0,
+    1.5,
+    3.0,
+    1.1,
+    2.5,
+)
+"""What a change weighs, our choice: a version or build is changed readily, a Python less so, a
+package is missed, and a precision changes the training.
+"""
 _FURTHER = 0.9
-"""What the way through a whole table of releases adds: nearer is better, and never outweighs one change more."""
+"""What the way through a whole table of releases adds: nearer is better, and never outweighs one
+change more.
+"""
 _DOUBT = 0.3
 """What it adds that a build is not known for certain to be installable."""
 _NEAREST, _MOST = 4, 24
-"""How many Pythons, and releases of transformers, are tried with a build of torch: each is put before the rules only where the one before had an error."""
+"""How many Pythons, and releases of transformers, are tried with a build of torch: each is put
+before the rules only where the one before had an error.
+"""
 _CORE = ("torch", "torchvision", "torchaudio", "transformers", "accelerate")
-_LOWER = {Precision.FP8: (Precision.BF16, Precision.FP16), Precision.BF16: (Precision.FP16, Precision.FP32), Precision.TF32: (Precision.FP32,)}
+_LOWER = {
+    Precision.FP8: (Precision.BF16, Precision.FP16),
+    Precision.BF16: (Precision.FP16, Precision.FP32),
+    Precision.TF32: (Precision.FP32,),
+}
 
 
 class SpecChange(NamedTuple):
-    """One line of the spec as it was and would be ("" for a line that is new, or gone), and what is given up by it ("" for nothing)."""
+    """One line of the spec as it was and would be ("" for a line that is new, or gone), and what is
+    given up by it ("" for nothing).
+    """
 
     route: Route
     was: str
@@ -49,7 +69,8 @@ class ScoredOption(NamedTuple):
 class Candidate(NamedTuple):
     """A point of the search.
 
-    "" for torch or transformers that stay as they are written, or are not listed; `loosened` and `dropped` are packages by canonical name.
+    "" for torch or transformers that stay as they are written, or are not listed; `loosened` and
+    `dropped` are packages by canonical name.
     """
 
     cuda: str
@@ -62,37 +83,89 @@ class Candidate(NamedTuple):
 
 
 class CandidateSpace:
-    """All that could be changed in one spec. `free` names what its author left open ("python", "cuda"): to choose it costs nothing."""
+    """All that could be changed in one spec. `free` names what its author left open ("python",
+    "cuda"): to choose it costs nothing.
+    """
 
     def __init__(self, spec: Spec, facts: Facts, free: frozenset[str] = frozenset()) -> None:
         self.spec, self.facts, self.free = spec, facts, free
         self.targets = collect_target_facts(spec, facts)
         named = spec.package("transformers")
-        own = (str(version) for version in names(version_specifiers(named) or SpecifierSet())) if named else ()
-        known = {*facts.transformers_read, *(version for version in own if facts.has_transformers_release(version))}
-        self._all_transformers = self._releases("transformers", tuple(sorted(known, key=require_version)))
+        own = (
+            (str(version) for version in names(version_specifiers(named) or SpecifierSet()))
+            if named
+            else ()
+        )
+        known = {
+            *facts.transformers_read,
+            *(version for version in own if facts.has_transformers_release(version)),
+        }
+        self._all_transformers = self._releases(
+            "transformers", tuple(sorted(known, key=require_version))
+        )
         # The Python of Colab's newest pinned runtime: what the ecosystem has wheels for.
-        self._usual = next((row.minor for row in reversed(tuple(facts.runtimes.values())) if row.runtime != "latest"), spec.python)
+        self._usual = next(
+            (
+                row.minor
+                for row in reversed(tuple(facts.runtimes.values()))
+                if row.runtime != "latest"
+            ),
+            spec.python,
+        )
 
     def initial_candidates(self) -> Iterator[tuple[float, Candidate]]:
-        """Yield each build of torch that the facts' arithmetic does not exclude, with the cheapest of all else, and what that costs; in no order."""
+        """Yield each build of torch that the facts' arithmetic does not exclude, with the cheapest
+        of all else, and what that costs; in no order.
+        """
         for torch in self._releases("torch", tuple(row.release for row in self.facts.torch)):
             for cuda in self._cudas(torch.value):
                 others, pythons = self._transformers(torch.value), self._pythons(torch.value)
                 if others and pythons:
-                    cost = torch.cost + self._companions(torch.value) + cuda.cost + others[0].cost + pythons[0].cost
-                    yield cost, Candidate(cuda.value, torch.value, others[0].value, pythons[0].value, self.spec.training.precision)
+                    cost = (
+                        torch.cost
+                        + self._companions(torch.value)
+                        + cuda.cost
+                        + others[0].cost
+                        + pythons[0].cost
+                    )
+                    yield (
+                        cost,
+                        Candidate(
+                            cuda.value,
+                            torch.value,
+                            others[0].value,
+                            pythons[0].value,
+                            self.spec.training.precision,
+                        ),
+                    )
 
-    def alternatives(self, choice: Candidate, routes: Collection[Route]) -> Iterator[tuple[float, Candidate]]:
-        """Yield what could be had instead where findings point at `routes`: the next Python or transformers, a lower precision, a package looser or gone."""
-        listed: dict[Route, Package] = {("packages", number): package for number, package in enumerate(self._lines(choice))}
-        meant = {listed[route[:2]].key: listed[route[:2]] for route in routes if route[:2] in listed}
+    def alternatives(
+        self, choice: Candidate, routes: Collection[Route]
+    ) -> Iterator[tuple[float, Candidate]]:
+        """Yield what could be had instead where findings point at `routes`: the next Python or
+        transformers, a lower precision, a package looser or gone.
+        """
+        listed: dict[Route, Package] = {
+            ("packages", number): package for number, package in enumerate(self._lines(choice))
+        }
+        meant = {
+            listed[route[:2]].key: listed[route[:2]] for route in routes if route[:2] in listed
+        }
         if meant.keys() & set(_CORE):
-            yield from ((cost, choice._replace(transformers=value)) for cost, value in _after(choice.transformers, self._transformers(choice.torch)))
+            yield from (
+                (cost, choice._replace(transformers=value))
+                for cost, value in _after(choice.transformers, self._transformers(choice.torch))
+            )
         if any(route[0] in ("python", "targets") for route in routes if route):
-            yield from ((cost, choice._replace(python=value)) for cost, value in _after(choice.python, self._pythons(choice.torch)))
+            yield from (
+                (cost, choice._replace(python=value))
+                for cost, value in _after(choice.python, self._pythons(choice.torch))
+            )
         if ("training", "precision") in routes:
-            yield from ((PRECISION_CHANGE_COST, choice._replace(precision=lower)) for lower in _LOWER.get(choice.precision, ()))
+            yield from (
+                (PRECISION_CHANGE_COST, choice._replace(precision=lower))
+                for lower in _LOWER.get(choice.precision, ())
+            )
         for package in meant.values():
             if package.key in _CORE:
                 continue
@@ -104,8 +177,16 @@ class CandidateSpace:
     def to_spec(self, choice: Candidate) -> Spec:
         """Return the spec that a choice makes."""
         training = self.spec.training.model_copy(update={"precision": choice.precision})
-        targets = {name: target.model_copy(update={"cuda": self._own_cuda(target.cuda, choice)}) for name, target in self.spec.targets.items()}
-        own: dict[str, Any] = {"python": choice.python, "cuda": choice.cuda, "training": training, "targets": targets}
+        targets = {
+            name: target.model_copy(update={"cuda": self._own_cuda(target.cuda, choice)})
+            for name, target in self.spec.targets.items()
+        }
+        own: dict[str, Any] = {
+            "python": choice.python,
+            "cuda": choice.cuda,
+            "training": training,
+            "targets": targets,
+        }
         return self.spec.model_copy(update={**own, "packages": list(self._lines(choice))})
 
     def changes(self, choice: Candidate) -> tuple[SpecChange, ...]:
@@ -117,14 +198,23 @@ class CandidateSpace:
             was, now = str(getattr(self.spec, field)), str(getattr(spec, field))
             given = field in self.spec.model_fields_set and field not in self.free
             if was != now or (field in self.free and now not in ("auto", "none")):
-                yield SpecChange((field,), f'"{was}"' if given else "", f'"{now}"', _older(field, was, now) if given else "")
+                yield SpecChange(
+                    (field,),
+                    f'"{was}"' if given else "",
+                    f'"{now}"',
+                    _older(field, was, now) if given else "",
+                )
         yield from self._package_changes(choice)
         for name, target in self.spec.targets.items():
             if target.cuda != spec.targets[name].cuda:
-                yield SpecChange(("targets", name, "cuda"), f'"{target.cuda}"', f'"{spec.targets[name].cuda}"')
+                yield SpecChange(
+                    ("targets", name, "cuda"), f'"{target.cuda}"', f'"{spec.targets[name].cuda}"'
+                )
         if choice.precision is not self.spec.training.precision:
             was = self.spec.training.precision.value
-            yield SpecChange(("training", "precision"), was, choice.precision.value, f"training in {was}")
+            yield SpecChange(
+                ("training", "precision"), was, choice.precision.value, f"training in {was}"
+            )
 
     def _package_changes(self, choice: Candidate) -> Iterator[SpecChange]:
         old = {package.key: (number, package) for number, package in enumerate(self.spec.packages)}
@@ -133,37 +223,77 @@ class CandidateSpace:
             now = new.get(key)
             if now is None or not _within(package, now):
                 same = now is not None and now.version == without_local(package.version)
-                missed = f"the package {key}" if now is None else f"{key}{package.version}" if package.version and not same else ""
-                yield SpecChange(("packages", number), package.requirement, now.requirement if now else "", missed)
+                missed = (
+                    f"the package {key}"
+                    if now is None
+                    else f"{key}{package.version}"
+                    if package.version and not same
+                    else ""
+                )
+                yield SpecChange(
+                    ("packages", number),
+                    package.requirement,
+                    now.requirement if now else "",
+                    missed,
+                )
         for key in new.keys() - old.keys():
             yield SpecChange(("packages",), "", new[key].requirement)
 
     def _lines(self, choice: Candidate) -> Iterator[Package]:
-        """Yield the packages of a choice: torch and what hangs on it pinned, the floor of accelerate kept, the rest as written, loosened or left out."""
+        """Yield the packages of a choice: torch and what hangs on it pinned, the floor of
+        accelerate kept, the rest as written, loosened or left out.
+        """
         release = self.facts.torch_release(choice.torch) if choice.torch else None
         for package in self.spec.packages:
             if package.key in choice.dropped:
                 continue
             yield self._line(package, choice, release)
         floor = self.facts.accelerate_floor(choice.transformers) if choice.transformers else None
-        extras = {extra.lower() for package in self.spec.packages if package.key == "transformers" for extra in package.extras}
-        brought = extras & self.facts.accelerate_extras or self.facts.accelerate_packages & {package.key for package in self.spec.packages}
-        if floor is not None and not brought and self.spec.framework() == "hf-trainer" and self.spec.package("accelerate") is None:
+        extras = {
+            extra.lower()
+            for package in self.spec.packages
+            if package.key == "transformers"
+            for extra in package.extras
+        }
+        brought = extras & self.facts.accelerate_extras or self.facts.accelerate_packages & {
+            package.key for package in self.spec.packages
+        }
+        if (
+            floor is not None
+            and not brought
+            and self.spec.framework() == "hf-trainer"
+            and self.spec.package("accelerate") is None
+        ):
             yield Package(name="accelerate", version=f">={floor.version}")
 
     def _line(self, package: Package, choice: Candidate, release: TorchRelease | None) -> Package:
-        made: dict[str, tuple[str, ...]] = {"torch": (choice.torch,), "transformers": (choice.transformers,)}
+        made: dict[str, tuple[str, ...]] = {
+            "torch": (choice.torch,),
+            "transformers": (choice.transformers,),
+        }
         if release is not None:
             made |= {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
         if any(made.get(package.key, ())):
             return package.model_copy(update={"version": f"=={made[package.key][-1]}"})
-        floor = self.facts.accelerate_floor(choice.transformers) if package.key == "accelerate" and choice.transformers else None
-        if floor is not None and not has_version_in_range(SpecifierSet(without_local(package.version)), floor.version):
+        floor = (
+            self.facts.accelerate_floor(choice.transformers)
+            if package.key == "accelerate" and choice.transformers
+            else None
+        )
+        if floor is not None and not has_version_in_range(
+            SpecifierSet(without_local(package.version)), floor.version
+        ):
             return package.model_copy(update={"version": f">={floor.version}"})
-        return package.model_copy(update={"version": self._newest(package.key)}) if package.key in choice.loosened else package
+        return (
+            package.model_copy(update={"version": self._newest(package.key)})
+            if package.key in choice.loosened
+            else package
+        )
 
     def _newest(self, name: str) -> str:
-        """Return specifiers for the newest releases that the facts know of a package, "" for any where they know none."""
+        """Return specifiers for the newest releases that the facts know of a package, "" for any
+        where they know none.
+        """
         runs = self.facts.runs.get(name, ())
         return f">={runs[-1].first}" if runs else ""
 
@@ -172,7 +302,9 @@ class CandidateSpace:
         return choice.cuda if own not in (None, "none", "auto") else own
 
     def _releases(self, name: str, table: Sequence[str]) -> list[ScoredOption]:
-        """Return the releases of a package by what they cost, of equal ones the newest first; one empty option where the spec does not list it."""
+        """Return the releases of a package by what they cost, of equal ones the newest first; one
+        empty option where the spec does not list it.
+        """
         package = self.spec.package(name)
         if package is None:
             return [ScoredOption(0.0, "")]
@@ -180,68 +312,140 @@ class CandidateSpace:
         if specifiers is None:
             return [ScoredOption(0.0, "")]
         wanted = admitted_versions(specifiers, table)
-        # Where nothing is admitted, nearness counts from where the newest version that is named would stand.
+        # Where nothing is admitted, nearness counts from where the newest version that is named
+        # would stand.
         asked = [table.index(version) for version in wanted] or [
-            bisect_left(table, max(names(specifiers), default=require_version(table[-1])), key=require_version)
+            bisect_left(
+                table,
+                max(names(specifiers), default=require_version(table[-1])),
+                key=require_version,
+            )
         ]
-        costs = {version: VERSION_CHANGE_COST + _FURTHER * min(abs(place - other) for other in asked) / len(table) for place, version in enumerate(table)}
-        options = [ScoredOption(0.0 if version in wanted else costs[version], version) for version in reversed(table)]
+        costs = {
+            version: VERSION_CHANGE_COST
+            + _FURTHER * min(abs(place - other) for other in asked) / len(table)
+            for place, version in enumerate(table)
+        }
+        options = [
+            ScoredOption(0.0 if version in wanted else costs[version], version)
+            for version in reversed(table)
+        ]
         # What is newer than the table stays as it is written: nothing is known against it.
-        beyond = [] if wanted or not has_version_in_range(specifiers, f"{table[-1]}.0.1") else [ScoredOption(0.0, "")]
+        beyond = (
+            []
+            if wanted or not has_version_in_range(specifiers, f"{table[-1]}.0.1")
+            else [ScoredOption(0.0, "")]
+        )
         return sorted(beyond + options, key=lambda option: option.cost)
 
     def _transformers(self, torch: str) -> list[ScoredOption]:
         """Return the nearest releases of transformers that take a release of torch."""
         options = self._all_transformers
-        floors = {option.value: self.facts.torch_floor(option.value) for option in options} if torch else {}
-        fit = [one for one in options if (floor := floors.get(one.value)) is None or require_version(torch) >= require_version(floor.version)]
+        floors = (
+            {option.value: self.facts.torch_floor(option.value) for option in options}
+            if torch
+            else {}
+        )
+        fit = [
+            one
+            for one in options
+            if (floor := floors.get(one.value)) is None
+            or require_version(torch) >= require_version(floor.version)
+        ]
         return fit[:_MOST]
 
     def _companions(self, torch: str) -> float:
-        """Return what it costs that torchvision and torchaudio have to follow a release of torch."""
+        """Return what it costs that torchvision and torchaudio have to follow a release of torch."""  # noqa: E501
         release = self.facts.torch_release(torch) if torch else None
-        made = {"torchvision": release.torchvision, "torchaudio": release.torchaudio} if release else {}
+        made = (
+            {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
+            if release
+            else {}
+        )
         listed = {name: package for name in made if (package := self.spec.package(name))}
-        return VERSION_CHANGE_COST * sum(not admitted_versions(SpecifierSet(without_local(package.version)), made[name]) for name, package in listed.items())
+        return VERSION_CHANGE_COST * sum(
+            not admitted_versions(SpecifierSet(without_local(package.version)), made[name])
+            for name, package in listed.items()
+        )
 
     def _cudas(self, torch: str) -> list[ScoredOption]:
-        """Return the CUDA versions that a release was built for and that run on every card with the drivers that are known."""
-        tagged = re.search(r"\+cu(\d+)", package.version) if (package := self.spec.package("torch")) else None
+        """Return the CUDA versions that a release was built for and that run on every card with the
+        drivers that are known.
+        """
+        tagged = (
+            re.search(r"\+cu(\d+)", package.version)
+            if (package := self.spec.package("torch"))
+            else None
+        )
         asked = cuda_of(f"cu{tagged[1]}") if tagged and self.spec.cuda == "auto" else self.spec.cuda
         if not any(site.gpu_settings.is_nvidia for site in self.targets) or not torch:
             return [ScoredOption(0.0, asked)]
         release = self.facts.torch_release(torch)
         builds = release.builds if release else {}
-        runs = [flavour for flavour in builds if all(self._runs(torch, flavour, site) for site in self.targets)]
+        runs = [
+            flavour
+            for flavour in builds
+            if all(self._runs(torch, flavour, site) for site in self.targets)
+        ]
         doubts = {flavour: 0.0 if builds[flavour] == "high" else _DOUBT for flavour in runs}
-        return [ScoredOption(doubts[flavour] + (0.0 if asked in (cuda_of(flavour), "auto") else VERSION_CHANGE_COST), cuda_of(flavour)) for flavour in runs]
+        return [
+            ScoredOption(
+                doubts[flavour]
+                + (0.0 if asked in (cuda_of(flavour), "auto") else VERSION_CHANGE_COST),
+                cuda_of(flavour),
+            )
+            for flavour in runs
+        ]
 
     def _runs(self, torch: str, flavour: str, site: TargetFacts) -> bool:
         if site.card is None:
             return True
-        if site.platforms[0] not in LINUX_PLATFORMS:  # nothing is known of what those builds were compiled for
+        if (
+            site.platforms[0] not in LINUX_PLATFORMS
+        ):  # nothing is known of what those builds were compiled for
             return True
         build = self.facts.build(torch, flavour, site.platforms[0])
         if build is None or not self.facts.has_code_for(site.card, build):
             return False
-        return site.driver is None or self.facts.can_run(site.driver.value, build, site.card) is not False
+        return (
+            site.driver is None
+            or self.facts.can_run(site.driver.value, build, site.card) is not False
+        )
 
     def _pythons(self, torch: str) -> list[ScoredOption]:
-        """Return the Pythons that a release has wheels for: what was asked for, what a place brings, and the nearest."""
+        """Return the Pythons that a release has wheels for: what was asked for, what a place
+        brings, and the nearest.
+        """
         versions = [row.version for row in self.facts.pythons]
         release = self.facts.torch_release(torch) if torch else None
         made = [version for version in versions if release is None or version in release.pythons]
         free = "python" in self.free
         near = self._usual if free else self.spec.python
         asked = versions.index(near) if near in versions else len(versions)
-        costs = {version: (0.0 if free else PYTHON_CHANGE_COST) + _FURTHER * abs(versions.index(version) - asked) / len(versions) for version in made}
-        best = sorted((ScoredOption(0.0 if version == near else costs[version], version) for version in reversed(made)), key=lambda option: option.cost)
+        costs = {
+            version: (0.0 if free else PYTHON_CHANGE_COST)
+            + _FURTHER * abs(versions.index(version) - asked) / len(versions)
+            for version in made
+        }
+        best = sorted(
+            (
+                ScoredOption(0.0 if version == near else costs[version], version)
+                for version in reversed(made)
+            ),
+            key=lambda option: option.cost,
+        )
         brought = {site.python.value for site in self.targets if site.python}
-        return [option for place, option in enumerate(best) if place < _NEAREST or option.value in brought]
+        return [
+            option
+            for place, option in enumerate(best)
+            if place < _NEAREST or option.value in brought
+        ]
 
 
 def _older(field: str, was: str, now: str) -> str:
-    """Return what is given up where a field gets another value: the newer version, or the CPU build."""
+    """Return what is given up where a field gets another value: the newer version, or the CPU
+    build.
+    """
     if was == "none":
         return "the CPU build of torch"
     return f"{field} {was}" if was != "auto" and require_version(now) < require_version(was) else ""
@@ -250,10 +454,19 @@ def _older(field: str, was: str, now: str) -> str:
 def _after(value: str, options: list[ScoredOption]) -> list[ScoredOption]:
     """Return the option that comes after the one at hand, with what it costs more."""
     places = [place for place, option in enumerate(options[:-1]) if option.value == value]
-    return [ScoredOption(max(0.0, options[place + 1].cost - options[place].cost), options[place + 1].value) for place in places]
+    return [
+        ScoredOption(
+            max(0.0, options[place + 1].cost - options[place].cost), options[place + 1].value
+        )
+        for place in places
+    ]
 
 
 def _within(was: Package, now: Package) -> bool:
     """Tell whether a line says the same as before, or pins a version that it let through before."""
     pinned = now.version.removeprefix("==")
-    return now.requirement == was.requirement or ("+" not in was.version and now.version.startswith("==") and was.specifiers.contains(pinned, prereleases=True))
+    return now.requirement == was.requirement or (
+        "+" not in was.version
+        and now.version.startswith("==")
+        and was.specifiers.contains(pinned, prereleases=True)
+    )

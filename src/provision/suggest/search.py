@@ -1,4 +1,6 @@
-"""Complete combinations that every rule accepts at every target: the least change first, then the newest."""
+"""Complete combinations that every rule accepts at every target: the least change first, then the
+newest.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from provision.suggest.candidates import Candidate, CandidateSpace, SpecChange
 MAX_TRIED_SPECS = 400
 """Specs that are put before the rules in one search: about a second. Our choice."""
 WARNING_COST = 0.5
-"""What a warning weighs that the spec did not have before, against 1 for a changed version. Our choice."""
+"""What a warning weighs that the spec did not have before, against 1 for a changed version. Our
+choice.
+"""
 
 
 class Suggestion(NamedTuple):
-    """A spec that no rule finds an error in, what was changed to get there, and what the rules still say that they did not say before."""
+    """A spec that no rule finds an error in, what was changed to get there, and what the rules
+    still say that they did not say before.
+    """
 
     spec: Spec
     candidate: Candidate
@@ -36,7 +42,9 @@ class Suggestion(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The combinations that were found, and the errors that all of them share with all others that were tried; how many specs the rules were asked of."""
+    """The combinations that were found, and the errors that all of them share with all others that
+    were tried; how many specs the rules were asked of.
+    """
 
     suggestions: tuple[Suggestion, ...]
     in_the_way: tuple[Diagnostic, ...]
@@ -62,7 +70,8 @@ class AssessedSuggestion(NamedTuple):
 
 
 class SuggestionResult(NamedTuple):
-    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody has written it.
+    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody
+    has written it.
 
     `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
     """
@@ -77,7 +86,10 @@ class SuggestionResult(NamedTuple):
     @property
     def has_usable_combination(self) -> bool:
         """Whether at least one combination satisfies every rule, and uv where it was asked."""
-        return not self.in_the_way and any(one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED) for one in self.combinations)
+        return not self.in_the_way and any(
+            one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
+            for one in self.combinations
+        )
 
 
 class EmptySourceText:
@@ -93,23 +105,47 @@ class EmptySourceText:
 
 
 def find_suggestions(
-    spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True, refuted: tuple[Route, ...] = ()
+    spec: Spec,
+    facts: Facts,
+    *,
+    most: int = 3,
+    free: frozenset[str] = frozenset(),
+    written: bool = True,
+    refuted: tuple[Route, ...] = (),
 ) -> SearchResult:
-    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left open, `written` tells whether somebody has written the spec.
+    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left
+    open, `written` tells whether somebody has written the spec.
 
-    Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
-    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by uv, `refuted` are the places that take part. Errors
-    that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
+    Best first: of all that the facts' arithmetic lets through, what changes least is put before
+    the rules first. Where they find an error, what could be had
+    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by
+    uv, `refuted` are the places that take part. Errors
+    that stay whatever is changed are no matter of versions: then combinations without any other
+    are looked for.
     """
     first = _search(spec, facts, most, free, written, frozenset(), refuted)
     if first.suggestions or not first.in_the_way:
         return first
-    second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way), refuted)
+    second = _search(
+        spec,
+        facts,
+        most,
+        free,
+        written,
+        frozenset((one.id, one.where) for one in first.in_the_way),
+        refuted,
+    )
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
 
 
 def _search(
-    spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Location]], refuted: tuple[Route, ...]
+    spec: Spec,
+    facts: Facts,
+    most: int,
+    free: frozenset[str],
+    written: bool,
+    aside: frozenset[tuple[str, Location]],
+    refuted: tuple[Route, ...],
 ) -> SearchResult:
     variations = CandidateSpace(spec, facts, free)
     # Of a spec that somebody wrote, lint says that already.
@@ -125,12 +161,32 @@ def _search(
             continue
         made = variations.to_spec(choice)
         said = _judged(made, facts)
-        wrong = {(one.id, one.where): one for one in said if one.severity is Severity.ERROR and (one.id, one.where) not in aside}
-        always = wrong if always is None else {key: one for key, one in always.items() if key in wrong}
+        wrong = {
+            (one.id, one.where): one
+            for one in said
+            if one.severity is Severity.ERROR and (one.id, one.where) not in aside
+        }
+        always = (
+            wrong if always is None else {key: one for key, one in always.items() if key in wrong}
+        )
         if wrong:
-            queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, RouteLocation)])
+            queue.widen(
+                cost,
+                choice,
+                [
+                    where.route
+                    for one in wrong.values()
+                    for where in _places(one)
+                    if isinstance(where, RouteLocation)
+                ],
+            )
             continue
-        remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity in (Severity.WARNING, Severity.UNKNOWN))
+        remarks = tuple(
+            one
+            for one in said
+            if (one.id, one.message) not in known
+            and one.severity in (Severity.WARNING, Severity.UNKNOWN)
+        )
         if queue.postponed(cost, choice, WARNING_COST * len(remarks)):
             continue
         found.append(Suggestion(made, choice, changes, remarks))
@@ -144,7 +200,10 @@ class _Queue:
 
     def __init__(self, variations: CandidateSpace) -> None:
         self._variations = variations
-        self._heap = [(cost, _age(choice, variations.facts), choice) for cost, choice in variations.initial_candidates()]
+        self._heap = [
+            (cost, _age(choice, variations.facts), choice)
+            for cost, choice in variations.initial_candidates()
+        ]
         heapq.heapify(self._heap)
         self._seen: set[Candidate] = set()
         self._weighed: set[Candidate] = set()
@@ -165,7 +224,7 @@ class _Queue:
             heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
 
     def postponed(self, cost: float, choice: Candidate, more: float) -> bool:
-        """Tell whether the choice was put back, because it turned out to cost more than was known."""
+        """Tell whether the choice was put back, because it turned out to cost more than was known."""  # noqa: E501
         if not more or choice in self._weighed:
             return False
         self._weighed.add(choice)
@@ -175,17 +234,35 @@ class _Queue:
 
 
 def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
-    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the same build of torch."""
+    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the
+    same build of torch.
+    """
     these, those = {change.route for change in one.changes}, {change.route for change in changes}
-    return these < those or (these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda))
+    return these < those or (
+        these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda)
+    )
 
 
 def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
-    """Return what sorts the newest first: torch, transformers, the build that the public index serves by default, CUDA, Python."""
+    """Return what sorts the newest first: torch, transformers, the build that the public index
+    serves by default, CUDA, Python.
+    """
     release = facts.torch_release(choice.torch) if choice.torch else None
-    usual = release is not None and flavour_of(choice.cuda) == release.default if choice.cuda not in ("auto", "none") else True
-    versions = (choice.torch, choice.transformers, "" if choice.cuda in ("auto", "none") else choice.cuda, choice.python)
-    torch, transformers, cuda, python = (tuple(-part for part in require_version(version).release) if version else () for version in versions)
+    usual = (
+        release is not None and flavour_of(choice.cuda) == release.default
+        if choice.cuda not in ("auto", "none")
+        else True
+    )
+    versions = (
+        choice.torch,
+        choice.transformers,
+        "" if choice.cuda in ("auto", "none") else choice.cuda,
+        choice.python,
+    )
+    torch, transformers, cuda, python = (
+        tuple(-part for part in require_version(version).release) if version else ()
+        for version in versions
+    )
     return torch, transformers, (int(not usual),), cuda, python
 
 

@@ -1,4 +1,6 @@
-"""The kinds of place an environment can be made at: each one module that satisfies Target, and one line here."""
+"""The kinds of place an environment can be made at: each one module that satisfies Target, and one
+line here.
+"""
 
 from collections.abc import Mapping
 
@@ -7,6 +9,10 @@ from provision.targets.colab import ColabDriver
 from provision.targets.local.driver import LocalDriver
 from provision.targets.workbench import WorkbenchDriver
 
-DRIVERS: Mapping[str, Driver] = {"colab": ColabDriver(), "local": LocalDriver(), "workbench": WorkbenchDriver()}
+DRIVERS: Mapping[str, Driver] = {
+    "colab": ColabDriver(),
+    "local": LocalDriver(),
+    "workbench": WorkbenchDriver(),
+}
 
 __all__ = ["DRIVERS", "Driver", "Refusal", "SandboxSources", "TargetContext"]

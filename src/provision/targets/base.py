@@ -1,4 +1,6 @@
-"""What a kind of place must be able to do: look without changing anything, plan from values, and say how programs run there."""
+"""What a kind of place must be able to do: look without changing anything, plan from values, and
+say how programs run there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Route = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something a target cannot do for a spec: where the spec asks for it, why not, and the way out."""
+    """Something a target cannot do for a spec: where the spec asks for it, why not, and the way
+    out.
+    """
 
     route: Route
     why: str
@@ -28,7 +32,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSources:
-    """What takes the place of the real world in a sandbox: in words, and the addresses of package indexes, by name, and further places of wheels."""
+    """What takes the place of the real world in a sandbox: in words, and the addresses of package
+    indexes, by name, and further places of wheels.
+    """
 
     simulated: tuple[str, ...]
     indexes: Mapping[str, str]
@@ -37,10 +43,13 @@ class SandboxSources:
 
 @dataclass(frozen=True, slots=True)
 class TargetContext:
-    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
+    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own
+    files, the lock, and the platform it is made for.
 
-    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`. `said` is how a command
-    names the place: the spec's path as the person wrote it, and the target where there are several. `adopt` tells that
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec
+    that was locked in place of `spec`. `said` is how a command
+    names the place: the spec's path as the person wrote it, and the target where there are
+    several. `adopt` tells that
     what another state made may be taken over.
     """
 
@@ -57,7 +66,10 @@ class TargetContext:
 
     def command(self, verb: str) -> str:
         """Return the command line that does something here."""
-        return f"provision {verb} {self.cli_arguments}{' --sandbox' if self.sandbox_sources is not None else ''}"
+        return (
+            f"provision {verb} "
+            f"{self.cli_arguments}{' --sandbox' if self.sandbox_sources is not None else ''}"
+        )
 
     @property
     def effective_spec(self) -> Spec:
@@ -71,7 +83,9 @@ class TargetContext:
 
     @property
     def environment(self) -> LockedEnvironment:
-        """What the lock holds for this target on this platform; raises Refused when the lock does not cover it."""
+        """What the lock holds for this target on this platform; raises Refused when the lock does
+        not cover it.
+        """
         found = self.lock.environment(self.target, self.platform)
         if found is None:
             raise Refused(
@@ -84,7 +98,9 @@ class TargetContext:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """Where programs run: the interpreter, the environment's prefix, and the stable path that follows it."""
+    """Where programs run: the interpreter, the environment's prefix, and the stable path that
+    follows it.
+    """
 
     python: Path
     prefix: Path
@@ -92,11 +108,13 @@ class Interpreter:
 
 
 class Driver(Protocol):
-    """A kind of place. `look` is the only method that asks the world; the others take values and give values."""
+    """A kind of place. `look` is the only method that asks the world; the others take values and
+    give values.
+    """
 
     @property
     def platform(self) -> str | None:
-        """The platform of every place of this kind; None where it is that of the machine at hand."""
+        """The platform of every place of this kind; None where it is that of the machine at hand."""  # noqa: E501
 
     def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> Any:
         """Return what is there now, as a value that `refusals` and `plan` understand."""
@@ -108,10 +126,16 @@ class Driver(Protocol):
         """Return the actions that make the place as declared; all KEEP when it is."""
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
-        """Return the actions that remove everything recorded at an address, half-made things included."""
+        """Return the actions that remove everything recorded at an address, half-made things
+        included.
+        """
 
     def get_interpreter(self, place: TargetContext) -> Interpreter:
         """Return where programs of this place run once it is made."""
 
-    def get_environment_variables(self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:
-        """Return the variables that programs get there; a secret whose source is not set raises Refused, or is left out when `partial`."""
+    def get_environment_variables(
+        self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+    ) -> dict[str, str]:
+        """Return the variables that programs get there; a secret whose source is not set raises
+        Refused, or is left out when `partial`.
+        """

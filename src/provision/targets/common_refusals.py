@@ -13,7 +13,9 @@ NOT_SUPPORTED_YET = "this version does not do that yet"
 def find_common_refusals(spec: Spec) -> Iterator[Refusal]:
     """Yield what is refused at every kind of place."""
     for field in ("vram", "driver", "compute_capability"):
-        if getattr(spec.requires, field) is not None and (spec.gpu.is_none or spec.gpu.type == "mps"):
+        if getattr(spec.requires, field) is not None and (
+            spec.gpu.is_none or spec.gpu.type == "mps"
+        ):
             yield Refusal(
                 ("requires", field),
                 f"gpu: {spec.gpu} has no {field} that could be checked",

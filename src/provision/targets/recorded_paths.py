@@ -1,4 +1,6 @@
-"""Paths that a state names: they are removed only if they are what is made for their own target, whatever the state says."""
+"""Paths that a state names: they are removed only if they are what is made for their own target,
+whatever the state says.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +18,47 @@ _HINT = "look at the state file: provision did not write this into it"
 
 
 def plan_kernel_removal(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
-    """Return the removals of the kernels that a record names, outside our folder; raises Refused unless they are kernels of this address."""
+    """Return the removals of the kernels that a record names, outside our folder; raises Refused
+    unless they are kernels of this address.
+    """
     paths = [Path(path) for path in record.get("outside", ())]
     ours = re.escape(build_kernel_prefix(address))
-    foreign = [path for path in paths if path.parent.name != "kernels" or not re.fullmatch(rf"{ours}-[0-9a-f]{{8}}", path.name) or ".." in path.parts]
+    foreign = [
+        path
+        for path in paths
+        if path.parent.name != "kernels"
+        or not re.fullmatch(rf"{ours}-[0-9a-f]{{8}}", path.name)
+        or ".." in path.parts
+    ]
     if foreign:
         why = f"the state names it as a Jupyter kernel of {address}"
-        raise Refused(f"{foreign[0]} is not a kernel that provision makes for {address}", why=why, hint=_HINT)
+        raise Refused(
+            f"{foreign[0]} is not a kernel that provision makes for {address}", why=why, hint=_HINT
+        )
     return tuple(RemoveTree(path) for path in paths)
 
 
 def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
-    """Return a recorded path in our own folder; raises Refused unless it is an environment or the reports of this address."""
+    """Return a recorded path in our own folder; raises Refused unless it is an environment or the
+    reports of this address.
+    """
     top, _, name = relative.partition("/")
     own = to_folder_name(address)
-    if not ((top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)) or (top == "reports" and name == own)):
+    if not (
+        (top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name))
+        or (top == "reports" and name == own)
+    ):
         why = f"the state names it as one in {folder}"
-        raise Refused(f"{relative} is not a folder that provision makes for {address}", why=why, hint=_HINT)
+        raise Refused(
+            f"{relative} is not a folder that provision makes for {address}", why=why, hint=_HINT
+        )
     return folder / relative
 
 
 def build_kernel_name(address: str, folder: Path) -> str:
-    """Return the name under which Jupyter knows an environment; kernels of all folders share one namespace, so it holds a digest of the folder too."""
+    """Return the name under which Jupyter knows an environment; kernels of all folders share one
+    namespace, so it holds a digest of the folder too.
+    """
     return f"{build_kernel_prefix(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
 
 

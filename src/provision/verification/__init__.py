@@ -2,7 +2,14 @@
 
 from provision.verification.expectations import digest_of_expectations, expectations_of
 from provision.verification.report import EXIT_CODES, Report, read_report
-from provision.verification.zipapps import installer_zipapp, notebook_zipapp, probe_digest, probe_zipapp, workbench_zipapp, zip_files
+from provision.verification.zipapps import (
+    installer_zipapp,
+    notebook_zipapp,
+    probe_digest,
+    probe_zipapp,
+    workbench_zipapp,
+    zip_files,
+)
 
 __all__ = [
     "EXIT_CODES",

@@ -17,11 +17,15 @@ from provision.target_facts import build_workload
 SCHEMA = "provision.expectations/1"
 _MOST_LEVERS = 3
 _GIB = 2**30
-"""Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""
+"""Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""  # noqa: E501
 
 
-def expectations_of(spec: Spec, target: str, lock: Lock, environment: LockedEnvironment, prefix: PurePath) -> dict[str, Any]:
-    """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in bytes. The caller adds a nonce."""
+def expectations_of(
+    spec: Spec, target: str, lock: Lock, environment: LockedEnvironment, prefix: PurePath
+) -> dict[str, Any]:
+    """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in
+    bytes. The caller adds a nonce.
+    """
     place = spec.targets[target]
     requires = spec.requires
     by_conda = conda_provided_versions(lock, environment, spec)
@@ -31,7 +35,11 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: LockedEnvi
         "tool": {"name": "provision", "version": provision.__version__},
         "spec": {"name": spec.name, "digest": digest_of(dict(lock.inputs))},
         "lock": {"digest": lock.digest, "environment_digest": environment.digest},
-        "target": {"name": target, "kind": place.kind, **({"manager": manager} if (manager := getattr(place, "manager", None)) else {})},
+        "target": {
+            "name": target,
+            "kind": place.kind,
+            **({"manager": manager} if (manager := getattr(place, "manager", None)) else {}),
+        },
         "tier": spec.verify.tier,
         "timeout_s": parse_duration(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},
@@ -42,10 +50,18 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: LockedEnvi
         **({"driver_min": environment.driver} if environment.driver else {}),
         "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
         **_of_conda(lock, environment),
-        "direct": sorted(({package.key for package in spec.packages} & held.keys()) | by_conda.keys()),
-        "gpu": {"type": None if spec.gpu.is_none else spec.gpu.type, "count": 0 if spec.gpu.is_none else spec.gpu.count},
+        "direct": sorted(
+            ({package.key for package in spec.packages} & held.keys()) | by_conda.keys()
+        ),
+        "gpu": {
+            "type": None if spec.gpu.is_none else spec.gpu.type,
+            "count": 0 if spec.gpu.is_none else spec.gpu.count,
+        },
         "requires": {
-            **{f"{name}_bytes": parse_size(size) if (size := getattr(requires, name)) else None for name in ("ram", "disk", "shm", "vram")},
+            **{
+                f"{name}_bytes": parse_size(size) if (size := getattr(requires, name)) else None
+                for name in ("ram", "disk", "shm", "vram")
+            },
             "driver": requires.driver,
             "compute_capability": requires.compute_capability,
         },
@@ -72,11 +88,16 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: LockedEnvi
 
 
 def _of_conda(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
-    """Return what conda brings: names that may be there without being locked, and its files, by which the installer's note tells what came of each."""
+    """Return what conda brings: names that may be there without being locked, and its files, by
+    which the installer's note tells what came of each.
+    """
     brought = lock.conda_records_in(environment)
     if not brought:
         return {}
-    return {"extras_allowed": sorted({to_index_name(record.name) for record in brought}), "conda": sorted(record.stem for record in brought)}
+    return {
+        "extras_allowed": sorted({to_index_name(record.name) for record in brought}),
+        "conda": sorted(record.stem for record in brought),
+    }
 
 
 def _known(spec: Spec) -> dict[str, Any]:
@@ -92,15 +113,23 @@ def _known(spec: Spec) -> dict[str, Any]:
         }
         if card
         else None,
-        "estimate_bytes": _expected_bytes(facts.estimate_memory(work), on_card=not spec.gpu.is_none) if work else None,
-        "levers": _levers(facts.memory_savings(work, half=half) if work else (), on_card=not spec.gpu.is_none),
+        "estimate_bytes": _expected_bytes(facts.estimate_memory(work), on_card=not spec.gpu.is_none)
+        if work
+        else None,
+        "levers": _levers(
+            facts.memory_savings(work, half=half) if work else (), on_card=not spec.gpu.is_none
+        ),
     }
 
 
 def _levers(levers: Iterable[MemorySaving], *, on_card: bool) -> list[dict[str, Any]]:
-    # Weights of 4 bits are for a card: without one neither the training run nor the rehearsal has them.
+    # Weights of 4 bits are for a card: without one neither the training run nor the rehearsal has
+    # them.
     possible = [lever for lever in levers if on_card or lever.change.get("method") != "qlora"]
-    return [{"change": dict(lever.change), "saves_bytes": lever.saved_bytes} for lever in possible[:_MOST_LEVERS]]
+    return [
+        {"change": dict(lever.change), "saves_bytes": lever.saved_bytes}
+        for lever in possible[:_MOST_LEVERS]
+    ]
 
 
 def _expected_bytes(found: MemoryEstimate, *, on_card: bool) -> int:
@@ -111,9 +140,20 @@ def _expected_bytes(found: MemoryEstimate, *, on_card: bool) -> int:
 def _model(model: Model | None) -> dict[str, int | None] | None:
     if model is None:
         return None
-    return {"parameters": parse_parameter_count(model.parameters) if model.parameters else None, "hidden_size": model.hidden_size, "layers": model.layers}
+    return {
+        "parameters": parse_parameter_count(model.parameters) if model.parameters else None,
+        "hidden_size": model.hidden_size,
+        "layers": model.layers,
+    }
 
 
 def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
-    """Return the digest that a stored verdict is valid for: the same promises, judged by the same probe (its digest)."""
-    return digest_of({"expectations": {key: value for key, value in expectations.items() if key != "nonce"}, "probe": probe})
+    """Return the digest that a stored verdict is valid for: the same promises, judged by the same
+    probe (its digest).
+    """
+    return digest_of(
+        {
+            "expectations": {key: value for key, value in expectations.items() if key != "nonce"},
+            "probe": probe,
+        }
+    )

@@ -12,12 +12,16 @@ _DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
 
 
 def format_json_value(value: object, sizes: bool = False) -> str:
-    """Return a JSON value as a person writes it; None is empty. With `sizes` the numbers in it are bytes. Long hexadecimal digests are shortened."""
+    """Return a JSON value as a person writes it; None is empty. With `sizes` the numbers in it are
+    bytes. Long hexadecimal digests are shortened.
+    """
     match value:
         case None:
             return ""
         case str():
-            return _DIGEST.sub(lambda digest: digest.group()[:12] + "...", escape_control(redact(value)))
+            return _DIGEST.sub(
+                lambda digest: digest.group()[:12] + "...", escape_control(redact(value))
+            )
         case bool():
             return "yes" if value else "no"
         case int() if sizes:
@@ -25,7 +29,9 @@ def format_json_value(value: object, sizes: bool = False) -> str:
         case float():
             return f"{value:.6g}"
         case Mapping():
-            return ", ".join(f"{format_json_value(key)}: {_inner(one, sizes)}" for key, one in value.items())
+            return ", ".join(
+                f"{format_json_value(key)}: {_inner(one, sizes)}" for key, one in value.items()
+            )
         case list() | tuple():
             return ", ".join(_inner(one, sizes) for one in value)
         case _:
@@ -53,11 +59,16 @@ def format_amount(value: float, unit: str) -> str:
     if not unit.startswith("bytes"):
         return f"{format_number(value)} {unit}".strip()
     steps = max(0, min(4, int(math.log2(max(1.0, abs(value)))) // 10))
-    return f"{value / 1024**steps:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[steps]}{unit.removeprefix('bytes')}"
+    return (
+        f"{value / 1024**steps:.4g} "
+        f"{('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[steps]}{unit.removeprefix('bytes')}"
+    )
 
 
 def format_seconds(value: float) -> str:
-    """Return seconds as precisely as they repeat: two decimals below one, one below ten, none above."""
+    """Return seconds as precisely as they repeat: two decimals below one, one below ten, none
+    above.
+    """
     return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f}"
 
 
@@ -72,4 +83,8 @@ def _inner(value: object, sizes: bool) -> str:
         return "none"
     if isinstance(value, (list, tuple)):
         return f"[{format_json_value(value, sizes)}]"
-    return f"({format_json_value(value, sizes)})" if isinstance(value, Mapping) else format_json_value(value, sizes) or "none"
+    return (
+        f"({format_json_value(value, sizes)})"
+        if isinstance(value, Mapping)
+        else format_json_value(value, sizes) or "none"
+    )

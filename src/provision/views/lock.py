@@ -1,4 +1,6 @@
-"""What a lock chose, in a few lines: environments, the reason of each target's torch, and what changes on an image."""
+"""What a lock chose, in a few lines: environments, the reason of each target's torch, and what
+changes on an image.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,28 @@ def render_text(lock: Lock) -> str:
 
 def render_repair(made: RepairSummary) -> str:
     """Return the lines for a person on the versions of a lock that was repaired."""
-    lines = [f"  {made.kept} {'version is' if made.kept == 1 else 'versions are'} kept", *(f"  {line}" for line in made.changed)]
+    lines = [
+        f"  {made.kept} {'version is' if made.kept == 1 else 'versions are'} kept",
+        *(f"  {line}" for line in made.changed),
+    ]
     return "\n".join(escape_line(line) for line in lines)
 
 
 def to_json(lock: Lock) -> dict[str, Any]:
     """Return the same as JSON parts: `environments` and `targets`."""
     return {
-        "environments": {environment.key: _environment(lock, environment) for environment in lock.environments},
+        "environments": {
+            environment.key: _environment(lock, environment) for environment in lock.environments
+        },
         "targets": {name: _target(chosen) for name, chosen in lock.targets.items()},
     }
 
 
 def _environment(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
-    told = {part: getattr(environment, part) for part in ("platform", "flavour", "glibc", "driver", "digest")}
+    told = {
+        part: getattr(environment, part)
+        for part in ("platform", "flavour", "glibc", "driver", "digest")
+    }
     return {**told, "packages": len(lock.packages_in(environment))}
 
 
@@ -48,7 +58,10 @@ def _target(chosen: TargetChoice) -> dict[str, Any]:
 
 def _lines(lock: Lock) -> Iterator[str]:
     for name, chosen in lock.targets.items():
-        counts = [f"{key}: {sum(key in package.environments for package in lock.packages)} packages" for key in chosen.environments]
+        counts = [
+            f"{key}: {sum(key in package.environments for package in lock.packages)} packages"
+            for key in chosen.environments
+        ]
         yield f"  {name}  {', '.join(counts)}"
         yield f"    {chosen.reason}"
         if chosen.runtime is not None:
@@ -56,14 +69,24 @@ def _lines(lock: Lock) -> Iterator[str]:
 
 
 def _runtime_changes(lock: Lock, chosen: TargetChoice) -> Iterator[str]:
-    versions = {package.name: package.version for package in lock.packages if chosen.environments[0] in package.environments}
+    versions = {
+        package.name: package.version
+        for package in lock.packages
+        if chosen.environments[0] in package.environments
+    }
     changed = [f"{name} {old} -> {versions[name]}" for name, old in chosen.changed.items()]
-    yield f"    on Colab runtime {chosen.runtime}: {len(chosen.kept)} kept, {len(changed)} changed, {len(chosen.added)} added"
+    (
+        yield f"    on Colab runtime {chosen.runtime}: {len(chosen.kept)} kept, {len(changed)} "
+        f"changed, {len(chosen.added)} added"
+    )
     if changed:
         yield f"      changed: {_shortened(changed)}"
     if chosen.added:
         yield f"      added: {_shortened(list(chosen.added))}"
-    yield f"      restart of the kernel: {'yes, for ' + ', '.join(chosen.restart) if chosen.restart else 'no'}"
+    (
+        yield "      restart of the kernel: "
+        f"{'yes, for ' + ', '.join(chosen.restart) if chosen.restart else 'no'}"
+    )
 
 
 def _shortened(items: list[str]) -> str:

@@ -64,17 +64,29 @@ def _simulated(found: Parity) -> str:
 
 
 def _lines(found: Parity, pen: Styler, width: int) -> Iterator[str]:
-    yield from (pen(row, _RESULT_STYLES[found.result]) for row in wrap(escape_line(summarize_parity(found)), width))
+    yield from (
+        pen(row, _RESULT_STYLES[found.result])
+        for row in wrap(escape_line(summarize_parity(found)), width)
+    )
     yield ""
     for side in found.targets:
         yield from _field(side.target, _describe_standing(side), width, pen, None)
     yield ""
     for one in found.statements:
-        yield from _field(_RESULT_WORDS[one.result], _describe_statement(one), width, pen, _RESULT_STYLES[one.result])
+        yield from _field(
+            _RESULT_WORDS[one.result],
+            _describe_statement(one),
+            width,
+            pen,
+            _RESULT_STYLES[one.result],
+        )
     for words in found.undeclared[:3]:
         yield from _field("undeclared", words, width, pen, None)
     if len(found.undeclared) > 3:
-        yield f"{'':<{_LEAD}}(+{len(found.undeclared) - 3} more that no lock speaks of: --output-format json)"
+        (
+            yield f"{'':<{_LEAD}}(+{len(found.undeclared) - 3} more that no lock speaks of: "
+            "--output-format json)"
+        )
     ways = [side.prove for side in found.targets if side.prove]
     if ways:
         yield ""
@@ -84,7 +96,11 @@ def _lines(found: Parity, pen: Styler, width: int) -> Iterator[str]:
 
 def _describe_standing(side: ParityTarget) -> str:
     word = side.standing.value + (f" on {side.at}" if side.at else "")
-    return f"{side.kind}, {word}" + (", by a probe that was carried there" if side.carried else "") + (f": {side.why}" if side.why else "")
+    return (
+        f"{side.kind}, {word}"
+        + (", by a probe that was carried there" if side.carried else "")
+        + (f": {side.why}" if side.why else "")
+    )
 
 
 def _describe_statement(one: Statement) -> str:
@@ -95,7 +111,11 @@ def _describe_statement(one: Statement) -> str:
         seen = f"{next(iter(on))} on each"
     else:
         seen = ", ".join(f"{value} on {' and '.join(targets)}" for value, targets in on.items())
-    return f"{one.subject}: {one.declared}" + (f"; seen: {seen}" if seen else "") + (f"; {one.why}" if one.why else "")
+    return (
+        f"{one.subject}: {one.declared}"
+        + (f"; seen: {seen}" if seen else "")
+        + (f"; {one.why}" if one.why else "")
+    )
 
 
 def _field(word: str, words: str, width: int, pen: Styler, ink: Style | None) -> Iterator[str]:
@@ -106,21 +126,54 @@ def _field(word: str, words: str, width: int, pen: Styler, ink: Style | None) ->
 
 
 def _markdown_lines(found: Parity) -> Iterator[str]:
-    yield f"### {escape_markdown(summarize_parity(found))}\n\n| target | kind | stands | how to prove it |\n|---|---|---|---|"
+    (
+        yield f"### {escape_markdown(summarize_parity(found))}\n\n| target | kind | stands | how "
+        "to "
+        "prove it |\n|---|---|---|---|"
+    )
     for side in found.targets:
-        yield "| " + " | ".join(escape_markdown(part) for part in (side.target, side.kind, _describe_standing(side).partition(", ")[2], side.prove)) + " |"
+        yield (
+            "| "
+            + " | ".join(
+                escape_markdown(part)
+                for part in (
+                    side.target,
+                    side.kind,
+                    _describe_standing(side).partition(", ")[2],
+                    side.prove,
+                )
+            )
+            + " |"
+        )
     yield "\n| statement | found | declared | seen | why |\n|---|---|---|---|---|"
     for one in found.statements:
         seen = "; ".join(f"{target}: {value}" for target, value in one.observed.items())
-        yield "| " + " | ".join(escape_markdown(part) for part in (one.subject, _RESULT_WORDS[one.result], one.declared, seen, one.why)) + " |"
+        yield (
+            "| "
+            + " | ".join(
+                escape_markdown(part)
+                for part in (one.subject, _RESULT_WORDS[one.result], one.declared, seen, one.why)
+            )
+            + " |"
+        )
     for words in found.undeclared:
         yield f"\nundeclared: {escape_markdown(words)}"
 
 
 def _target(side: ParityTarget) -> dict[str, Any]:
     told = {key: getattr(side, key) for key in ("target", "kind", "why", "prove", "carried", "at")}
-    return {**told, "standing": side.standing.value, "identity": side.report.identity if side.report is not None else None}
+    return {
+        **told,
+        "standing": side.standing.value,
+        "identity": side.report.identity if side.report is not None else None,
+    }
 
 
 def _statement(one: Statement) -> dict[str, Any]:
-    return {"subject": one.subject, "found": one.result.value, "declared": one.declared, "observed": dict(one.observed), "why": one.why}
+    return {
+        "subject": one.subject,
+        "found": one.result.value,
+        "declared": one.declared,
+        "observed": dict(one.observed),
+        "why": one.why,
+    }

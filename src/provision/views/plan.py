@@ -24,7 +24,8 @@ _REMOTE_LOCATIONS = {"instance": "on the instance", "notebook": "in the notebook
 def render_text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
     """Return the plan for a terminal.
 
-    `lock_line` says what becomes of the lock file, "" when it stays; `failed` what stopped targets that are not in the plan, by address.
+    `lock_line` says what becomes of the lock file, "" when it stays; `failed` what stopped
+    targets that are not in the plan, by address.
     """
     return "\n".join(_lines(plan, lock_line, Styler(color), failed)) + "\n"
 
@@ -40,14 +41,23 @@ def to_json(plan: Plan, lock_line: str) -> dict[str, Any]:
         "version": 1,
         "lock": lock_line or None,
         "actions": [_document(action) for action in plan.actions],
-        "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.reason} for name, v in plan.verifications.items()},
+        "verification": {
+            name: {"needed": v.needed, "tier": v.tier, "because": v.reason}
+            for name, v in plan.verifications.items()
+        },
         "summary": plan.summary(),
         "seal": plan.fingerprint(),
     }
 
 
 def _document(action: Action) -> dict[str, Any]:
-    told = {"symbol": str(action.operation), "address": action.address, "part": action.part, "title": action.title, "because": action.reason}
+    told = {
+        "symbol": str(action.operation),
+        "address": action.address,
+        "part": action.part,
+        "title": action.title,
+        "because": action.reason,
+    }
     return {**told, **({"notes": list(action.notes)} if action.notes else {})}
 
 
@@ -60,9 +70,16 @@ def _lines(plan: Plan, lock_line: str, pen: Styler, failed: Mapping[str, str]) -
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
             where = _where([action for action in plan.actions if action.address == address])
-            yield f"  {'then' if check.needed else pen('=   ', Style.FAINT)} {check.tier} verification {where}: {escape_line(check.reason)}"
+            (
+                yield f"  {'then' if check.needed else pen('=   ', Style.FAINT)} {check.tier} "
+                f"verification {where}: {escape_line(check.reason)}"
+            )
     for address, what in failed.items():
-        yield f"{pen(escape_line(address), Style.STRONG)}\n  {pen('not planned', Style.ERROR)}: {escape_line(what)}"
+        (
+            yield f"{pen(escape_line(address), Style.STRONG)}\n  "
+            f"{pen('not planned', Style.ERROR)}: "
+            f"{escape_line(what)}"
+        )
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     elif not failed:
@@ -73,12 +90,21 @@ def _where(actions: list[Action]) -> str:
     """Return where the verification of a target with these actions runs."""
     if any((action.record or {}).get("via") == "colab-cli" for action in actions):
         return "on a Colab machine"
-    return next((where for part, where in _REMOTE_LOCATIONS.items() if any(action.part == part for action in actions)), "on this device")
+    return next(
+        (
+            where
+            for part, where in _REMOTE_LOCATIONS.items()
+            if any(action.part == part for action in actions)
+        ),
+        "on this device",
+    )
 
 
 def _action(action: Action, pen: Styler) -> str:
     title, because = escape_line(action.title), escape_line(action.reason)
     # A title with notes is the head of a block; its reason stands below it.
     joint = ":\n       " if action.notes else ": "
-    line = f"  {pen(f'{action.operation:<4}', _VERB_STYLES[action.operation])} {title}{joint}{because}"
+    line = (
+        f"  {pen(f'{action.operation:<4}', _VERB_STYLES[action.operation])} {title}{joint}{because}"
+    )
     return "\n".join([line, *(f"       {escape_line(note)}" for note in action.notes)])

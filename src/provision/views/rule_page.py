@@ -18,7 +18,9 @@ _CODE = "    "
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """What is known of one kind of finding; `markdown` is the whole page, `bad` and `good` the specs in it, `description` its first paragraph."""
+    """What is known of one kind of finding; `markdown` is the whole page, `bad` and `good` the
+    specs in it, `description` its first paragraph.
+    """
 
     id: str
     name: str
@@ -32,9 +34,13 @@ class RulePage:
 
 
 def render_text(page: RulePage, color: bool, width: int) -> str:
-    """Return the page for a terminal of `width` cells: paragraphs wrapped, headings strong, specs indented as they are written."""
+    """Return the page for a terminal of `width` cells: paragraphs wrapped, headings strong, specs
+    indented as they are written.
+    """
     pen, room = Styler(color), min(width, _WIDEST)
-    return "\n\n".join("\n".join(_block(block, pen, room)) for block in _blocks(page.markdown)) + "\n"
+    return (
+        "\n\n".join("\n".join(_block(block, pen, room)) for block in _blocks(page.markdown)) + "\n"
+    )
 
 
 def to_json(page: RulePage) -> dict[str, Any]:
@@ -54,7 +60,9 @@ def to_json(page: RulePage) -> dict[str, Any]:
 
 def _blocks(markdown: str) -> Iterator[str]:
     """Yield headings, paragraphs, lists and fenced specs; a fence keeps its blank lines."""
-    for number, part in enumerate(re.split(r"^```\w*\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)):
+    for number, part in enumerate(
+        re.split(r"^```\w*\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    ):
         if number % 2:
             yield "\n".join((_CODE + line).rstrip() for line in part.splitlines())
         else:

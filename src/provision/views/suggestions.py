@@ -1,4 +1,6 @@
-"""Combinations that satisfy every rule, as text and as data: what each holds, what it changes, what that gives up, and what backs it."""
+"""Combinations that satisfy every rule, as text and as data: what each holds, what it changes, what
+that gives up, and what backs it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,20 @@ from typing import Any
 from provision.diagnostics import Diagnostic, Route
 from provision.sanitize import escape_line, redact
 from provision.suggest.candidates import SpecChange
-from provision.suggest.search import AssessedSuggestion, Suggestion, SuggestionResult, SuggestionStatus
+from provision.suggest.search import (
+    AssessedSuggestion,
+    Suggestion,
+    SuggestionResult,
+    SuggestionStatus,
+)
 from provision.views.formatting import pluralize
 from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
-_EVIDENCE_NOTE = "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies."
+_EVIDENCE_NOTE = (
+    "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and "
+    "`provision apply` verifies."
+)
 
 
 def render_text(offer: SuggestionResult, color: bool, width: int) -> str:
@@ -34,14 +44,39 @@ def to_json(offer: SuggestionResult) -> dict[str, Any]:
 
 def _combination(backed: AssessedSuggestion) -> dict[str, Any]:
     one = backed.suggestion
-    changes = [{"route": list(change.route), "was": change.was, "now": change.now, "gives_up": change.gives_up or None} for change in one.changes]
-    holds = {"python": one.candidate.python, "cuda": one.candidate.cuda, "packages": [package.requirement for package in one.spec.packages]}
+    changes = [
+        {
+            "route": list(change.route),
+            "was": change.was,
+            "now": change.now,
+            "gives_up": change.gives_up or None,
+        }
+        for change in one.changes
+    ]
+    holds = {
+        "python": one.candidate.python,
+        "cuda": one.candidate.cuda,
+        "packages": [package.requirement for package in one.spec.packages],
+    }
     precision = {"precision": one.candidate.precision.value}
-    return {**holds, **precision, "changes": changes, "evidence": backed.evidence.value, "note": backed.note, "remarks": [_finding(r) for r in one.remarks]}
+    return {
+        **holds,
+        **precision,
+        "changes": changes,
+        "evidence": backed.evidence.value,
+        "note": backed.note,
+        "remarks": [_finding(r) for r in one.remarks],
+    }
 
 
 def _finding(finding: Diagnostic) -> dict[str, str]:
-    return {"id": finding.id, "name": finding.name, "severity": finding.severity.value, "message": finding.message, "help": finding.help}
+    return {
+        "id": finding.id,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "help": finding.help,
+    }
 
 
 def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
@@ -53,8 +88,13 @@ def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
         yield ""
         yield pen("Errors that no choice of versions mends:", Style.ERROR)
         for finding in offer.in_the_way:
-            yield from _wrapped(f"  {finding.id} ", f"{_clean(finding.message)}; {_clean(finding.help)}", width)
-    if any(backed.evidence is SuggestionStatus.RULES and not backed.note for backed in offer.combinations):
+            yield from _wrapped(
+                f"  {finding.id} ", f"{_clean(finding.message)}; {_clean(finding.help)}", width
+            )
+    if any(
+        backed.evidence is SuggestionStatus.RULES and not backed.note
+        for backed in offer.combinations
+    ):
         yield ""
         yield from (pen(row, Style.FAINT) for row in wrap(_EVIDENCE_NOTE, width))
 
@@ -63,15 +103,34 @@ def _headline(offer: SuggestionResult) -> str:
     count = len(offer.combinations)
     name = f"for {_clean(offer.name)}"
     if not count:
-        return f"No combination without an error was found among the {offer.tried} that were tried, {name}"
-    return f"{pluralize(count, 'combination')} in which no {'other ' if offer.in_the_way else ''}rule finds an error, {name}"
+        return (
+            f"No combination without an error was found among the {offer.tried} that were "
+            f"tried, {name}"
+        )
+    return (
+        f"{pluralize(count, 'combination')} in which no "
+        f"{'other ' if offer.in_the_way else ''}rule finds an error, {name}"
+    )
 
 
-def _shown(number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, written: bool) -> Iterator[str]:
+def _shown(
+    number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, written: bool
+) -> Iterator[str]:
     one = backed.suggestion
-    pins = [f"{name} {version}" for name, version in (("torch", one.candidate.torch), ("transformers", one.candidate.transformers)) if version]
+    pins = [
+        f"{name} {version}"
+        for name, version in (
+            ("torch", one.candidate.torch),
+            ("transformers", one.candidate.transformers),
+        )
+        if version
+    ]
     build = [] if one.candidate.cuda in ("auto", "none") else [f"CUDA {one.candidate.cuda}"]
-    yield from _wrapped(f"{pen(str(number), Style.STRONG)}  ", f"{', '.join([f'Python {one.candidate.python}', *pins, *build])}  [{backed.evidence}]", width)
+    yield from _wrapped(
+        f"{pen(str(number), Style.STRONG)}  ",
+        f"{', '.join([f'Python {one.candidate.python}', *pins, *build])}  [{backed.evidence}]",
+        width,
+    )
     if backed.note:
         yield from _wrapped("     ", _clean(" ".join(backed.note.split())), width)
     if not one.changes:
@@ -81,15 +140,27 @@ def _shown(number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, 
     if exact := _exact(one):
         yield from _wrapped("     exactly: ", exact, width)
     if one.gives_up:
-        yield from _wrapped("     gives up ", ", ".join(_clean(lost) for lost in one.gives_up), width)
+        yield from _wrapped(
+            "     gives up ", ", ".join(_clean(lost) for lost in one.gives_up), width
+        )
     for remark in one.remarks:
-        yield from _wrapped(f"     {pen(remark.severity.value, Style.WARNING)} ", f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}", width)
+        yield from _wrapped(
+            f"     {pen(remark.severity.value, Style.WARNING)} ",
+            f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}",
+            width,
+        )
 
 
 def _exact(one: Suggestion) -> str:
-    """Return the pins that make the combination and are no change of what was asked: what to write to get just this one."""
+    """Return the pins that make the combination and are no change of what was asked: what to write
+    to get just this one.
+    """
     changed = {change.now for change in one.changes}
-    pinned = [package.requirement for package in one.spec.packages if package.version.startswith("==") and package.requirement not in changed]
+    pinned = [
+        package.requirement
+        for package in one.spec.packages
+        if package.version.startswith("==") and package.requirement not in changed
+    ]
     return ", ".join(_clean(requirement) for requirement in pinned)
 
 
@@ -97,7 +168,11 @@ def _change(change: SpecChange) -> str:
     where = _dotted(change.route)
     if not change.was:
         return f"{where}: write {_clean(change.now)}"
-    return f"{where}: {_clean(change.was)} becomes {_clean(change.now)}" if change.now else f"{where}: without {_clean(change.was)}"
+    return (
+        f"{where}: {_clean(change.was)} becomes {_clean(change.now)}"
+        if change.now
+        else f"{where}: without {_clean(change.was)}"
+    )
 
 
 def _dotted(route: Route) -> str:

@@ -11,7 +11,9 @@ ELLIPSIS = "..."
 
 
 class Style(StrEnum):
-    """The colours in use, as parameters of the terminal's "select graphic rendition" sequence (ECMA-48)."""
+    """The colours in use, as parameters of the terminal's "select graphic rendition" sequence
+    (ECMA-48).
+    """
 
     ERROR = "1;31"
     WARNING = "1;33"
@@ -32,7 +34,9 @@ class Styler:
 
     def __call__(self, text: str, ink: Style | None) -> str:
         """Return `text` in `ink`; unchanged without colour or ink."""
-        return f"\x1b[{ink.value}m{text}\x1b[0m" if self.color and ink is not None and text else text
+        return (
+            f"\x1b[{ink.value}m{text}\x1b[0m" if self.color and ink is not None and text else text
+        )
 
 
 def display_width(text: str) -> int:
@@ -52,7 +56,9 @@ def truncate(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break `text` into lines of at most `width` cells, between words where possible; its own line breaks stay. Never empty."""
+    """Break `text` into lines of at most `width` cells, between words where possible; its own line
+    breaks stay. Never empty.
+    """
     return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, max(1, width))]
 
 

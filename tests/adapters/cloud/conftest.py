@@ -1,4 +1,6 @@
-"""A look-alike of Google's services and a client of it; a clock that costs no time; bodies of instances as they are sent."""
+"""A look-alike of Google's services and a client of it; a clock that costs no time; bodies of
+instances as they are sent.
+"""
 
 from __future__ import annotations
 

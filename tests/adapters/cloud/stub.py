@@ -1,4 +1,6 @@
-"""A server on loopback that answers what a test says, one answer after another, and keeps what it was asked."""
+"""A server on loopback that answers what a test says, one answer after another, and keeps what it
+was asked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Asked(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One answer; `cut`: the connection ends in the middle of the body, `drop`: before any of it."""
+    """One answer; `cut`: the connection ends in the middle of the body, `drop`: before any of it."""  # noqa: E501
 
     status: int = 200
     body: Any = None
@@ -33,7 +35,9 @@ class Reply(NamedTuple):
 
 @contextmanager
 def answering(*replies: Reply) -> Iterator[tuple[str, list[Asked]]]:
-    """Answer the requests with `replies`, the last one again and again. Gives http://HOST:PORT and what was asked."""
+    """Answer the requests with `replies`, the last one again and again. Gives http://HOST:PORT and
+    what was asked.
+    """
     asked: list[Asked] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -49,7 +49,10 @@ def rest(status: int, message: str, reason: str = "", **metadata: str) -> Servic
     return parse_http_error(status, json.dumps({"error": error}).encode(), {})
 
 
-STOCKOUT = "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request."
+STOCKOUT = (
+    "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources "
+    "available to fulfill the request."
+)
 MET: Mapping[str, Met] = {
     "quota of a region, as PERMISSION_DENIED": Met(
         lro(7, "Quota 'NVIDIA_P4_GPUS' exceeded.  Limit: 1.0 in region us-central1."),
@@ -147,7 +150,8 @@ MET: Mapping[str, Met] = {
     "no service account": Met(
         lro(
             5,
-            "The resource 'One of [trainer@my-project.iam.gserviceaccount.com]' of type 'serviceAccount' was not found.",
+            "The resource 'One of [trainer@my-project.iam.gserviceaccount.com]' of type "
+            "'serviceAccount' was not found.",
         ),
         FailureScope.FATAL,
         "account",
@@ -165,7 +169,8 @@ MET: Mapping[str, Met] = {
     "rate of an API": Met(
         rest(
             429,
-            "Quota exceeded for quota metric 'Write requests' and limit 'Write requests per minute' of service 'notebooks.googleapis.com'.",
+            "Quota exceeded for quota metric 'Write requests' and limit 'Write requests "
+            "per minute' of service 'notebooks.googleapis.com'.",
         ),
         FailureScope.RETRY,
         "rate",
@@ -176,18 +181,22 @@ MET: Mapping[str, Met] = {
     "act as": Met(
         rest(
             403,
-            "me@example.com needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account "
-            "projects/my-project/serviceAccounts/trainer@my-project.iam.gserviceaccount.com, permission denied",
+            "me@example.com needs iam.serviceAccounts.ActAs (Service Account User) "
+            "permission on VM Service Account "
+            "projects/my-project/serviceAccounts/trainer@my-project.iam.gserviceaccount.com, "
+            "permission denied",
         ),
         FailureScope.FATAL,
         "act-as",
         "you may not use the service account",
-        "add-iam-policy-binding trainer@my-project.iam.gserviceaccount.com --project=my-project --role=roles/iam.serviceAccountUser",
+        "add-iam-policy-binding trainer@my-project.iam.gserviceaccount.com "
+        "--project=my-project --role=roles/iam.serviceAccountUser",
     ),
     "external address": Met(
         rest(
             412,
-            "Constraint constraints/compute.vmExternalIpAccess violated for project 123. Add instance projects/p/zones/z/instances/i to the constraint",
+            "Constraint constraints/compute.vmExternalIpAccess violated for project 123. "
+            "Add instance projects/p/zones/z/instances/i to the constraint",
         ),
         FailureScope.FATAL,
         "policy",
@@ -197,7 +206,8 @@ MET: Mapping[str, Met] = {
     "shielded": Met(
         lro(
             9,
-            "constraints/compute.requireShieldedVm violated for project 123. Secure Boot is not enabled in the 'shielded_instance_config' field.",
+            "constraints/compute.requireShieldedVm violated for project 123. Secure Boot "
+            "is not enabled in the 'shielded_instance_config' field.",
         ),
         FailureScope.FATAL,
         "policy",
@@ -224,7 +234,8 @@ MET: Mapping[str, Met] = {
     "protected metadata": Met(
         lro(
             3,
-            'failed updating GCE instance: metadata key "title" is protected by Workbench Notebooks, invalid argument',
+            'failed updating GCE instance: metadata key "title" is protected by Workbench '
+            "Notebooks, invalid argument",
         ),
         FailureScope.FATAL,
         "protected",
@@ -279,19 +290,22 @@ MET: Mapping[str, Met] = {
     "role": Met(
         rest(
             403,
-            "Permission 'notebooks.instances.create' denied on 'projects/my-project/locations/us-central1-a'",
+            "Permission 'notebooks.instances.create' denied on "
+            "'projects/my-project/locations/us-central1-a'",
             "IAM_PERMISSION_DENIED",
             permission="notebooks.instances.create",
         ),
         FailureScope.FATAL,
         "permission",
         "a permission is missing: notebooks.instances.create",
-        "gcloud projects add-iam-policy-binding my-project --role=roles/notebooks.admin --member=user:YOU",
+        "gcloud projects add-iam-policy-binding my-project --role=roles/notebooks.admin "
+        "--member=user:YOU",
     ),
     "role to look": Met(
         rest(
             403,
-            "Required 'compute.instances.get' permission for 'projects/my-project/zones/us-central1-a/instances/i'",
+            "Required 'compute.instances.get' permission for "
+            "'projects/my-project/zones/us-central1-a/instances/i'",
         ),
         FailureScope.FATAL,
         "permission",
@@ -301,12 +315,14 @@ MET: Mapping[str, Met] = {
     "role on a bucket": Met(
         rest(
             403,
-            "me@example.com does not have storage.objects.create access to the Google Cloud Storage object.",
+            "me@example.com does not have storage.objects.create access to the Google "
+            "Cloud Storage object.",
         ),
         FailureScope.FATAL,
         "permission",
         "storage.objects.create",
-        "gcloud storage buckets add-iam-policy-binding gs://BUCKET --role=roles/storage.objectAdmin",
+        "gcloud storage buckets add-iam-policy-binding gs://BUCKET "
+        "--role=roles/storage.objectAdmin",
     ),
     "secret": Met(
         rest(403, "Permission 'secretmanager.versions.access' denied for resource"),
@@ -318,12 +334,15 @@ MET: Mapping[str, Met] = {
     "Shared VPC": Met(
         lro(
             7,
-            "Required 'compute.subnetworks.use' permission for 'projects/host-project/regions/us-central1/subnetworks/net'",
+            "Required 'compute.subnetworks.use' permission for "
+            "'projects/host-project/regions/us-central1/subnetworks/net'",
         ),
         FailureScope.FATAL,
         "permission",
         "compute.subnetworks.use",
-        "gcloud projects add-iam-policy-binding host-project --role=roles/compute.networkUser --member=serviceAccount:service-NUMBER@gcp-sa-notebooks",
+        "gcloud projects add-iam-policy-binding host-project "
+        "--role=roles/compute.networkUser "
+        "--member=serviceAccount:service-NUMBER@gcp-sa-notebooks",
     ),
     "API disabled": Met(
         rest(
@@ -342,7 +361,9 @@ MET: Mapping[str, Met] = {
         rest(
             403,
             "Compute Engine API has not been used in project 123 before or it is disabled. "
-            "Enable it by visiting https://console.developers.google.com/apis/api/compute.googleapis.com/overview?project=123 then retry.",
+            "Enable it by visiting "
+            "https://console.developers.google.com/apis/api/compute.googleapis.com/overview?project=123 "  # noqa: E501
+            "then retry.",
         ),
         FailureScope.FATAL,
         "api-disabled",
@@ -353,7 +374,8 @@ MET: Mapping[str, Met] = {
         rest(
             403,
             "Your application is authenticating by using local Application Default Credentials. "
-            "The notebooks.googleapis.com API requires a quota project, which is not set by default.",
+            "The notebooks.googleapis.com API requires a quota project, which is not set "
+            "by default.",
             "SERVICE_DISABLED",
         ),
         FailureScope.FATAL,
@@ -469,7 +491,8 @@ MET: Mapping[str, Met] = {
     "no way there": Met(
         ServiceError(
             14,
-            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: connection refused",
+            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: "
+            "connection refused",
         ),
         FailureScope.RETRY,
         "unreachable",
@@ -483,7 +506,8 @@ MET: Mapping[str, Met] = {
     "old kind of notebook": Met(
         rest(
             400,
-            "Vertex AI Workbench user-managed notebooks have been deprecated and new instances cannot be created",
+            "Vertex AI Workbench user-managed notebooks have been deprecated and new "
+            "instances cannot be created",
         ),
         FailureScope.FATAL,
         "refused",

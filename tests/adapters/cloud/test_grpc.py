@@ -1,4 +1,6 @@
-"""Bodies as messages and back: what the client of gRPC can hold, what it is behind on, and that both ways give the same state."""
+"""Bodies as messages and back: what the client of gRPC can hold, what it is behind on, and that
+both ways give the same state.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def test_a_body_is_the_same_after_a_way_through_messages(which: str) -> None:
 
 
 def test_the_client_lags_behind_the_service_by_this() -> None:
-    """When google-cloud-notebooks catches up this fails: then less goes over REST, and the page on Workbench says so."""
+    """When google-cloud-notebooks catches up this fails: then less goes over REST, and the page on
+    Workbench says so.
+    """
     found = find_discovery_document()
     assert found is not None
     schemas = json.loads(found.read_bytes())["schemas"]
@@ -218,7 +222,7 @@ from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.client import Services
 services = Services(Endpoints.of(json.loads(sys.argv[1])))
 print(json.dumps([list(services.reader.instances("my-project")), sorted(name for name in sys.modules if name.startswith("google.cloud."))]))
-"""
+"""  # noqa: E501
     environment = {
         **os.environ,
         **dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:9"),

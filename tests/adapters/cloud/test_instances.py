@@ -1,4 +1,6 @@
-"""Instances over zones, against a look-alike of the service; every scenario over gRPC and over REST."""
+"""Instances over zones, against a look-alike of the service; every scenario over gRPC and over
+REST.
+"""
 
 from __future__ import annotations
 
@@ -152,8 +154,8 @@ def test_an_operation_that_never_ends_is_kept_and_named(begin: Begin) -> None:
     assert raised.value.still_running == (cloud.name("us-central1-a"),)
     assert "may be there and cost money: gcloud workbench instances describe" in raised.value.hint
     assert (
-        f"see it: gcloud workbench instances describe {cloud.name('us-central1-a').rpartition('/')[2]} --project="
-        in raised.value.hint
+        "see it: gcloud workbench instances describe "
+        f"{cloud.name('us-central1-a').rpartition('/')[2]} --project=" in raised.value.hint
     )
     assert 2400 - 15 <= cloud.clock.now <= 2500
 
@@ -174,7 +176,8 @@ def test_the_console_says_why_it_is_stuck(begin: Begin) -> None:
     assert cloud.sandbox.store is not None
     cloud.sandbox.store.append_serial(
         cloud.name("us-central1-a"),
-        "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service Account from VM\n",
+        "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service "
+        "Account from VM\n",
     )
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()

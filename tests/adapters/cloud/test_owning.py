@@ -1,4 +1,6 @@
-"""Deeds on an instance that hold for one state's own only, and disks that grow; every scenario over gRPC and over REST."""
+"""Deeds on an instance that hold for one state's own only, and disks that grow; every scenario over
+gRPC and over REST.
+"""
 
 from __future__ import annotations
 

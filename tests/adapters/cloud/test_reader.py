@@ -1,4 +1,6 @@
-"""What is asked of Google Cloud: what it answers, what it means when it does not, and what is loaded for it."""
+"""What is asked of Google Cloud: what it answers, what it means when it does not, and what is
+loaded for it.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ DENIED = Reply(
     {
         "error": {
             "code": 403,
-            "message": "Required 'compute.regions.get' permission for 'projects/my-project/regions/us-central1'",
+            "message": "Required 'compute.regions.get' permission for "
+            "'projects/my-project/regions/us-central1'",
         }
     },
 )
@@ -81,7 +84,7 @@ OFF = Reply(
     {
         "error": {
             "code": 403,
-            "message": "Compute Engine API has not been used in project 1 before or it is disabled.",
+            "message": "Compute Engine API has not been used in project 1 before or it is disabled.",  # noqa: E501
             "status": "PERMISSION_DENIED",
         }
     },
@@ -240,7 +243,7 @@ body = {"labels": labels, "gceSetup": {"machineType": "e2-standard-4", "disableP
 placed = services.create("my-project", ("us-central1-a",), "i", body, "r", lambda line: None)
 services.delete(placed.name, lambda line: None)
 print(json.dumps([before, sorted(sys.modules)]))
-"""
+"""  # noqa: E501
 
 
 def test_what_is_loaded(tmp_path: Path) -> None:
@@ -266,7 +269,8 @@ def test_the_token_is_in_nothing_that_is_shown() -> None:
         {
             "error": {
                 "code": 403,
-                "message": f"Permission 'notebooks.instances.get' denied for token {canary} at https://me:pw@host/",
+                "message": f"Permission 'notebooks.instances.get' denied for token {canary} at "
+                "https://me:pw@host/",
             }
         },
     )

@@ -1,4 +1,6 @@
-"""REST calls on a bad day: what is asked again and how, what is not, and what a person reads in the end."""
+"""REST calls on a bad day: what is asked again and how, what is not, and what a person reads in the
+end.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ CANARY = "ya29.canary-canary-canary-canary"
 
 
 class Renewed(Credentials):  # type: ignore[misc]
-    """Credentials whose first token is refused and whose second one is taken; `fails` at the second."""
+    """Credentials whose first token is refused and whose second one is taken; `fails` at the
+    second.
+    """
 
     def __init__(self, *, fails: bool = False) -> None:
         super().__init__()
@@ -59,7 +63,8 @@ class Renewed(Credentials):  # type: ignore[misc]
     def refresh(self, request: Any) -> None:
         if self.fails:
             raise RefreshError(
-                "Reauthentication is needed. Please run `gcloud auth application-default login` to reauthenticate.",
+                "Reauthentication is needed. Please run `gcloud auth application-default "
+                "login` to reauthenticate.",
                 {"token": CANARY},
             )
         self.fetched += 1
@@ -226,7 +231,7 @@ from google.auth.credentials import AnonymousCredentials
 from provision.adapters.google.retry import Pace
 from provision.adapters.google.rest import Rest
 print(json.dumps(Rest(AnonymousCredentials(), Pace(), loopback=True).json("GET", sys.argv[1] + "/v2/x")))
-"""
+"""  # noqa: E501
     environment = {
         **os.environ,
         **dict.fromkeys(

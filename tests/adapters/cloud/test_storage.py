@@ -1,4 +1,4 @@
-"""Objects in Cloud Storage: generations, conditions, lost answers, names that could lead elsewhere."""
+"""Objects in Cloud Storage: generations, conditions, lost answers, names that could lead elsewhere."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -165,15 +165,16 @@ def test_a_missing_role_names_the_bucket() -> None:
         {
             "error": {
                 "code": 403,
-                "message": "me@example.com does not have storage.objects.create access to the Google Cloud Storage object.",
+                "message": "me@example.com does not have storage.objects.create access to the Google "  # noqa: E501
+                "Cloud Storage object.",
             }
         },
     )
     with answering(denied) as (address, _), pytest.raises(CloudError) as raised:
         _of(address).put("gs://my-bucket/x", b"x")
     assert (
-        "gcloud storage buckets add-iam-policy-binding gs://my-bucket --role=roles/storage.objectAdmin"
-        in raised.value.hint
+        "gcloud storage buckets add-iam-policy-binding gs://my-bucket "
+        "--role=roles/storage.objectAdmin" in raised.value.hint
     )
     assert "gs://my-bucket/x" in raised.value.what
 

@@ -1,4 +1,6 @@
-"""A device for the installer: an index, an interpreter with packages of its own, and the installer run as the one file that it is shipped as."""
+"""A device for the installer: an index, an interpreter with packages of its own, and the installer
+run as the one file that it is shipped as.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ UV = str(Path(sys.executable).with_name("uv"))
 
 @dataclass
 class Device:
-    """A folder with an index of alpha, beta, gamma and delta 1.0, gamma 2.0 and theirs 1.0, and an empty virtual environment as interpreter."""
+    """A folder with an index of alpha, beta, gamma and delta 1.0, gamma 2.0 and theirs 1.0, and an
+    empty virtual environment as interpreter.
+    """
 
     folder: Path
     index: str = ""
@@ -116,7 +120,9 @@ class Device:
         interpreter: tuple[str, ...] = (sys.executable, "-I", "-S"),
         **changes: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the installer's file; without site-packages, so nothing but the standard library can be imported."""
+        """Run the installer's file; without site-packages, so nothing but the standard library can
+        be imported.
+        """
         (self.folder / "install.json").write_text(json.dumps(document))
         named = (
             "--document",
@@ -171,7 +177,9 @@ def sha256(path: Path) -> str:
 
 
 def copy_of_python(prefix: Path) -> Path:
-    """Make a copy of this machine's Python with a marker of another installer: its library is a folder of links, its packages are its own."""
+    """Make a copy of this machine's Python with a marker of another installer: its library is a
+    folder of links, its packages are its own.
+    """
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     library = Path(os.__file__).resolve().parent
     (prefix / "bin").mkdir(parents=True)

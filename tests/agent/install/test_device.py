@@ -1,4 +1,6 @@
-"""The installer on a device: variables that lie about, other installers' markers, no network, and questions that cannot be asked."""
+"""The installer on a device: variables that lie about, other installers' markers, no network, and
+questions that cannot be asked.
+"""
 
 from __future__ import annotations
 

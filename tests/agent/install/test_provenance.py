@@ -1,4 +1,6 @@
-"""What the installer says of each package is what happened to it, with the real uv: checked by hash, left as it was, or put right."""
+"""What the installer says of each package is what happened to it, with the real uv: checked by
+hash, left as it was, or put right.
+"""
 
 from __future__ import annotations
 
@@ -234,14 +236,19 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     done = device.install(device.document("alpha==1.0"))
     assert done.returncode == 0, done.stderr
     assert device.provenance() == {"alpha": "hash-checked"}
-    note = "alpha: its RECORD does not fit the files of its own wheel: alpha/__init__.py has 20 bytes, not 21"
+    note = (
+        "alpha: its RECORD does not fit the files of its own wheel: alpha/__init__.py has 20 "
+        "bytes, not 21"
+    )
     assert device.result()["notes"] == [note]
     assert device.result()["packages"]["alpha"]["record_fits"] is False
     assert f"note: {note}" in done.stdout
 
 
 def test_a_file_that_two_packages_bring_is_no_damage(device: Device) -> None:
-    """As README.md or tests/__init__.py of some published wheels; the cache is not to blame, and nothing is fetched anew."""
+    """As README.md or tests/__init__.py of some published wheels; the cache is not to blame, and
+    nothing is fetched anew.
+    """
     for name, content in (("alpha", b"of alpha\n"), ("beta", b"of beta, and longer\n")):
         wheel = device.wheels[f"{name}==1.0"]
         with zipfile.ZipFile(wheel) as archive:
@@ -299,10 +306,13 @@ def test_only_what_is_locked_as_a_source_file_is_built(device: Device, mode: str
 def make_source(folder: Path, name: str, version: str) -> Path:
     """Write a source distribution with a build backend of its own, which needs nothing."""
     wheel = make_wheel(folder, name, version)
-    backend = f"import base64\ndef build_wheel(to, *_):\n    open(to + '/{wheel.name}', 'wb').write(base64.b64decode({base64.b64encode(wheel.read_bytes())!r}))\n"
+    backend = (
+        f"import base64\ndef build_wheel(to, *_):\n    open(to + '/{wheel.name}', "
+        f"'wb').write(base64.b64decode({base64.b64encode(wheel.read_bytes())!r}))\n"
+    )
     files = {
         "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',  # noqa: E501
         "backend.py": backend + f"    return {wheel.name!r}\n",
     }
     path = folder / f"{name}-{version}.tar.gz"

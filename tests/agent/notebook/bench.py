@@ -1,4 +1,6 @@
-"""A runtime for the cell: an index, an interpreter with packages of an image, and the cell's files laid out and run as a notebook would."""
+"""A runtime for the cell: an index, an interpreter with packages of an image, and the cell's files
+laid out and run as a notebook would.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class _Shell:
 def get_ipython():
     return _Shell()
 """
-"""What stands in for IPython here: a shell with a kernel. The real one runs in tests of their own."""
+"""What stands in for IPython here: a shell with a kernel. The real one runs in tests of their own."""  # noqa: E501
 USERDATA = """
 class SecretNotFoundError(Exception): ...
 class NotebookAccessError(Exception): ...
@@ -72,7 +74,9 @@ NAMES = (
 
 @dataclass
 class Runtime:
-    """An image's interpreter (a virtual environment) with an index beside it; `program` puts a program of a few shell lines first on the PATH."""
+    """An image's interpreter (a virtual environment) with an index beside it; `program` puts a
+    program of a few shell lines first on the PATH.
+    """
 
     folder: Path
     index: str = ""
@@ -136,7 +140,9 @@ class Runtime:
         )
 
     def in_kernel(self) -> None:
-        """Let the interpreter have a kernel: stand-ins of ipython and ipykernel, and ipykernel 2.0 on the index, with which no kernel comes up."""
+        """Let the interpreter have a kernel: stand-ins of ipython and ipykernel, and ipykernel 2.0
+        on the index, with which no kernel comes up.
+        """
         for name, version, code in (
             ("ipykernel", "1.0", ""),
             ("ipykernel", "2.0", "raise ImportError('traitlets is too old for this ipykernel')\n"),
@@ -150,7 +156,9 @@ class Runtime:
         (self.packages / "IPython.py").write_text(IPYTHON)
 
     def in_colab(self) -> None:
-        """Let the interpreter have Colab's packages: stand-ins of those that the kernel imports, and of the store of secrets."""
+        """Let the interpreter have Colab's packages: stand-ins of those that the kernel imports,
+        and of the store of secrets.
+        """
         self.in_kernel()
         (self.packages / "google/colab").mkdir(parents=True)
         for name, text in (
@@ -182,7 +190,9 @@ class Runtime:
         )
 
     def document(self, *pins: str, **changes: Any) -> dict[str, Any]:
-        """What a lock of these pins ("alpha==1.0") comes to; dotted keys with `__` replace nested values."""
+        """What a lock of these pins ("alpha==1.0") comes to; dotted keys with `__` replace nested
+        values.
+        """
         pairs = [tuple(pin.split("==")) for pin in pins]
         isolation = changes.get("isolation", "system")
         packages = [
@@ -270,7 +280,9 @@ class Runtime:
         before: str = "",
         **changes: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run code as a notebook's cell does: in a process that imports the cell's program from its file."""
+        """Run code as a notebook's cell does: in a process that imports the cell's program from its
+        file.
+        """
         lines = [
             "import sys",
             before,

@@ -1,4 +1,6 @@
-"""What is said of a machine that is not the one that was asked for, and of what moved since the catalogue was written."""
+"""What is said of a machine that is not the one that was asked for, and of what moved since the
+catalogue was written.
+"""
 
 from __future__ import annotations
 

@@ -163,10 +163,12 @@ def test_stale_is_what_was_changed_while_it_was_loaded_and_nothing_else(site: Pa
 def test_a_process_knows_what_it_has_loaded_and_when_it_started(site: Path) -> None:
     code = (
         "import json, sys, time; sys.path[:0] = sys.argv[1:]; import alpha\n"
-        "from provision.agent.notebook.loaded_modules import *; from provision.agent.notebook.installed_packages import installed\n"
+        "from provision.agent.notebook.loaded_modules import *; from "
+        "provision.agent.notebook.installed_packages import installed\n"
         "dists = list(installed([sys.argv[1]]).values()); since = started_ns(kernel_here())\n"
         "open(sys.argv[1] + '/beta-1.0.dist-info/RECORD', 'a').close()\n"
-        "print(json.dumps([in_use(dists, loaded_here(sys.modules)), abs(time.time_ns() - since) < 6e10, kernel_here().started > 0]))"
+        "print(json.dumps([in_use(dists, loaded_here(sys.modules)), abs(time.time_ns() - "
+        "since) < 6e10, kernel_here().started > 0]))"
     )
     src = str(Path(__file__).parents[3] / "src")
     done = subprocess.run(
@@ -177,8 +179,11 @@ def test_a_process_knows_what_it_has_loaded_and_when_it_started(site: Path) -> N
 
 def test_a_library_that_was_replaced_under_a_process_is_gone_from_the_disk(tmp_path: Path) -> None:
     code = (
-        "import mmap, os, sys; file = open(sys.argv[1], 'rb'); held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
-        "os.unlink(sys.argv[1]); sys.path.insert(0, sys.argv[2]); from provision.agent.notebook.loaded_modules import loaded_here; print(sys.argv[1] in loaded_here({}).gone)"
+        "import mmap, os, sys; file = open(sys.argv[1], 'rb'); held = "
+        "mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+        "os.unlink(sys.argv[1]); sys.path.insert(0, sys.argv[2]); from "
+        "provision.agent.notebook.loaded_modules import loaded_here; print(sys.argv[1] in "
+        "loaded_here({}).gone)"
     )
     library = tmp_path / "a library.so"
     library.write_bytes(bytes(8192))

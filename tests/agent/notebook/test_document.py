@@ -1,4 +1,6 @@
-"""The cell's document is read strictly: whatever could reach a command line or a variable has its form."""
+"""The cell's document is read strictly: whatever could reach a command line or a variable has its
+form.
+"""
 
 from __future__ import annotations
 

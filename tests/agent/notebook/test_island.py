@@ -1,4 +1,6 @@
-"""The program as a file of its own: what it imports, which Pythons it runs on, the bytes of it and of what a cell carries."""
+"""The program as a file of its own: what it imports, which Pythons it runs on, the bytes of it and
+of what a cell carries.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ OF_THE_KERNEL = {"google.colab.userdata"}
 def test_nothing_that_a_lock_installs_is_imported_in_the_kernel(runtime: Runtime) -> None:
     runtime.in_colab()
     folder = runtime.lay_out(runtime.document("alpha==1.0", "gamma==2.0"))
-    code = "provision_cell.start(FOLDER)\nprint(sorted({'alpha', 'gamma', 'torch', 'numpy'} & set(sys.modules)))"
+    code = (
+        "provision_cell.start(FOLDER)\nprint(sorted({'alpha', 'gamma', 'torch', 'numpy'} & "
+        "set(sys.modules)))"
+    )
     done = runtime.cell(folder, code, before="import google.colab")
     assert done.stdout.endswith("[]\n"), done.stderr
 

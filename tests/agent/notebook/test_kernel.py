@@ -1,4 +1,6 @@
-"""In a kernel: restarts only for what is stale, a dead canary puts the packages back, secrets stay where they belong."""
+"""In a kernel: restarts only for what is stale, a dead canary puts the packages back, secrets stay
+where they belong.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def test_a_package_that_was_loaded_when_it_was_changed_asks_for_a_restart_until_
     runtime.in_kernel()
     runtime.bring("gamma==1.0", "alpha==1.0")
     folder = runtime.lay_out(runtime.document("gamma==2.0", "alpha==1.0", "beta==1.0"))
-    code = "try:\n    provision_cell.start(FOLDER)\nexcept provision_cell.Stopped:\n    provision_cell.start(FOLDER)"
+    code = (
+        "try:\n    provision_cell.start(FOLDER)\nexcept provision_cell.Stopped:\n    "
+        "provision_cell.start(FOLDER)"
+    )
     done = runtime.cell(folder, code, before="import gamma, alpha, IPython")
     assert done.returncode == 1
     assert "a new kernel would come up" in done.stdout
@@ -51,7 +56,10 @@ def test_a_package_that_someone_else_changed_in_this_kernel_is_stale_too(runtime
     runtime.bring("gamma==1.0")
     wheel, target = runtime.wheels["gamma==2.0"], runtime.packages
     change = "import shutil, subprocess, zipfile, IPython, gamma, time, glob\ntime.sleep(1.5)\n"
-    change += f"[shutil.rmtree(one) for one in glob.glob({str(target)!r} + '/gamma*')]\nzipfile.ZipFile({str(wheel)!r}).extractall({str(target)!r})"
+    change += (
+        f"[shutil.rmtree(one) for one in glob.glob({str(target)!r} + "
+        f"'/gamma*')]\nzipfile.ZipFile({str(wheel)!r}).extractall({str(target)!r})"
+    )
     done = runtime.cell(runtime.lay_out(runtime.document("gamma==2.0")), before=change)
     assert "loaded other versions of gamma" in done.stderr, done.stdout
     assert runtime.status["restart"] == ["gamma"]
@@ -168,8 +176,8 @@ def test_a_missing_secret_says_what_to_do_and_the_proof_fails(runtime: Runtime) 
     )
     assert "the secret A_TOKEN is missing: this notebook has no access to it" in done.stdout
     assert (
-        "the secret B_TOKEN is missing: Colab's store does not hold it (SecretNotFoundError): add ABSENT"
-        in done.stdout
+        "the secret B_TOKEN is missing: Colab's store does not hold it "
+        "(SecretNotFoundError): add ABSENT" in done.stdout
     )
     assert "1 of 3 secrets" in done.stdout
     assert done.returncode == 1
@@ -185,7 +193,10 @@ def test_a_missing_secret_says_what_to_do_and_the_proof_fails(runtime: Runtime) 
 def test_a_store_that_does_not_answer_is_not_waited_for(runtime: Runtime) -> None:
     runtime.in_colab()
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
-    code = "from provision_cell.cell.kernel import NoSecret, colab_secret\ntry:\n    colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
+    code = (
+        "from provision_cell.cell.kernel import NoSecret, colab_secret\ntry:\n    "
+        "colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
+    )
     assert "Colab's store did not answer" in runtime.cell(folder, code).stdout
 
 

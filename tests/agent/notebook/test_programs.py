@@ -1,4 +1,6 @@
-"""Programs that stages start end with their time limit and with Ctrl-C, all that they started with them."""
+"""Programs that stages start end with their time limit and with Ctrl-C, all that they started with
+them.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,10 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize("how", ["ask(argv, 60, environ)", "follow(argv, print, 60, environ)"])
 def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     code = (
-        f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); from provision.agent.notebook.process import ask, follow\n"
-        f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], dict(os.environ)\n"
+        f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); "
+        "from provision.agent.notebook.process import ask, follow\n"
+        f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
+        "dict(os.environ)\n"
         f"try:\n    {how}\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -92,8 +96,11 @@ def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize("how", ["ask(argv, 60, environ)", "follow(argv, print, 60, environ)"])
 def test_ctrl_c_while_a_program_is_started_leaves_none_behind(tmp_path: Path, how: str) -> None:
     code = (
-        f"import os, signal, subprocess, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); from provision.agent.notebook.process import ask, follow\n"
-        f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], dict(os.environ)\n"
+        "import os, signal, subprocess, sys; sys.path.insert(0, "
+        f"{str(Path(__file__).parents[3] / 'src')!r}); from "
+        "provision.agent.notebook.process import ask, follow\n"
+        f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
+        "dict(os.environ)\n"
         "begin = subprocess.Popen._execute_child\n"
         "def begin_and_interrupt(*given):\n"
         "    begin(*given)\n"

@@ -1,4 +1,6 @@
-"""Every way in which a run can stop: it says what, why and how to go on, writes the status, and leaves the runtime as it can be used."""
+"""Every way in which a run can stop: it says what, why and how to go on, writes the status, and
+leaves the runtime as it can be used.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +202,10 @@ def test_a_place_that_cannot_be_written_is_named(runtime: Runtime) -> None:
 
 def test_two_notebooks_of_one_runtime_take_turns(runtime: Runtime) -> None:
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
-    hold = "import fcntl, sys, time; file = open(sys.argv[1], 'a'); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    hold = (
+        "import fcntl, sys, time; file = open(sys.argv[1], 'a'); fcntl.flock(file, "
+        "fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", hold, str(runtime.base / "lock")], stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -215,7 +220,8 @@ def test_two_notebooks_of_one_runtime_take_turns(runtime: Runtime) -> None:
 def test_ctrl_c_ends_what_was_started_and_the_next_run_goes_on(runtime: Runtime) -> None:
     runtime.program(
         "uv",
-        f'case "$1" in --version) echo "uv 0.13.9";; *) echo $$ > {runtime.folder}/uv.pid; exec sleep 60;; esac',
+        f'case "$1" in --version) echo "uv 0.13.9";; *) echo $$ > {runtime.folder}/uv.pid; '
+        "exec sleep 60;; esac",
     )
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
     with subprocess.Popen(
@@ -309,7 +315,10 @@ def test_paths_are_made_and_variables_reach_the_kernel(runtime: Runtime) -> None
     document = runtime.document(
         "alpha==1.0", paths={"data": str(data), "out": "/proc/no"}, env={"A": "$HOME; `id`"}
     )
-    code = "provision_cell.start(FOLDER)\nimport os\nprint(os.environ['A'], os.environ['PROVISION_PATH_DATA'])"
+    code = (
+        "provision_cell.start(FOLDER)\nimport os\nprint(os.environ['A'], "
+        "os.environ['PROVISION_PATH_DATA'])"
+    )
     done = runtime.cell(runtime.lay_out(document), code)
     assert done.stdout.endswith(f"$HOME; `id` {data}\n"), done.stderr
     assert "the folder /proc/no (paths.out) cannot be used" in done.stdout

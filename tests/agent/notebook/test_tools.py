@@ -118,7 +118,10 @@ def test_an_old_uv_is_not_used(runtime: Runtime) -> None:
     assert "pip installs" in done.stdout
 
 
-DPKG = 'for name in "$@"; do case $name in git) echo "git install ok installed";; gone) echo "gone deinstall ok config-files";; esac; done; exit 1'
+DPKG = (
+    'for name in "$@"; do case $name in git) echo "git install ok installed";; gone) echo '
+    '"gone deinstall ok config-files";; esac; done; exit 1'
+)
 
 
 def test_only_missing_system_packages_are_installed(runtime: Runtime) -> None:
@@ -141,7 +144,8 @@ def test_apts_own_words_are_shown_when_it_fails(runtime: Runtime) -> None:
     runtime.program("dpkg-query", DPKG)
     runtime.program(
         "apt-get",
-        f'echo "$1" >> {runtime.folder}/apt.txt; [ "$1" = update ] || {{ echo "E: Unable to locate package ffmpeg" >&2; exit 100; }}',
+        f'echo "$1" >> {runtime.folder}/apt.txt; [ "$1" = update ] || {{ echo "E: Unable '
+        f'to locate package ffmpeg" >&2; exit 100; }}',
     )
     done = runtime.start(
         runtime.lay_out(runtime.document("alpha==1.0", system_packages=["ffmpeg"]))
@@ -176,7 +180,8 @@ def test_an_environment_of_its_own_leaves_the_image_alone(runtime: Runtime) -> N
     } == before
     ran = runtime.cell(
         folder,
-        "print(provision_cell.run(FOLDER, ['-c', 'import gamma, sys; print(gamma.__version__); sys.exit(4)']))",
+        "print(provision_cell.run(FOLDER, ['-c', 'import gamma, sys; "
+        "print(gamma.__version__); sys.exit(4)']))",
     )
     assert ran.stdout == "2.0\nrun         python ended with exit code 4\n4\n", ran.stderr
     again = runtime.cell(folder)

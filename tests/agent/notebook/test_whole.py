@@ -1,4 +1,6 @@
-"""All stages of the cell, run as one file on a real interpreter with the real uv, installer and probe."""
+"""All stages of the cell, run as one file on a real interpreter with the real uv, installer and
+probe.
+"""
 
 from __future__ import annotations
 

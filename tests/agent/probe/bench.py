@@ -90,7 +90,9 @@ class Environment:
 
 
 def without_rights() -> tuple[str, ...]:
-    """What starts a program to which permissions apply, whoever runs the tests: root may read and write all."""
+    """What starts a program to which permissions apply, whoever runs the tests: root may read and
+    write all.
+    """
     if os.geteuid() != 0:
         return ()
     require(
@@ -102,7 +104,7 @@ def without_rights() -> tuple[str, ...]:
 
 
 def in_namespace(script: str) -> tuple[str, ...]:
-    """What starts a program behind a shell script in mounts of its own; `exec "$@"` is added to it."""
+    """What starts a program behind a shell script in mounts of its own; `exec "$@"` is added to it."""  # noqa: E501
     require(
         "root",
         os.geteuid() == 0 and shutil.which("unshare") is not None,
@@ -124,7 +126,8 @@ def write_package(site: Path, name: str, code: str, version: str, requires: str 
     info.mkdir()
     needs = f"Requires-Dist: {requires}\n" if requires else ""
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}\nRequires-Dist: not-a-header\n",
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}\nRequires-Dist: "
+        "not-a-header\n",
         encoding="utf-8",
     )
     record = [

@@ -23,7 +23,9 @@ def build_probe(target: Path) -> Path:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """An expectations document for an environment without torch; dotted keys with `__` replace nested values."""
+    """An expectations document for an environment without torch; dotted keys with `__` replace
+    nested values.
+    """
     base: dict[str, Any] = {
         "schema": "provision.expectations/1",
         "tool": {"name": "provision", "version": "0.1.0"},

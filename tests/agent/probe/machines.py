@@ -1,6 +1,8 @@
-"""Machines with cards that are not there: the real probe against a libnvidia-ml and an nvidia-smi that answer what they are told.
+"""Machines with cards that are not there: the real probe against a libnvidia-ml and an nvidia-smi
+that answer what they are told.
 
-`python -m tests.agent.probe.machines` writes their reports, or those that are named, to tests/reports/simulated/.
+`python -m tests.agent.probe.machines` writes their reports, or those that are named, to
+tests/reports/simulated/.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ T4 = {
     },
 }
 TWO_L4 = {**L4, "gpu": {"type": "L4", "count": 2}}
-T4_TOLD = "capability=75;retired_pending=0;remap_pending=-3;total_mib=15360;used_mib=300;pci=515379422;power_limit_mw=70000;power_default_mw=70000"
+T4_TOLD = "capability=75;retired_pending=0;remap_pending=-3;total_mib=15360;used_mib=300;pci=515379422;power_limit_mw=70000;power_default_mw=70000"  # noqa: E501
 """515379422 is 0x1eb810de: device 1eb8 of vendor 10de."""
 BESIDE = "count=2;capability@0=75;total_mib@0=4096;pci@0=531763422;ecc@0=-3;reasons@0=64"
-"""A small card in the first slot that is too hot; 531763422 is 0x1fb210de: device 1fb2 of vendor 10de."""
+"""A small card in the first slot that is too hot; 531763422 is 0x1fb210de: device 1fb2 of vendor
+10de.
+"""
 SMI = {
     "driver_version": "580.82.07",
     "name": "NVIDIA L4",
@@ -69,7 +73,9 @@ SMI = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine by what it declares and what its driver tells. `told` is of fake_nvml.c, `program` of fake_nvidia_smi.sh (then there is no library)."""
+    """A machine by what it declares and what its driver tells. `told` is of fake_nvml.c, `program`
+    of fake_nvidia_smi.sh (then there is no library).
+    """
 
     what: str
     declared: dict[str, Any] = field(default_factory=lambda: dict(L4))

@@ -1,4 +1,6 @@
-"""Runs inside an environment with torch, on its CPU: what the measuring rooms of the probe make of devices that are whole and of ones that are not."""
+"""Runs inside an environment with torch, on its CPU: what the measuring rooms of the probe make of
+devices that are whole and of ones that are not.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,9 @@ def _one_wrong_bit() -> Any:
 
 
 def _flags_of_sums(numbers: Any) -> list[Any]:
-    """The flags before, during and after N01's products, and after an error, of a torch in which a program has set them in its own way."""
+    """The flags before, during and after N01's products, and after an error, of a torch in which a
+    program has set them in its own way.
+    """
     import torch
 
     matmul = torch.backends.cuda.matmul

@@ -116,7 +116,9 @@ SIXTH = "cuda:5 (PCI 0000:6f:00.0)"
 
 
 def eight(usual: dict[str, Any], **sixth: dict[str, Any]) -> dict[str, Any]:
-    """What eight cards give that are alike but for some; `c5=` is what the card of that number gives otherwise. The worst stands under the keys themselves."""
+    """What eight cards give that are alike but for some; `c5=` is what the card of that number
+    gives otherwise. The worst stands under the keys themselves.
+    """
     cards = [{**usual, **sixth.get(f"c{index}", {})} for index in range(8)]
     worst = next(({**usual, **other} for other in sixth.values()), usual)
     return {

@@ -22,7 +22,9 @@ KIB = 1024
 
 
 def current(path: Path) -> dict[str, Any]:
-    """A recorded report as the probe makes it now: no bound where a check does not apply, no causes where it holds, times to the hundredth."""
+    """A recorded report as the probe makes it now: no bound where a check does not apply, no causes
+    where it holds, times to the hundredth.
+    """
     document: dict[str, Any] = expand(json.loads(path.read_bytes()))
     for row in document["checks"]:
         calm = row["status"] in ("pass", "skip")
@@ -149,7 +151,9 @@ def test_a_reading_that_stands_twice_is_not_lost() -> None:
 
 
 def test_a_quick_report_of_eighty_checks_has_at_most_20_kib() -> None:
-    """The real lines of a run with a Trainer, repeated under other names until there are 80 of them, with 120 readings and 13 stages."""
+    """The real lines of a run with a Trainer, repeated under other names until there are 80 of
+    them, with 120 readings and 13 stages.
+    """
     document = current(Path(RECORDED[0].parent, "quickstart.json"))
     checks, readings, stages = document["checks"], document["readings"], document["stages"]
     groups = {

@@ -1,4 +1,6 @@
-"""Nothing private passes into a report, whichever of its texts it was put into, and the identity stays the same with and without it."""
+"""Nothing private passes into a report, whichever of its texts it was put into, and the identity
+stays the same with and without it.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def leaks(report: Any) -> list[str]:
 
 @pytest.mark.parametrize("canary", [*SHAPES.values(), *NAMES.values()], ids=[*SHAPES, *NAMES])
 def test_no_canary_comes_through(document: Callable[..., dict[str, Any]], canary: str) -> None:
-    """Names are not looked for in identity readings: these are versions and products, and a host called debian must not change os.id."""
+    """Names are not looked for in identity readings: these are versions and products, and a host
+    called debian must not change os.id.
+    """
     report = made(document, canary, in_identity=canary in SHAPES.values())
     for form in (report, json.loads(to_canonical_json(compact(report)))):
         assert leaks(form) == []
@@ -123,7 +127,9 @@ def test_no_canary_comes_through(document: Callable[..., dict[str, Any]], canary
 
 @pytest.mark.parametrize("canary", [*SHAPES.values(), *NAMES.values()], ids=[*SHAPES, *NAMES])
 def test_the_canaries_would_be_seen(document: Callable[..., dict[str, Any]], canary: str) -> None:
-    """The control of the test above: where nobody cleans the texts, each check, the stage, the packages and the readings hold it."""
+    """The control of the test above: where nobody cleans the texts, each check, the stage, the
+    packages and the readings hold it.
+    """
     assert len(leaks(made(document, canary, in_identity=False, redactor=Careless()))) > 4 * len(
         CHECKS
     )

@@ -1,6 +1,8 @@
-"""The probe on a real card: what it says of this machine's own torch against expectations written from what is installed here.
+"""The probe on a real card: what it says of this machine's own torch against expectations written
+from what is installed here.
 
-`make test-device` runs it. PROVISION_TEST_DEVICE_PYTHON names the interpreter that has torch (else python3), and PROVISION_RECORD=NAME stores the report as
+`make test-device` runs it. PROVISION_TEST_DEVICE_PYTHON names the interpreter that has torch
+(else python3), and PROVISION_RECORD=NAME stores the report as
 tests/reports/recorded/gpu-NAME.json.
 """
 
@@ -34,11 +36,13 @@ found = {d.metadata["Name"]: d.version for d in m.distributions() if d.metadata[
 cuda = torch.version.cuda
 print(json.dumps({"packages": found, "prefix": sys.prefix, "version": "%d.%d" % sys.version_info[:2], "card": card,
     "bf16": bf16, "count": torch.cuda.device_count(), "flavour": "cu" + cuda.replace(".", "") if cuda else "cpu"}))
-"""
+"""  # noqa: E501
 GIB = 2**30
 GOLDEN: dict[str, dict[str, tuple[float, float]]] = {
-    # Bands, not points, because they hold for other machines of the kind. Memory: 143771 MiB within 2 %, nine tenths of it held. Errors: fp32 on CUDA cores,
-    # output rounding of the others. Speeds: 4300 GB/s and 769-798 TFLOP/s were measured on one, 4800 and 989 are the vendor's.
+    # Bands, not points, because they hold for other machines of the kind. Memory: 143771 MiB within
+    # 2 %, nine tenths of it held. Errors: fp32 on CUDA cores,
+    # output rounding of the others. Speeds: 4300 GB/s and 769-798 TFLOP/s were measured on one,
+    # 4800 and 989 are the vendor's.
     "NVIDIA H200": {
         "gpu.vram_bytes": (137 * GIB, 144 * GIB),
         "memory.held_bytes": (120 * GIB, 130 * GIB),
@@ -53,7 +57,9 @@ GOLDEN: dict[str, dict[str, tuple[float, float]]] = {
 
 @pytest.fixture(scope="session")
 def here() -> dict[str, Any]:
-    """What is installed here and which card torch sees; skips, or fails where REQUIRE names `device`, when there is none."""
+    """What is installed here and which card torch sees; skips, or fails where REQUIRE names
+    `device`, when there is none.
+    """
     try:
         done = subprocess.run(
             [PYTHON, "-c", LOOK], capture_output=True, text=True, check=False, timeout=600
@@ -69,7 +75,8 @@ def here() -> dict[str, Any]:
     require(
         "device",
         found["card"] is not None,
-        f"{PYTHON} has no torch that sees an NVIDIA card{why}; PROVISION_TEST_DEVICE_PYTHON names another interpreter",
+        f"{PYTHON} has no torch that sees an NVIDIA card{why}; "
+        "PROVISION_TEST_DEVICE_PYTHON names another interpreter",
     )
     return found
 
@@ -98,7 +105,7 @@ def verified(
     *only: str,
     **changes: Any,
 ) -> dict[str, Any]:
-    """What the probe says of this machine against expectations written from what is installed here."""
+    """What the probe says of this machine against expectations written from what is installed here."""  # noqa: E501
     names = {name.lower() for name in here["packages"]}
     card = next(
         (row for row in load_facts().cards if is_declared_gpu(here["card"], row.name)), None

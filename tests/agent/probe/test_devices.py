@@ -1,4 +1,6 @@
-"""The rooms that measure cards, on the CPU: bytes, operations and patterns are right, and what is planted wrong is found."""
+"""The rooms that measure cards, on the CPU: bytes, operations and patterns are right, and what is
+planted wrong is found.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from provision.agent.probe.judging.judgement import JudgeInput
 from provision.agent.probe.model import Judgement, Status
 from provision.agent.probe.observing.multi_gpu import ProcessGroupRun, rank_program, readings_of
 from provision.agent.probe.observing.speed import link_gb_s
-from tests.agent.probe.test_driver import library, newer  # noqa: F401 - fixtures
-from tests.agent.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401 - fixtures
+from tests.agent.probe.test_driver import library, newer  # noqa: F401
+from tests.agent.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401
 from tests.support import require
 
 pytestmark = pytest.mark.hf
@@ -60,7 +62,7 @@ from provision_probe.probe.observing.several import rank_program, together
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
 print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
-"""
+"""  # noqa: E501
 BURN = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -128,8 +130,10 @@ def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
 
 @pytest.mark.long
 def test_reasons_heat_and_power_are_gathered_while_it_multiplies(
-    hf_python: str, probe: Path, newer: Path
-) -> None:  # noqa: F811
+    hf_python: str,
+    probe: Path,
+    newer: Path,  # noqa: F811
+) -> None:
     environ = {
         **os.environ,
         **OFFLINE,
@@ -176,7 +180,8 @@ def test_what_the_probe_times_can_be_held_against_a_bare_loop(hf_python: str) ->
         timeout=600,
     )
     (line,) = done.stdout.splitlines()
-    # Whether the bound holds is a matter of a quiet machine; that both sides measure the same work is not.
+    # Whether the bound holds is a matter of a quiet machine; that both sides measure the same work
+    # is not.
     assert done.returncode == (0 if line.endswith("holds yes") else 1), done.stderr
     assert 0.2 < float(line.split("ratio ")[1].split()[0]) < 5, line
 
@@ -345,8 +350,8 @@ def test_a_rank_that_never_joins_is_told_and_ended(
     told = judged_together(run, document)
     assert told.status is Status.FAIL
     assert (
-        "2 cards hang when they add up: 0 of them came to an end; cuda:1 never reached its card. They printed: "
-        in told.message
+        "2 cards hang when they add up: 0 of them came to an end; cuda:1 never reached its "
+        "card. They printed: " in told.message
     )
     assert told.cause == "a card does not answer, or the process on it does not start"
     assert "restart the machine" in (told.fix or "")
@@ -457,8 +462,9 @@ def test_a_declared_compile_is_run(verify: Verify) -> None:  # noqa: F811
 
 @pytest.mark.long
 def test_a_machine_without_a_compiler_fails_before_the_job_does(
-    verify: Verify, tmp_path: Path
-) -> None:  # noqa: F811
+    verify: Verify,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     code, report = verify("K01", "K02", environ={"PATH": str(tmp_path)}, **COMPILED)
     found = checks(report)
     assert code == 1
@@ -546,8 +552,11 @@ SECOND = "cuda:1 (PCI 0000:1c:00.0)"
 
 
 def told_of_cards(
-    verify: Verify, cards: str, *only: str, **changes: Any
-) -> dict[str, dict[str, Any]]:  # noqa: F811
+    verify: Verify,  # noqa: F811
+    cards: str,
+    *only: str,
+    **changes: Any,
+) -> dict[str, dict[str, Any]]:
     _, report = verify(
         *only,
         environ={"PYTHONPATH": str(FAKE_CARDS), "FAKE_CARDS": cards},

@@ -1,4 +1,6 @@
-"""What DCGM's diagnosis and the kernel's log say of the cards: answers in both layouts of dcgmi, and a log that may not be read."""
+"""What DCGM's diagnosis and the kernel's log say of the cards: answers in both layouts of dcgmi,
+and a log that may not be read.
+"""
 
 from __future__ import annotations
 

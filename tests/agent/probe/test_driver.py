@@ -1,4 +1,6 @@
-"""The driver and its cards, asked through a libnvidia-ml that is not NVIDIA's: what the real probe makes of each answer."""
+"""The driver and its cards, asked through a libnvidia-ml that is not NVIDIA's: what the real probe
+makes of each answer.
+"""
 
 from __future__ import annotations
 
@@ -421,7 +423,10 @@ def test_a_library_that_lacks_a_function_gives_way_to_the_program(
 
 
 def test_a_card_that_gets_hot_at_work_is_seen(environment: Environment, newer: Path) -> None:
-    code = "import os, time\nos.environ['FAKE_NVML'] = 'reasons=64'\ntime.sleep(0.6)\nos.environ['FAKE_NVML'] = ''\n"
+    code = (
+        "import os, time\nos.environ['FAKE_NVML'] = "
+        "'reasons=64'\ntime.sleep(0.6)\nos.environ['FAKE_NVML'] = ''\n"
+    )
     _, report, said = environment.add("alpha", code).verify(
         environ={"LD_LIBRARY_PATH": str(newer)}, gpu={"type": "L4", "count": 1}
     )

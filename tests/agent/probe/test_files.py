@@ -1,4 +1,6 @@
-"""The files of installed packages are compared with their RECORDs: in real environments, with real edits."""
+"""The files of installed packages are compared with their RECORDs: in real environments, with real
+edits.
+"""
 
 from __future__ import annotations
 
@@ -327,8 +329,11 @@ def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(
     """The base interpreter, looked at as a device's own: what a system brings is no failure."""
     code = (
         "import json, sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[1])\n"
-        "from provision_probe.probe.expectations import parse_expectations\nfrom provision_probe.probe.observing import Bench, observers_of\n"
-        "seen = observers_of('packages')['P07'](Bench(parse_expectations(json.loads(sys.argv[2])), Path('.')))\n"
+        "from provision_probe.probe.expectations import parse_expectations\nfrom "
+        "provision_probe.probe.observing import Bench, observers_of\n"
+        "seen = "
+        "observers_of('packages')['P07'](Bench(parse_expectations(json.loads(sys.argv[2])), "
+        "Path('.')))\n"
         "print(json.dumps([seen['_packages.own'], seen['packages.stray']]))\n"
     )
     argv = [

@@ -1,4 +1,6 @@
-"""Reading a host from a made-up root folder: control groups of both versions, mounts, and paths that cannot be written."""
+"""Reading a host from a made-up root folder: control groups of both versions, mounts, and paths
+that cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def put(root: Path, **files: str) -> Path:
             2 * GIB,
             None,
         ),
-        # Inside a container the group is named as the host sees it, and the limits stand at the mount.
+        # Inside a container the group is named as the host sees it, and the limits stand at the
+        # mount.
         (
             {"proc__self__cgroup": "0::/docker/abc\n", "sys__fs__cgroup__memory.max": f"{GIB}"},
             GIB,
@@ -104,7 +107,7 @@ def test_a_host_is_read_from_its_files(
     root = put(
         tmp_path,
         proc__meminfo="MemTotal:       1048576 kB\nMemFree: 1 kB\n",
-        proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\nprocessor: 1\n",
+        proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\nprocessor: 1\n",  # noqa: E501
     )
     (root / "etc").mkdir()
     (root / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12.4"\n', encoding="utf-8")
@@ -132,7 +135,10 @@ def test_declared_paths_are_tried_and_left_clean(
     (tmp_path / "good").mkdir()
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "good")
-    mounts = f"22 1 0:20 / / rw - ext4 /dev/a rw\n23 22 0:21 / {tmp_path.resolve()}/good rw - nfs4 server:/x rw\n"
+    mounts = (
+        f"22 1 0:20 / / rw - ext4 /dev/a rw\n23 22 0:21 / {tmp_path.resolve()}/good rw - nfs4 "
+        "server:/x rw\n"
+    )
     root = put(tmp_path / "root", proc__self__mountinfo=mounts)
     paths = {
         "good": str(tmp_path / "good"),
@@ -344,7 +350,9 @@ def test_an_environment_that_is_mounted_read_only_needs_no_room(
 def test_the_folder_of_the_driver_on_the_path_of_libraries_is_let_be(
     tmp_path: Path, document: Callable[..., dict[str, Any]], value: str, told: str | None
 ) -> None:
-    """Colab's own LD_LIBRARY_PATH is /usr/lib64-nvidia, and without it libcuda and libnvidia-ml are not found."""
+    """Colab's own LD_LIBRARY_PATH is /usr/lib64-nvidia, and without it libcuda and libnvidia-ml are
+    not found.
+    """
     put(tmp_path, **{"driver__libcuda.so.1": "", "cuda__lib64__libcudart.so.13": ""})
     expected = parse_expectations(document())
     seen = OBSERVERS["E01"](

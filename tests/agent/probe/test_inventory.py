@@ -30,7 +30,8 @@ def put(
     info.mkdir(parents=True)
     head = "METADATA" if kind == "dist-info" else "PKG-INFO"
     (info / head).write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extra}\nRequires-Dist: body-not-head\n",
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extra}\nRequires-Dist: "
+        "body-not-head\n",
         encoding="utf-8",
     )
     if record:

@@ -717,7 +717,10 @@ def test_an_import_that_raises_fails_with_its_own_words(
     ("text", "cause", "fix"),
     [
         (
-            "Importing the numpy C-extensions failed. No module named 'numpy._core._multiarray_umath'",
+            (
+                "Importing the numpy C-extensions failed. No module named "
+                "'numpy._core._multiarray_umath'"
+            ),
             "there in part only",
             "P07",
         ),
@@ -738,7 +741,10 @@ def test_an_import_that_raises_fails_with_its_own_words(
             "NCCL_DEBUG=INFO",
         ),
         (
-            "NCCL error: unhandled system error. Error while creating shared memory segment: No space left on device",
+            (
+                "NCCL error: unhandled system error. Error while creating shared memory "
+                "segment: No space left on device"
+            ),
             "is full",
             "H07",
         ),
@@ -957,7 +963,10 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(
     [
         (
             "memory",
-            "largest lever: training.batch_size: 1 saves about 1 GiB; or rehearse at a target with more memory",
+            (
+                "largest lever: training.batch_size: 1 saves about 1 GiB; or rehearse at a "
+                "target with more memory"
+            ),
         ),
         ("time", "rehearse at a target with a card"),
         (None, "complete what it lacks under training"),

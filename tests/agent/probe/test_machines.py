@@ -1,4 +1,6 @@
-"""The simulated reports are what the real probe says today of those machines, and each says that it is simulated and what is wrong."""
+"""The simulated reports are what the real probe says today of those machines, and each says that it
+is simulated and what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def stored(name: str) -> dict[str, Any]:
 
 
 def of_cards(document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a report says of driver and cards: the readings, and status and message of each check. The rest is of the machine that ran it."""
+    """What a report says of driver and cards: the readings, and status and message of each check.
+    The rest is of the machine that ran it.
+    """
     readings = {
         one["key"]: one["value"]
         for one in document["readings"]

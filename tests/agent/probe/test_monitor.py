@@ -1,4 +1,6 @@
-"""What the monitor makes of what it sees: series that stay short, peaks of machine and cards, and the record."""
+"""What the monitor makes of what it sees: series that stay short, peaks of machine and cards, and
+the record.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,10 @@ def sampled(tmp_path: Path, *words: dict[str, Any], **variables: str) -> dict[st
         "subject": {},
         "program": {"name": "x s3cret-word"},
     }
-    code = "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler import main; sys.exit(main())"
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler "
+        "import main; sys.exit(main())"
+    )
     told = "".join(json.dumps(word) + "\n" for word in (about, *words))
     environment = {**os.environ, "TOKEN": "s3cret-word", **variables}
     subprocess.run(
@@ -217,7 +222,10 @@ def test_cards_are_read_through_nvml(tmp_path: Path) -> None:
 
 
 def watched_for_a_moment(tmp_path: Path, pid: int, **variables: str) -> dict[str, Any]:
-    code = "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler import main; sys.exit(main())"
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler "
+        "import main; sys.exit(main())"
+    )
     about = {
         "out": str(tmp_path / "r.json"),
         "notes": str(tmp_path),

@@ -1,4 +1,6 @@
-"""The way to the hub, on loopback: a name, a connection, a certificate and an answer, and each of them wrong."""
+"""The way to the hub, on loopback: a name, a connection, a certificate and an answer, and each of
+them wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The installer's note in an environment is read as context, and nothing depends on its being there."""
+"""The installer's note in an environment is read as context, and nothing depends on its being
+there.
+"""
 
 from __future__ import annotations
 

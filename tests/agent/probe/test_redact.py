@@ -9,7 +9,11 @@ import pytest
 from provision.agent.core.redact import REDACTED
 from provision.agent.probe.redactor import Redactor
 
-MULTILINE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
+MULTILINE = (
+    "-----BEGIN PRIVATE "
+    "KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE "
+    "KEY-----\n"
+)
 TOKENS = (
     "hf_" + "Ab1" * 6,
     "AIza" + "Sy0_-" * 5,

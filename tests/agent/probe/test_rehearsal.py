@@ -1,4 +1,6 @@
-"""The declared model, rehearsed: shapes with the declared number of parameters, what is refused beforehand, and real runs."""
+"""The declared model, rehearsed: shapes with the declared number of parameters, what is refused
+beforehand, and real runs.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,8 @@ def test_a_model_that_is_spread_over_cards_is_not_put_onto_one(
     assert bool(why) is skipped
     if skipped:
         assert why.startswith(
-            f"{strategy} gives each of {cards} GPUs a part, and a rehearsal is made on one: that the strategy works R13 shows"
+            f"{strategy} gives each of {cards} GPUs a part, and a rehearsal is made on "
+            "one: that the strategy works R13 shows"
         )
         assert "`provision lint` says (30 GiB)" in why
 
@@ -225,15 +228,24 @@ def test_levers_are_read_strictly(document: Callable[..., dict[str, Any]]) -> No
     ("text", "is_it"),
     [
         (
-            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 21.96 GiB",
+            (
+                "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+                "21.96 GiB"
+            ),
             True,
         ),
         (
-            "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes. Error code 12",
+            (
+                "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
+                "allocate memory: you tried to allocate 9 bytes. Error code 12"
+            ),
             True,
         ),
         (
-            "[enforce fail at alloc_cpu.cpp:121] data. DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes.",
+            (
+                "[enforce fail at alloc_cpu.cpp:121] data. DefaultCPUAllocator: not enough "
+                "memory: you tried to allocate 9 bytes."
+            ),
             True,
         ),
         ("CUDA error: an illegal memory access was encountered", False),
@@ -364,7 +376,7 @@ from provision_probe.probe.proofs.shape import shape_of
 began = time.perf_counter()
 told = pace(Plan(shape_of(500_000, None, None), "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8))
 print(json.dumps([told, time.perf_counter() - began]))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.long
@@ -380,7 +392,8 @@ def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) 
     told, took = json.loads(done.stdout)
     assert (told["pace.precision"], told["pace.finite"]) == ("fp32", True), done.stderr[-2000:]
     assert told["pace.parameters"] == pytest.approx(500_000, rel=0.05)
-    # The median step cannot be slower than if the whole time had gone into the steps after the first quarter's.
+    # The median step cannot be slower than if the whole time had gone into the steps after the
+    # first quarter's.
     assert told["pace.tokens_per_s"] > 4 * 2 * 32 / took
 
 
@@ -392,7 +405,7 @@ from provision_probe.probe.proofs.shape import shape_of
 # 70 billion numbers have room on no machine of these tests: a model that is made on the CPU first would not arrive.
 plan = Plan(shape_of(70_000_000_000, 8192, 80), "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
 print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).parameters()}) for make in (decoder, llama)]))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.long

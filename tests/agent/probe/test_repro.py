@@ -1,4 +1,6 @@
-"""A failed check as a program of its own: it ends with 1 while the fault is there, and with 0 when it is mended. The reports are the real probe's."""
+"""A failed check as a program of its own: it ends with 1 while the fault is there, and with 0 when
+it is mended. The reports are the real probe's.
+"""
 
 from __future__ import annotations
 
@@ -614,7 +616,7 @@ import types
 card = types.SimpleNamespace(name="NVIDIA L4", major=8, minor=9, total_memory=24152899584)
 cuda = types.SimpleNamespace(is_available=lambda: True, device_count=lambda: 1, get_device_properties=lambda index: card, get_arch_list=lambda: ["sm_89"])
 ones = lambda count, device: types.SimpleNamespace(sum=lambda: types.SimpleNamespace(item=lambda: count))
-"""
+"""  # noqa: E501
 """What torch says where there is an L4: the program is real, the card is not."""
 
 
@@ -689,7 +691,10 @@ def test_libraries_from_elsewhere_and_workers_of_a_fork_server(
 
     libraries = program("P08", expected=[], observed=["/usr/lib/libcudnn.so.9"])
     assert runs(hf_python, libraries, tmp_path) == (0, "none of them is loaded\n")
-    ask = "import torch; print(next(line.split(None, 5)[5] for line in open('/proc/self/maps') if 'libtorch_cpu' in line))"
+    ask = (
+        "import torch; print(next(line.split(None, 5)[5] for line in open('/proc/self/maps') "
+        "if 'libtorch_cpu' in line))"
+    )
     mapped = subprocess.run(
         [hf_python, "-c", ask], capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -1,4 +1,6 @@
-"""The probe packed as a program that asks one check: whole, of nobody, and ending with 1, 0 or 2 as the check does."""
+"""The probe packed as a program that asks one check: whole, of nobody, and ending with 1, 0 or 2 as
+the check does.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ PRIVATE = {
         },
     },
 }
-"""Expectations that declare enough for every check to be asked, in the name of a person who is nobody's business."""
+"""Expectations that declare enough for every check to be asked, in the name of a person who is
+nobody's business.
+"""
 
 
 def one_failed(name: str, **changes: Any) -> Report:

@@ -1,4 +1,6 @@
-"""Programs for checks of the machine and its cards, with the fault and without it, as the real probe has found it where it can be made here."""
+"""Programs for checks of the machine and its cards, with the fault and without it, as the real
+probe has found it where it can be made here.
+"""
 
 from __future__ import annotations
 

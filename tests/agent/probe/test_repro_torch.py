@@ -1,4 +1,6 @@
-"""Programs for checks of torch, of the training and of cards: real on a CPU, beside a stand-in for the card where they ask for one."""
+"""Programs for checks of torch, of the training and of cards: real on a CPU, beside a stand-in for
+the card where they ask for one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.support import require
 def with_torch(
     python: str, program: str, folder: Path, *changes: tuple[str, str], **variables: str
 ) -> int:
-    """Run a program with these changes to its text, each of which has to be there. Returns how it ended; a traceback is no answer."""
+    """Run a program with these changes to its text, each of which has to be there. Returns how it
+    ended; a traceback is no answer.
+    """
     for before, after in changes:
         assert before in program
         program = program.replace(before, after)
@@ -208,7 +212,9 @@ torch.cuda.Event = Event
 
 
 def on_a_cpu(program: str) -> str:
-    """The program with the processor in the card's place: what it does and how it ends is real, the card is not."""
+    """The program with the processor in the card's place: what it does and how it ends is real, the
+    card is not.
+    """
     smaller = {
         '"cuda"': '"cpu"',
         "8192": "128",

@@ -47,7 +47,9 @@ def schema() -> Draft202012Validator:
 
 
 def made(document: Callable[..., dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """A report with a check of every status, a reading under every pattern, a stage that ended well and one that was killed."""
+    """A report with a check of every status, a reading under every pattern, a stage that ended well
+    and one that was killed.
+    """
     statuses = list(Status) * (len(CHECKS) // len(Status) + 1)
     checks = []
     for check, status in zip(CHECKS, statuses, strict=False):

@@ -1,4 +1,6 @@
-"""An image's own interpreter, which holds packages of others: the lock's are judged, the others are looked at."""
+"""An image's own interpreter, which holds packages of others: the lock's are judged, the others are
+looked at.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.agent.probe.bench import Environment, checks, write_package
 
 @pytest.fixture
 def image(environment: Environment) -> Environment:
-    """One locked package, and of the image: a package whose requirement is unmet, a .pth file and a module that no package lists."""
+    """One locked package, and of the image: a package whose requirement is unmet, a .pth file and a
+    module that no package lists.
+    """
     environment.add("locked")
     site = next(environment.root.glob("lib/python*/site-packages"))
     write_package(site, "theirs", "", "3.0", "absent>=1")

@@ -12,7 +12,10 @@ from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.stage import truncate_middle
 from provision.agent.probe.supervisor import StageProcess, StageRun, StageTask
 
-ENDED = "import json, pathlib; one = pathlib.Path(sys.argv[1]); two = pathlib.Path(sys.argv[2])\none.write_text(json.dumps({'cpu_s': 0.5, 'ended': True}))\n"
+ENDED = (
+    "import json, pathlib; one = pathlib.Path(sys.argv[1]); two = "
+    "pathlib.Path(sys.argv[2])\none.write_text(json.dumps({'cpu_s': 0.5, 'ended': True}))\n"
+)
 
 
 def follow(
@@ -69,8 +72,8 @@ def test_time_limits_of_a_stage_and_of_the_whole(
 def test_a_stage_begins_when_its_fragment_is_there_and_the_death_is_its_own(tmp_path: Path) -> None:
     runs, said = follow(
         tmp_path,
-        ENDED
-        + "time.sleep(0.2); two.write_text('{}'); time.sleep(0.2); os.kill(os.getpid(), signal.SIGSEGV)",
+        ENDED + "time.sleep(0.2); two.write_text('{}'); time.sleep(0.2); os.kill(os.getpid(), "
+        "signal.SIGSEGV)",
         (20, 20, 20),
     )
     assert [(run.name, run.exit, run.signal) for run in runs] == [

@@ -1,4 +1,6 @@
-"""The kernel, the clock, the kind of place, a login shell and the libraries in memory, each looked at for real and each in a case that is wrong."""
+"""The kernel, the clock, the kind of place, a login shell and the libraries in memory, each looked
+at for real and each in a case that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +146,8 @@ LOOK = (
     "from provision_probe.probe.expectations import parse_expectations\n"
     "from provision_probe.probe.observing import Bench, mapped\n"
     "for name in sys.argv[3:]: ctypes.CDLL(name)\n"
-    "print(json.dumps(mapped.OBSERVERS['P08'](Bench(parse_expectations(json.loads(sys.argv[2])), Path('.')))))\n"
+    "print(json.dumps(mapped.OBSERVERS['P08'](Bench(parse_expectations(json.loads(sys.argv[2])), "
+    "Path('.')))))\n"
 )
 
 

@@ -1,4 +1,6 @@
-"""No report, nor what is shown of it, holds a value in Python's own notation, and nothing passes without an observation."""
+"""No report, nor what is shown of it, holds a value in Python's own notation, and nothing passes
+without an observation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ REPORTS = sorted((Path(__file__).parents[2] / "reports").rglob("*.json"))
 
 
 def assert_readable(report: dict[str, Any]) -> None:
-    """Raise AssertionError for a text of the report or of its views that holds a tuple, bytes or a list as Python writes it."""
+    """Raise AssertionError for a text of the report or of its views that holds a tuple, bytes or a
+    list as Python writes it.
+    """
     page = re.sub(r"<[^>]*>", " ", html.render_report(report, "report").partition("<pre")[0])
     shown = [
         outcome.render_report(report, color=False, width=100_000, verbose=True),

@@ -1,4 +1,6 @@
-"""Which cards CUDA shows: of those that the driver's library and nvidia-smi tell, by what CUDA_VISIBLE_DEVICES says."""
+"""Which cards CUDA shows: of those that the driver's library and nvidia-smi tell, by what
+CUDA_VISIBLE_DEVICES says.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 from provision.agent.probe.observing.visible_devices import VisibleDevices, find_visible_devices
 from tests.agent.probe.bench import Environment
 from tests.agent.probe.machines import SMI, make_program, told
-from tests.agent.probe.test_driver import checks, library, newer  # noqa: F401 - fixtures
+from tests.agent.probe.test_driver import checks, library, newer  # noqa: F401
 
 RTX = {
     "gpu": {"type": "RTX-4090", "count": 1},
@@ -18,8 +20,10 @@ RTX = {
     "card": {"memory_bytes": 24 * 2**30, "tflops": {}, "source": "data sheet"},
 }
 NAMES = "NVIDIA T400 4GB|NVIDIA GeForce RTX 4090"
-SAYS = "count=2;total_mib@0=4096;total_mib@1=24564;capability@0=75;pci@0=531763422;pci@1=645140702;ecc=-3;reasons@0=64"
-"""A small card that is too hot stands in the first slot, as the driver counts them. 645140702 is 0x267410de."""
+SAYS = "count=2;total_mib@0=4096;total_mib@1=24564;capability@0=75;pci@0=531763422;pci@1=645140702;ecc=-3;reasons@0=64"  # noqa: E501
+"""A small card that is too hot stands in the first slot, as the driver counts them. 645140702 is
+0x267410de.
+"""
 
 
 def card(place: int, kind: str = "one", **changes: Any) -> dict[str, Any]:
@@ -89,8 +93,10 @@ def test_what_a_variable_shows(
     ],
 )
 def test_the_card_that_is_shown_is_the_machine(
-    environment: Environment, newer: Path, variables: dict[str, str]
-) -> None:  # noqa: F811
+    environment: Environment,
+    newer: Path,  # noqa: F811
+    variables: dict[str, str],
+) -> None:
     found = checks(environment, newer, SAYS, RTX, FAKE_NVML_NAME=NAMES, **variables)
 
     assert {
@@ -98,13 +104,15 @@ def test_the_card_that_is_shown_is_the_machine(
     } == dict.fromkeys(("D01", "D03", "D04", "D06", "D08"), "pass")
     assert (
         found["D01"]["message"]
-        == "driver 580.82.07, for CUDA up to 13.0: NVIDIA GeForce RTX 4090; CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs"
+        == "driver 580.82.07, for CUDA up to 13.0: NVIDIA GeForce RTX 4090; "
+        "CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs"
     )
 
 
 def test_a_number_among_cards_of_two_kinds_tells_how_many_and_not_which(
-    environment: Environment, newer: Path
-) -> None:  # noqa: F811
+    environment: Environment,
+    newer: Path,  # noqa: F811
+) -> None:
     found = checks(environment, newer, SAYS, RTX, FAKE_NVML_NAME=NAMES, CUDA_VISIBLE_DEVICES="0")
 
     assert {name: found[name]["status"] for name in ("D01", "D03", "D04")} == {
@@ -130,8 +138,9 @@ def test_a_variable_that_hides_too_many_is_named(environment: Environment, newer
 
 
 def test_how_many_cards_there_are_is_told_beside_how_many_are_shown(
-    environment: Environment, newer: Path
-) -> None:  # noqa: F811
+    environment: Environment,
+    newer: Path,  # noqa: F811
+) -> None:
     environ = {
         "LD_LIBRARY_PATH": str(newer),
         "FAKE_NVML": SAYS,
@@ -167,8 +176,11 @@ def test_what_nvidia_smi_tells_is_shown_alike(environment: Environment, tmp_path
     ("variable", "during"), [("GPU-222", []), ("GPU-111", ["hardware thermal slowdown"])]
 )
 def test_a_card_that_is_not_shown_is_not_watched(
-    environment: Environment, newer: Path, variable: str, during: list[str]
-) -> None:  # noqa: F811
+    environment: Environment,
+    newer: Path,  # noqa: F811
+    variable: str,
+    during: list[str],
+) -> None:
     environ = {
         "LD_LIBRARY_PATH": str(newer),
         "FAKE_NVML": SAYS,

@@ -1,4 +1,6 @@
-"""The shipped probe in small real environments: what it says of good ones, broken ones, and of packages that crash."""
+"""The shipped probe in small real environments: what it says of good ones, broken ones, and of
+packages that crash.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,8 @@ def test_a_package_that_dies_on_import_is_named(
     assert found["P06:beta"]["status"] == "fail"
     assert cause in found["P06:beta"]["message"]
     assert report["verdict"]["first_cause"] == "P06:beta"
-    # After an exception the next package is still looked at; after a death it cannot be, and that is not a pass.
+    # After an exception the next package is still looked at; after a death it cannot be, and that
+    # is not a pass.
     assert found["P06:gamma"]["status"] == (
         "pass" if code.startswith(("raise", "import sys")) else "unknown"
     )
@@ -124,7 +127,10 @@ def test_a_package_that_hangs_runs_into_the_time_limit_with_its_children(
     environment: Environment, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "pid"
-    code = f"import subprocess, time\nchild = subprocess.Popen(['sleep', '300'])\nopen({str(pid_file)!r}, 'w').write(str(child.pid))\n"
+    code = (
+        "import subprocess, time\nchild = subprocess.Popen(['sleep', "
+        f"'300'])\nopen({str(pid_file)!r}, 'w').write(str(child.pid))\n"
+    )
     code += "print('before the hang', flush=True)\ntime.sleep(300)\n"
     began = time.monotonic()
     exit_code, report, _ = environment.add("beta", code).verify(timeout_s=4)
@@ -307,7 +313,8 @@ def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(
     ]
     assert (
         checks(report)["P02"]["message"]
-        == "all 1 locked packages have their locked version; 1 more of conda have the version of their locked file"
+        == "all 1 locked packages have their locked version; 1 more of conda have the version "
+        "of their locked file"
     )
     assert report["packages"]["locked"] == 1
     identity = report["digests"]["identity"]
@@ -362,7 +369,10 @@ def test_nothing_private_reaches_the_report_or_the_terminal(
         "zelda.fitz",
         "zelda@example.org",
     ]
-    code = f"import os, signal\nprint({leaks!r}, flush=True)\nprint({SECRET!r} * 400, flush=True)\nraise RuntimeError(' '.join({leaks!r}))\n"
+    code = (
+        f"import os, signal\nprint({leaks!r}, flush=True)\nprint({SECRET!r} * 400, "
+        f"flush=True)\nraise RuntimeError(' '.join({leaks!r}))\n"
+    )
     crash = (
         f"import os, signal\nprint({leaks!r}, flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)\n"
     )
@@ -399,7 +409,8 @@ def test_stopping_kills_the_stage_and_leaves_no_report(
     pid_file = tmp_path / "pid"
     environment.add(
         "alpha",
-        f"import os, time\nname = {str(pid_file)!r}\nopen(name + '.tmp', 'w').write(str(os.getpid()))\nos.rename(name + '.tmp', name)\ntime.sleep(300)\n",
+        f"import os, time\nname = {str(pid_file)!r}\nopen(name + '.tmp', "
+        "'w').write(str(os.getpid()))\nos.rename(name + '.tmp', name)\ntime.sleep(300)\n",
     )
     process = environment.start()
     wait_for(pid_file.exists)

@@ -1,4 +1,6 @@
-"""A stand-in of what an instance talks to: a store as the sandbox has it, Cloud Storage and Secret Manager on loopback, and an index of small wheels."""
+"""A stand-in of what an instance talks to: a store as the sandbox has it, Cloud Storage and Secret
+Manager on loopback, and an index of small wheels.
+"""
 
 from __future__ import annotations
 
@@ -81,9 +83,11 @@ class Store:
 
 @dataclass
 class Cloud:
-    """Objects and secrets, served; `asked` are the requests as METHOD path, `bodies` what was sent, `bearers` the tokens that came with them.
+    """Objects and secrets, served; `asked` are the requests as METHOD path, `bodies` what was sent,
+    `bearers` the tokens that came with them.
 
-    `trouble` is what happens to the first requests for a path: a status, or CUT, which ends the connection in the middle of the answer.
+    `trouble` is what happens to the first requests for a path: a status, or CUT, which ends the
+    connection in the middle of the answer.
     """
 
     folder: Path
@@ -277,7 +281,7 @@ def _handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
             self.wfile.write(content)
             self.close_connection = True
 
-        do_GET = do_POST = do_PUT = _answer  # noqa: N815 - as http.server asks
+        do_GET = do_POST = do_PUT = _answer  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             return
@@ -318,7 +322,9 @@ def _served(
 
 
 def _metadata(cloud: Cloud, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-    """A metadata server in few words, for tests of what asks it; that of the sandbox has tests of its own."""
+    """A metadata server in few words, for tests of what asks it; that of the sandbox has tests of
+    its own.
+    """
     if path.endswith("/token"):
         return 200, json.dumps(
             {"access_token": cloud.token, "expires_in": 3599, "token_type": "Bearer"}

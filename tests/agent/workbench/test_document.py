@@ -1,4 +1,4 @@
-"""What a document may hold: whatever reaches a command line is checked once more on the instance."""
+"""What a document may hold: whatever reaches a command line is checked once more on the instance."""  # noqa: E501
 
 from __future__ import annotations
 

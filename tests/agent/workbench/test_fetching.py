@@ -1,4 +1,6 @@
-"""The locked uv, taken out of its wheel without an installer: what is put in place, and what is not."""
+"""The locked uv, taken out of its wheel without an installer: what is put in place, and what is
+not.
+"""
 
 from __future__ import annotations
 

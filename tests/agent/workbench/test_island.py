@@ -1,4 +1,6 @@
-"""The program on an instance as a file of its own, and the shell programs as they lie in the repository."""
+"""The program on an instance as a file of its own, and the shell programs as they lie in the
+repository.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     bench.program("nvidia-smi", "echo 'Failed to initialize NVML: Driver not loaded'", "exit 9")
     with pytest.raises(
         PhaseFailed,
-        match="no driver for 1 x L4 after 3 s\nnvidia-smi does not answer: Failed to initialize NVML",
+        match="no driver for 1 x L4 after 3 s\nnvidia-smi does not answer: Failed to initialize "
+        "NVML",
     ):
         wait_for_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
@@ -331,7 +332,10 @@ def test_a_proof_is_real_where_nobody_says_otherwise(bench: Bench) -> None:
 
 
 def test_a_secret_in_a_package_that_prints_it_leaves_in_no_way(bench: Bench) -> None:
-    code = "import os, sys\nprint('the token is', os.environ.get('HF_TOKEN'), file=sys.stderr)\nraise ImportError(os.environ.get('HF_TOKEN'))\n"
+    code = (
+        "import os, sys\nprint('the token is', os.environ.get('HF_TOKEN'), "
+        "file=sys.stderr)\nraise ImportError(os.environ.get('HF_TOKEN'))\n"
+    )
     bench.cloud.wheels["loud"] = make_wheel(bench.folder / "more", "loud", "1.0", code=code)
     make_index(bench.cloud.folder / "index", tuple(bench.cloud.wheels.values()))
     bench.cloud.secrets[REFERENCE] = CANARY

@@ -1,4 +1,6 @@
-"""The shell half by itself, as root with folders of its own in place of /var/lib and /var/log: overlaps, and a second half that is killed."""
+"""The shell half by itself, as root with folders of its own in place of /var/lib and /var/log:
+overlaps, and a second half that is killed.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,10 @@ def test_without_an_announcement_there_is_nothing_to_do(cloud: Cloud, tmp_path: 
 def test_an_image_without_a_python_that_is_new_enough_is_told(
     announced: Cloud, tmp_path: Path
 ) -> None:
-    hide = "for p in /usr/bin/python3* /usr/local/bin/python3*; do [ ! -x $p ] || mount --bind /bin/false $p; done"
+    hide = (
+        "for p in /usr/bin/python3* /usr/local/bin/python3*; do [ ! -x $p ] || mount --bind "
+        "/bin/false $p; done"
+    )
     done = start(announced, tmp_path, hide)
     assert (done.returncode, done.stdout) == (
         1,
@@ -113,7 +118,8 @@ def test_a_second_half_that_is_killed_is_told_with_its_phase_and_line(
     work = "/var/lib/provision/runs/nonce-0001/phase"
     swapped(
         cloud,
-        f"import os, signal\nopen({work!r}, 'w').write('packages')\nos.kill(os.getpid(), signal.SIGKILL)\n",
+        f"import os, signal\nopen({work!r}, 'w').write('packages')\nos.kill(os.getpid(), "
+        "signal.SIGKILL)\n",
     )
     done = start(cloud, tmp_path)
     assert done.returncode == 137
@@ -154,7 +160,9 @@ def test_a_run_that_failed_is_tried_again_and_one_that_is_done_is_not(
 ) -> None:
     swapped(
         cloud,
-        "import pathlib\nbase = pathlib.Path('/var/lib/provision/runs/nonce-0001')\nbase.joinpath('count').open('a').write('x')\nraise SystemExit(1)\n",
+        "import pathlib\nbase = "
+        "pathlib.Path('/var/lib/provision/runs/nonce-0001')\nbase.joinpath('count').open('a').write('x')\nraise "  # noqa: E501
+        "SystemExit(1)\n",
     )
     for _ in range(2):
         start(cloud, tmp_path)
@@ -206,7 +214,9 @@ chmod +x /usr/local/sbin/shutdown
 
 
 def guarded(cloud: Cloud, attribute: str | None, in_document: int | None) -> None:
-    """Announce a run that says whether a deadline is armed; the longest life stands in the metadata, in the document, or in both."""
+    """Announce a run that says whether a deadline is armed; the longest life stands in the
+    metadata, in the document, or in both.
+    """
     swapped(cloud, TELLS)
     document = json.loads(cloud.objects[f"{BUCKET}/nonce-0001/document.json"])
     cloud.announce(
@@ -253,7 +263,10 @@ def test_a_metadata_server_that_does_not_tell_of_a_longest_life_is_asked_on(
     cloud: Cloud, tmp_path: Path
 ) -> None:
     guarded(cloud, "900000000", None)
-    swapped_wait = "import os, time; end = time.monotonic() + 30\nwhile not os.path.exists('/run/provision/armed') and time.monotonic() < end: time.sleep(0.1)\n"
+    swapped_wait = (
+        "import os, time; end = time.monotonic() + 30\nwhile not "
+        "os.path.exists('/run/provision/armed') and time.monotonic() < end: time.sleep(0.1)\n"
+    )
     swapped(cloud, swapped_wait + TELLS)
     cloud.store.attributes[LIFETIME] = "900000000"
     cloud.trouble = {LIFETIME: [503] * 35}

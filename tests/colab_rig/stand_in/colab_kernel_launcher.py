@@ -1,4 +1,6 @@
-"""Starts a kernel as Colab's machines do: the kernel class of google.colab, with google.colab loaded as an extension."""
+"""Starts a kernel as Colab's machines do: the kernel class of google.colab, with google.colab
+loaded as an extension.
+"""
 
 if __name__ == "__main__":
     from ipykernel import kernelapp

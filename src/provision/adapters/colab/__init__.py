@@ -1,4 +1,6 @@
-"""Colab from outside: a machine taken for one run, and given back. What speaks to the service is a Runtimes (see provision.adapters.colab.runs)."""
+"""Colab from outside: a machine taken for one run, and given back. What speaks to the service is a
+Runtimes (see provision.adapters.colab.runs).
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,8 @@ def perform(effect: ColabEffect, environment: Mapping[str, str], tell: ProgressC
                 raise
             runs.perform_run(effect, runtimes, tell)
         case StopColabSession():
-            runs.release_runtime(effect.session, ColabCli.from_environment(environment, effect.folder), tell)
+            runs.release_runtime(
+                effect.session, ColabCli.from_environment(environment, effect.folder), tell
+            )
         case _:
             assert_never(effect)

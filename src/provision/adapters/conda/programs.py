@@ -1,4 +1,6 @@
-"""The user's own conda, mamba or micromamba: which one is found, and a prefix made by it from a list of files."""
+"""The user's own conda, mamba or micromamba: which one is found, and a prefix made by it from a
+list of files.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,18 @@ _PIXI = "pixi"
 _OF_PROJECTS = "makes environments of projects only, not of a list of files"
 _TIMEOUT_S = 60
 _NOT_REGISTERED = {"CONDA_REGISTER_ENVS": "false"}
-"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a digest, and every update would leave a line."""
+"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a
+digest, and every update would leave a line.
+"""
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
 def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
-    """Return what makes conda environments: the one that PROVISION_CONDA names, the user's own, else py-rattler. None without py-rattler.
+    """Return what makes conda environments: the one that PROVISION_CONDA names, the user's own,
+    else py-rattler. None without py-rattler.
 
-    pixi is not among them: it makes environments of projects, not of a list of files, and that is said where it is found. Raises WorldError when
+    pixi is not among them: it makes environments of projects, not of a list of files, and that
+    is said where it is found. Raises WorldError when
     PROVISION_CONDA names no program, or pixi.
     """
     if find_spec("rattler") is None:
@@ -45,42 +51,84 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
     for name in _ON_PATH:
         if at := shutil.which(name, path=environment.get("PATH")):
             return CondaProgram(name, Path(at), "it is on the PATH")
-    besides = f"; {at} {_OF_PROJECTS}; py-rattler is the library that it is built on" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
+    besides = (
+        f"; {at} {_OF_PROJECTS}; py-rattler is the library that it is built on"
+        if (at := shutil.which(_PIXI, path=environment.get("PATH")))
+        else ""
+    )
     return CondaProgram(PY_RATTLER, None, f"no conda, mamba or micromamba was found{besides}")
 
 
-def create_prefix_with_program(effect: CreateCondaPrefix, urls: Sequence[str], environment: Mapping[str, str], *, offline: bool) -> None:
-    """Let the user's own program make a prefix of exactly the locked files; raises LockError when another one came, WorldError when it fails.
+def create_prefix_with_program(
+    effect: CreateCondaPrefix, urls: Sequence[str], environment: Mapping[str, str], *, offline: bool
+) -> None:
+    """Let the user's own program make a prefix of exactly the locked files; raises LockError when
+    another one came, WorldError when it fails.
 
-    `urls` are where they lie, without credentials. The program checks the md5 of each file, which is what all of these programs take in such a list.
+    `urls` are where they lie, without credentials. The program checks the md5 of each file,
+    which is what all of these programs take in such a list.
     """
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         listed = Path(folder) / "explicit.txt"
         with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            lines = (f"{url}#{record.md5}" if record.md5 else url for url, record in zip(urls, effect.records, strict=True))
+            lines = (
+                f"{url}#{record.md5}" if record.md5 else url
+                for url, record in zip(urls, effect.records, strict=True)
+            )
             file.write("\n".join(["@EXPLICIT", *lines]) + "\n")
-        done = capture(create_arguments(effect.program, effect.path, listed, offline=offline), _scrubbed(environment))
+        done = capture(
+            create_arguments(effect.program, effect.path, listed, offline=offline),
+            _scrubbed(environment),
+        )
     if done.code != 0:
-        why = redact(escape_control((done.stderr.strip() or done.stdout.strip())[-2000:])) or f"it ended with code {done.code} and said nothing"
+        why = (
+            redact(escape_control((done.stderr.strip() or done.stdout.strip())[-2000:]))
+            or f"it ended with code {done.code} and said nothing"
+        )
         hint = f"set {PROGRAM_VARIABLE}={PY_RATTLER} to have it made without {effect.program.name}"
-        raise ExternalError(f"{effect.program.name} could not make the environment", why=why, hint=hint)
+        raise ExternalError(
+            f"{effect.program.name} could not make the environment", why=why, hint=hint
+        )
     _refuse_other_packages(effect)
 
 
 def environment_folders(program: CondaProgram, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders in which the user's own program looks for environments by name, in its order; () where it does not tell."""
+    """Return the folders in which the user's own program looks for environments by name, in its
+    order; () where it does not tell.
+    """
     try:
-        told = json.loads(capture([str(program.path), "info", "--json"], _scrubbed(environment), timeout_s=_TIMEOUT_S).stdout)
+        told = json.loads(
+            capture(
+                [str(program.path), "info", "--json"], _scrubbed(environment), timeout_s=_TIMEOUT_S
+            ).stdout
+        )
     except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
         return ()
-    listed = (told.get("envs_dirs") or told.get("envs directories") or ()) if isinstance(told, dict) else ()
+    listed = (
+        (told.get("envs_dirs") or told.get("envs directories") or ())
+        if isinstance(told, dict)
+        else ()
+    )
     return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
 
 
-def create_arguments(program: CondaProgram, path: Path, listed: Path, *, offline: bool) -> list[str]:
+def create_arguments(
+    program: CondaProgram, path: Path, listed: Path, *, offline: bool
+) -> list[str]:
     """Return the command line that makes a prefix of a list of files, and asks nothing."""
     own = ["--no-default-packages"] if program.name == "conda" else []
-    return [str(program.path), "create", "--yes", "--quiet", *own, *(["--offline"] if offline else []), "--prefix", str(path), "--file", str(listed)]
+    return [
+        str(program.path),
+        "create",
+        "--yes",
+        "--quiet",
+        *own,
+        *(["--offline"] if offline else []),
+        "--prefix",
+        str(path),
+        "--file",
+        str(listed),
+    ]
 
 
 def _program_from_variable(named: str, environment: Mapping[str, str]) -> CondaProgram:
@@ -89,13 +137,19 @@ def _program_from_variable(named: str, environment: Mapping[str, str]) -> CondaP
     at = shutil.which(named, path=environment.get("PATH"))
     if at is None:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={named} names no program", why="nothing that can be run is there", hint=f"name conda's own path, or {PY_RATTLER}"
+            f"{PROGRAM_VARIABLE}={named} names no program",
+            why="nothing that can be run is there",
+            hint=f"name conda's own path, or {PY_RATTLER}",
         )
     if Path(at).stem == _PIXI:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={named} cannot make the environment", why=f"pixi {_OF_PROJECTS}", hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda"
+            f"{PROGRAM_VARIABLE}={named} cannot make the environment",
+            why=f"pixi {_OF_PROJECTS}",
+            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda",
         )
-    return CondaProgram(_program_name(Path(at), Path(at).name), Path(at), f"{PROGRAM_VARIABLE} names it")
+    return CondaProgram(
+        _program_name(Path(at), Path(at).name), Path(at), f"{PROGRAM_VARIABLE} names it"
+    )
 
 
 def _program_name(path: Path, otherwise: str) -> str:
@@ -103,9 +157,15 @@ def _program_name(path: Path, otherwise: str) -> str:
 
 
 def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's variables without those of an environment that is active: the new one is nobody's child, and in no list by its digest."""
+    """Return the caller's variables without those of an environment that is active: the new one is
+    nobody's child, and in no list by its digest.
+    """
     active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
-    return {key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in active} | _NOT_REGISTERED
+    return {
+        key: value
+        for key, value in environment.items()
+        if not key.startswith("PYTHON") and key not in active
+    } | _NOT_REGISTERED
 
 
 def _refuse_other_packages(effect: CreateCondaPrefix) -> None:
@@ -115,4 +175,8 @@ def _refuse_other_packages(effect: CreateCondaPrefix) -> None:
     if there != locked:
         differ = ", ".join(sorted(there ^ locked)[:6])
         hint = f"look at its configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
-        raise LockError(f"{effect.program.name} made another environment than the locked one", why=f"these differ: {differ}", hint=hint)
+        raise LockError(
+            f"{effect.program.name} made another environment than the locked one",
+            why=f"these differ: {differ}",
+            hint=hint,
+        )

@@ -1,4 +1,4 @@
-"""Google's services as one: made when first asked for, and the deeds that a World performs on them."""
+"""Google's services as one: made when first asked for, and the deeds that a World performs on them."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 
 
 class GoogleClient:
-    """The services at `endpoints`. Nothing is imported, opened or asked before it is used; `only_rest` leaves gRPC out."""
+    """The services at `endpoints`. Nothing is imported, opened or asked before it is used;
+    `only_rest` leaves gRPC out.
+    """
 
-    def __init__(self, endpoints: Endpoints | None = None, pace: RetryPolicy | None = None, *, only_rest: bool = False) -> None:
+    def __init__(
+        self,
+        endpoints: Endpoints | None = None,
+        pace: RetryPolicy | None = None,
+        *,
+        only_rest: bool = False,
+    ) -> None:
         self._endpoints = endpoints or Endpoints()
         self._pace = pace or (LOOPBACK_POLICY if self._endpoints.is_loopback else RetryPolicy())
         self._only_rest = only_rest
@@ -55,7 +63,11 @@ class GoogleClient:
 
         if self._only_rest:
             return self.notebooks_rest
-        return FallbackNotebooks(self.notebooks_rest, GrpcNotebooks(self.credentials, self._endpoints, self._pace), is_supported_by_grpc)
+        return FallbackNotebooks(
+            self.notebooks_rest,
+            GrpcNotebooks(self.credentials, self._endpoints, self._pace),
+            is_supported_by_grpc,
+        )
 
     @cached_property
     def storage(self) -> Storage:
@@ -82,15 +94,33 @@ class GoogleClient:
         tell(f"upload: {len(written)} of {len(objects)} files are new in the bucket")
 
     def create(
-        self, project: str, zones: tuple[str, ...], instance: str, body: Mapping[str, Any], request: str, tell: ProgressCallback, *, instead_of: str = ""
+        self,
+        project: str,
+        zones: tuple[str, ...],
+        instance: str,
+        body: Mapping[str, Any],
+        request: str,
+        tell: ProgressCallback,
+        *,
+        instead_of: str = "",
     ) -> CreatedInstance:
-        """Create an instance in the first zone that takes it, or adopt ours. Raises provision.adapters.google.instance_creation.Unplaced (a CloudError)."""
+        """Create an instance in the first zone that takes it, or adopt ours. Raises
+        provision.adapters.google.instance_creation.Unplaced (a CloudError).
+        """
         from provision.adapters.google.instance_creation import CreateRequest, create_instance
 
-        return create_instance(self.notebooks, CreateRequest(project, zones, instance, body, request, instead_of), self._pace, tell, self._console)
+        return create_instance(
+            self.notebooks,
+            CreateRequest(project, zones, instance, body, request, instead_of),
+            self._pace,
+            tell,
+            self._console,
+        )
 
     def update(self, name: str, body: Mapping[str, Any], mask: str, tell: ProgressCallback) -> None:
-        """Change an instance in place, stopping and starting it where the fields need that. Raises CloudError."""
+        """Change an instance in place, stopping and starting it where the fields need that. Raises
+        CloudError.
+        """
         from provision.adapters.google import instances
 
         instances.update_instance(self.notebooks, name, body, mask, self._pace, tell, self._console)
@@ -114,7 +144,9 @@ class GoogleClient:
         instances.start_instance(self.notebooks, name, self._pace, tell, self._console)
 
     def delete(self, name: str, tell: ProgressCallback, *, lineage: str | None = None) -> None:
-        """Delete an instance and wait until it is gone; with a lineage only one that bears its label. Raises CloudError."""
+        """Delete an instance and wait until it is gone; with a lineage only one that bears its
+        label. Raises CloudError.
+        """
         from provision.adapters.google import instances
 
         instances.delete_instance(self.notebooks, name, self._pace, tell, lineage)

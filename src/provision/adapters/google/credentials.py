@@ -1,4 +1,6 @@
-"""Who we are to Google: Application Default Credentials, or nobody on loopback. A token is never shown, kept or written."""
+"""Who we are to Google: Application Default Credentials, or nobody on loopback. A token is never
+shown, kept or written.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _LOGIN = "gcloud auth application-default login"
 
 
 def load_credentials(endpoints: Endpoints) -> Any:
-    """Return google-auth's credentials for these endpoints: Application Default Credentials, or anonymous ones on loopback.
+    """Return google-auth's credentials for these endpoints: Application Default Credentials, or
+    anonymous ones on loopback.
 
     Raises CloudError with the way out when there are none, or when they cannot be read.
     """
@@ -24,7 +27,9 @@ def load_credentials(endpoints: Endpoints) -> Any:
         return import_optional("google.auth.credentials").AnonymousCredentials()
     auth, exceptions = import_optional("google.auth"), import_optional("google.auth.exceptions")
     try:
-        with warnings.catch_warnings():  # a missing quota project is told by the service where it matters, with the command that sets it
+        # a missing quota project is told by the service where it matters, with the command that
+        # sets it
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found, _ = auth.default(scopes=list(SCOPES))
     except exceptions.DefaultCredentialsError as error:
@@ -35,7 +40,9 @@ def load_credentials(endpoints: Endpoints) -> Any:
 
 
 def refresh_token(given: Any, answer_s: float) -> None:
-    """Fetch a new token, as after one that the service refused; on loopback there is none to fetch. Raises CloudError."""
+    """Fetch a new token, as after one that the service refused; on loopback there is none to fetch.
+    Raises CloudError.
+    """
     exceptions = import_optional("google.auth.exceptions")
     try:
         given.refresh(token_request(answer_s))
@@ -55,15 +62,37 @@ def token_request(answer_s: float) -> Any:
 
 def expired_credentials(error: Exception) -> CloudError:
     """Return what is said of credentials that give no token any more."""
-    hint = f"{_LOGIN}\nfor a service account: a key or workload identity that still holds, named by GOOGLE_APPLICATION_CREDENTIALS"
-    return CloudError(CloudFailure(FailureScope.FATAL, "credentials", "your Google Cloud credentials no longer hold", _why(error), hint))
+    hint = (
+        f"{_LOGIN}\nfor a service account: a key or workload identity that still holds, named "
+        "by GOOGLE_APPLICATION_CREDENTIALS"
+    )
+    return CloudError(
+        CloudFailure(
+            FailureScope.FATAL,
+            "credentials",
+            "your Google Cloud credentials no longer hold",
+            _why(error),
+            hint,
+        )
+    )
 
 
 def _missing_credentials(error: Exception) -> CloudError:
-    hint = f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials file of a service account"
-    return CloudError(CloudFailure(FailureScope.FATAL, "no-credentials", "no credentials for Google Cloud were found", _why(error), hint))
+    hint = (
+        f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials file of a service "
+        "account"
+    )
+    return CloudError(
+        CloudFailure(
+            FailureScope.FATAL,
+            "no-credentials",
+            "no credentials for Google Cloud were found",
+            _why(error),
+            hint,
+        )
+    )
 
 
 def _why(error: Exception) -> str:
-    """The first line of google-auth's words; what follows may hold the answer of the token server."""
+    """The first line of google-auth's words; what follows may hold the answer of the token server."""  # noqa: E501
     return redact(escape_control(str(error.args[0] if error.args else error))).split("\n")[0][:300]

@@ -26,10 +26,13 @@ class Endpoints(NamedTuple):
     def is_loopback(self) -> bool:
         """Whether all of them are on this machine: then, and only then, no credentials are sent.
 
-        Raises ValueError where they are mixed: credentials must never go to an address that is not Google's.
+        Raises ValueError where they are mixed: credentials must never go to an address that is
+        not Google's.
         """
         here = {_local(address) for address in self}
-        if here == {False} and all(urlsplit(address).scheme == "https" for address in self if "://" in address):
+        if here == {False} and all(
+            urlsplit(address).scheme == "https" for address in self if "://" in address
+        ):
             return False
         if here == {True}:
             return True

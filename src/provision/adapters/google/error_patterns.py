@@ -1,7 +1,10 @@
-"""The table of failures: how each is known (code, reason, text), how far it reaches, and the way out. The first row that holds counts.
+"""The table of failures: how each is known (code, reason, text), how far it reaches, and the way
+out. The first row that holds counts.
 
-The texts are those of Google's services as people met them: research in hashicorp/terraform-provider-google #11228, #18952, #19342, #21371, the capacity
-errors that cockroachdb's roachprod and SkyPilot read, and the documentation of Compute Engine and of google.rpc.ErrorInfo.
+The texts are those of Google's services as people met them: research in
+hashicorp/terraform-provider-google #11228, #18952, #19342, #21371, the capacity
+errors that cockroachdb's roachprod and SkyPilot read, and the documentation of Compute Engine
+and of google.rpc.ErrorInfo.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from provision.adapters.google.error_hints import HintValues
 
 
 class ErrorPattern(NamedTuple):
-    """A row: it holds where the code is among `codes` (none: any) and one of `patterns` is found in the message, or the reason is among `reasons`."""
+    """A row: it holds where the code is among `codes` (none: any) and one of `patterns` is found in
+    the message, or the reason is among `reasons`.
+    """
 
     kind: str
     scope: str | Callable[[HintValues], str]
@@ -29,7 +34,12 @@ class ErrorPattern(NamedTuple):
 
 _LOGIN = "gcloud auth application-default login"
 _RETRY_HINT = "it usually passes by itself: run the same command again in a few minutes"
-_EXISTS = ("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}")
+_EXISTS = (
+    "exists",
+    "fatal",
+    "there is something of this name already",
+    "gcloud workbench instances list --project={project} --location={zone}",
+)
 
 ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     # Who asks.
@@ -37,7 +47,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "quota-project",
         "fatal",
         "no quota project is set for your credentials",
-        "gcloud auth application-default set-quota-project {project}   (or set GOOGLE_CLOUD_QUOTA_PROJECT={project})",
+        "gcloud auth application-default set-quota-project {project}   (or set "
+        "GOOGLE_CLOUD_QUOTA_PROJECT={project})",
         (
             r"requires a quota project",
             r"local Application Default Credentials.*quota project",
@@ -51,7 +62,10 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "an API is not enabled in project {project}: {service}",
         "gcloud services enable {service} --project={project}   (it takes a minute or two to hold)",
         (
-            r"API has not been used in project \S+ before or it is disabled.*?/apis?/(?:api|library)/(?P<service>[a-z0-9.-]+\.googleapis\.com)",
+            (
+                r"API has not been used in project \S+ before or it is "
+                r"disabled.*?/apis?/(?:api|library)/(?P<service>[a-z0-9.-]+\.googleapis\.com)"
+            ),
             r"(?P<service>[a-z]+\.googleapis\.com).{0,80}is (?:not enabled|disabled)",
         ),
         ("SERVICE_DISABLED", "accessNotConfigured"),
@@ -68,17 +82,26 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "scopes",
         "fatal",
         "your credentials lack the scope for Google Cloud",
-        f"{_LOGIN} --scopes=https://www.googleapis.com/auth/cloud-platform   (on a machine of Google Cloud: its access scope must be cloud-platform)",
+        f"{_LOGIN} --scopes=https://www.googleapis.com/auth/cloud-platform   (on a machine "
+        "of Google Cloud: its access scope must be cloud-platform)",
         (r"insufficient authentication scopes",),
         ("ACCESS_TOKEN_SCOPE_INSUFFICIENT", "insufficientPermissions"),
     ),
-    ErrorPattern("credentials", "fatal", "Google Cloud does not accept your credentials", _LOGIN, codes=(16,)),
+    ErrorPattern(
+        "credentials", "fatal", "Google Cloud does not accept your credentials", _LOGIN, codes=(16,)
+    ),
     ErrorPattern(
         "act-as",
         "fatal",
         "you may not use the service account of the instance",
         error_hints.act_as_hint,
-        (r"needs iam\.serviceAccounts\.[aA]ctAs .*? on (?:VM )?Service Account (?P<account>[^\s,]+)", r"(?P<permission>iam\.serviceAccounts\.actAs)"),
+        (
+            (
+                r"needs iam\.serviceAccounts\.[aA]ctAs .*? on (?:VM )?Service Account "
+                r"(?P<account>[^\s,]+)"
+            ),
+            r"(?P<permission>iam\.serviceAccounts\.actAs)",
+        ),
     ),
     ErrorPattern(
         "account",
@@ -87,8 +110,14 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "name one under `service_account:`: gcloud iam service-accounts list --project={project}\n"
         "or make it: gcloud iam service-accounts create {short} --project={project}",
         (
-            r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type 'serviceAccount' was not found",
-            r"[Ss]ervice account \"?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+[a-z0-9])\"? does not exist",
+            (
+                r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type "
+                r"'serviceAccount' was not found"
+            ),
+            (
+                r"[Ss]ervice account "
+                r"\"?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+[a-z0-9])\"? does not exist"
+            ),
         ),
     ),
     # How much there is.
@@ -106,8 +135,16 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "retry",
         "Google Cloud asks for fewer requests",
         _RETRY_HINT,
-        (r"Quota exceeded for quota metric '[^']+' and limit '[^']+ per (?:minute|second|day)", r"[Rr]ate [Ll]imit [Ee]xceeded"),
-        ("RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "userRateLimitExceeded", "RESOURCE_OPERATION_RATE_EXCEEDED"),
+        (
+            r"Quota exceeded for quota metric '[^']+' and limit '[^']+ per (?:minute|second|day)",
+            r"[Rr]ate [Ll]imit [Ee]xceeded",
+        ),
+        (
+            "RATE_LIMIT_EXCEEDED",
+            "rateLimitExceeded",
+            "userRateLimitExceeded",
+            "RESOURCE_OPERATION_RATE_EXCEEDED",
+        ),
         max_retries=None,
     ),
     ErrorPattern(
@@ -117,10 +154,15 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         error_hints.quota_hint,
         (
             (
-                r"Quota '(?P<metric>[A-Za-z0-9_./-]+)' exceeded\.(?:\s+Limit:\s+(?P<limit>[\d.]+))?\s*"
-                r"(?:in region (?P<region>[a-z0-9-]+)|in zone (?P<zone>[a-z0-9-]+)|(?P<everywhere>globally))?"
+                r"Quota '(?P<metric>[A-Za-z0-9_./-]+)' "
+                r"exceeded\.(?:\s+Limit:\s+(?P<limit>[\d.]+))?\s*"
+                r"(?:in region (?P<region>[a-z0-9-]+)|in zone "
+                r"(?P<zone>[a-z0-9-]+)|(?P<everywhere>globally))?"
             ),
-            r'Insufficient regional quota to satisfy request: resource "(?P<metric>[A-Za-z0-9_]+)".*?quota of \'(?P<limit>[\d.]+)\'',
+            (
+                r"Insufficient regional quota to satisfy request: resource "
+                r'"(?P<metric>[A-Za-z0-9_]+)".*?quota of \'(?P<limit>[\d.]+)\''
+            ),
         ),
         ("QUOTA_EXCEEDED", "quotaExceeded"),
     ),
@@ -130,7 +172,10 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "the zone has no machine of this kind free",
         error_hints.capacity_hint,
         (
-            r"zone '(?:projects/[^/]+/zones/)?(?P<zone>[a-z0-9-]+)' does not have enough resources available",
+            (
+                r"zone '(?:projects/[^/]+/zones/)?(?P<zone>[a-z0-9-]+)' does not have enough "
+                r"resources available"
+            ),
             r"does not have enough resources available to fulfill the request",
             r"ZONE_RESOURCE_POOL_EXHAUSTED|VM_MIN_COUNT_NOT_REACHED|RESOURCE_POOL_EXHAUSTED",
             r"insufficientCapacity",
@@ -157,7 +202,10 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "fatal",
         "a policy of the organization forbids it: {constraint}",
         error_hints.policy_hint,
-        (r"[Cc]onstraint (?:constraints/)?(?P<constraint>[A-Za-z]+\.[A-Za-z.]+) violated", r"constraints/(?P<constraint>[A-Za-z]+\.[A-Za-z]+)"),
+        (
+            r"[Cc]onstraint (?:constraints/)?(?P<constraint>[A-Za-z]+\.[A-Za-z.]+) violated",
+            r"constraints/(?P<constraint>[A-Za-z]+\.[A-Za-z]+)",
+        ),
     ),
     ErrorPattern(
         "changed",
@@ -187,9 +235,13 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "image",
         "fatal",
         "there is no such image: {image}",
-        "write the exact name of an image under `image:`: gcloud compute images list --project=cloud-notebooks-managed --no-standard-images",
+        "write the exact name of an image under `image:`: gcloud compute images list "
+        "--project=cloud-notebooks-managed --no-standard-images",
         (
-            r"projects/[a-z0-9.:-]+/global/images/(?:family/)?(?P<image>[a-z0-9-]+)' (?:was not found|is not found)",
+            (
+                r"projects/[a-z0-9.:-]+/global/images/(?:family/)?(?P<image>[a-z0-9-]+)' "
+                r"(?:was not found|is not found)"
+            ),
             r"[Ii]mage (?:family )?'?(?P<image>[a-z0-9-]+)'? (?:was not found|does not exist)",
         ),
     ),
@@ -197,7 +249,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "subnet",
         "region",
         "the subnet is not there in the region of the zone",
-        "name a subnet of that region under `subnet:`: gcloud compute networks subnets list --project={project}",
+        "name a subnet of that region under `subnet:`: gcloud compute networks subnets "
+        "list --project={project}",
         (r"SUBNET_NOT_FOUND_FOR_VPC", r"/subnetworks/[a-z0-9-]+' (?:was|is) not found"),
         ("SUBNET_NOT_FOUND_FOR_VPC",),
     ),
@@ -213,12 +266,25 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "not-here",
         "zone",
         "the zone does not have this machine or GPU",
-        "list zones under the target that have it: gcloud compute accelerator-types list --project={project}",
+        "list zones under the target that have it: gcloud compute accelerator-types list "
+        "--project={project}",
         (
-            r"[Mm]achine type .{0,200}(?:does not exist|not found|not available|is not supported) in",
-            r"[Aa]ccelerator type .{0,200}(?:does not exist|not found|not available|is not supported)",
-            r"/(?:machineTypes|acceleratorTypes|reservations)/[a-z0-9-]+' (?:was not found|is not found)",
-            r"[Rr]eservations? .{0,200}(?:does not exist|do not exist|not found|no capacity|does not match)",
+            (
+                r"[Mm]achine type .{0,200}(?:does not exist|not found|not available|is not "
+                r"supported) in"
+            ),
+            (
+                r"[Aa]ccelerator type .{0,200}(?:does not exist|not found|not available|is not "
+                r"supported)"
+            ),
+            (
+                r"/(?:machineTypes|acceleratorTypes|reservations)/[a-z0-9-]+' (?:was not "
+                r"found|is not found)"
+            ),
+            (
+                r"[Rr]eservations? .{0,200}(?:does not exist|do not exist|not found|no "
+                r"capacity|does not match)"
+            ),
             r"is not found or access is unauthorized",
         ),
         ("RESOURCE_NOT_FOUND",),
@@ -228,7 +294,10 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "global",
         "there is no project {project}, or you may not see it",
         "correct `project:` under the target: gcloud projects list",
-        (r"[Pp]roject .{0,100}(?:not found|has been deleted|was not found)", r"Failed to find project"),
+        (
+            r"[Pp]roject .{0,100}(?:not found|has been deleted|was not found)",
+            r"Failed to find project",
+        ),
         ("CONSUMER_INVALID", "CONSUMER_SUSPENDED"),
     ),
     # Who may.
@@ -245,7 +314,10 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         error_hints.permission_what,
         error_hints.permission_hint,
         (
-            r"Required '(?P<permission>[a-zA-Z.]+)' permission for 'projects/(?P<host>[a-z0-9:.-]+)/",
+            (
+                r"Required '(?P<permission>[a-zA-Z.]+)' permission for "
+                r"'projects/(?P<host>[a-z0-9:.-]+)/"
+            ),
             r"(?:Required|Permission|permission) '(?P<permission>[a-zA-Z.]+)'",
             r"does not have (?P<permission>[a-zA-Z]+\.[a-zA-Z.]+) access",
             r"Policy update access denied",
@@ -258,13 +330,28 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "unreachable",
         "retry",
         "Google Cloud cannot be reached",
-        "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run it again",
-        (r"errors resolving", r"[Ff]ailed to connect to all addresses", r"[Ss]ocket closed", r"handshake failed", r"[Cc]onnection reset", r"recvmsg:"),
+        "look at the network and the proxy (https_proxy, no_proxy) of this machine, then "
+        "run it again",
+        (
+            r"errors resolving",
+            r"[Ff]ailed to connect to all addresses",
+            r"[Ss]ocket closed",
+            r"handshake failed",
+            r"[Cc]onnection reset",
+            r"recvmsg:",
+        ),
         codes=(14,),
         operation=False,
         max_retries=None,
     ),
-    ErrorPattern("queue", "retry", "another operation is at work on the instance", _RETRY_HINT, (r"unable to queue the operation",), max_retries=None),
+    ErrorPattern(
+        "queue",
+        "retry",
+        "another operation is at work on the instance",
+        _RETRY_HINT,
+        (r"unable to queue the operation",),
+        max_retries=None,
+    ),
     ErrorPattern(*_EXISTS, codes=(6,)),
     ErrorPattern(*_EXISTS, (r"[Aa]lready exists",), ("alreadyExists",), (10,)),
     ErrorPattern(
@@ -279,17 +366,68 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
-        "run the same command again; where it stays, look at what may be behind it: the owner of the instance (`access:`), the service account, the subnet",
+        "run the same command again; where it stays, look at what may be behind it: the "
+        "owner of the instance (`access:`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
         max_retries=1,
     ),
-    ErrorPattern("aborted", "retry", "the operation was broken off by Google Cloud", _RETRY_HINT, codes=(10, 14, 4), operation=True, max_retries=1),
-    ErrorPattern("cancelled", "fatal", "the operation was cancelled", "somebody or something cancelled it; run the same command again", codes=(1,)),
-    ErrorPattern("unavailable", "retry", "Google Cloud did not answer as it should", _RETRY_HINT, codes=(13, 14, 4, 8), max_retries=None),
-    ErrorPattern("conflict", "fatal", "something else changed it at the same time", "run the same command again", codes=(10,)),
-    ErrorPattern("not-found", "fatal", "it is not there", "look at the names in the spec: project, zones, network, bucket", codes=(5,)),
-    ErrorPattern("refused", "fatal", "Google Cloud refused it", "gcloud projects get-iam-policy {project}   shows who may do what", codes=(7,)),
-    ErrorPattern("refused", "fatal", "Google Cloud does not take what was asked", "change what the message names under the target", codes=(3, 9, 11, 12)),
-    ErrorPattern("unknown", "zone", "an error that is not known here", "where it stays, tell it as an issue with the words above"),
+    ErrorPattern(
+        "aborted",
+        "retry",
+        "the operation was broken off by Google Cloud",
+        _RETRY_HINT,
+        codes=(10, 14, 4),
+        operation=True,
+        max_retries=1,
+    ),
+    ErrorPattern(
+        "cancelled",
+        "fatal",
+        "the operation was cancelled",
+        "somebody or something cancelled it; run the same command again",
+        codes=(1,),
+    ),
+    ErrorPattern(
+        "unavailable",
+        "retry",
+        "Google Cloud did not answer as it should",
+        _RETRY_HINT,
+        codes=(13, 14, 4, 8),
+        max_retries=None,
+    ),
+    ErrorPattern(
+        "conflict",
+        "fatal",
+        "something else changed it at the same time",
+        "run the same command again",
+        codes=(10,),
+    ),
+    ErrorPattern(
+        "not-found",
+        "fatal",
+        "it is not there",
+        "look at the names in the spec: project, zones, network, bucket",
+        codes=(5,),
+    ),
+    ErrorPattern(
+        "refused",
+        "fatal",
+        "Google Cloud refused it",
+        "gcloud projects get-iam-policy {project}   shows who may do what",
+        codes=(7,),
+    ),
+    ErrorPattern(
+        "refused",
+        "fatal",
+        "Google Cloud does not take what was asked",
+        "change what the message names under the target",
+        codes=(3, 9, 11, 12),
+    ),
+    ErrorPattern(
+        "unknown",
+        "zone",
+        "an error that is not known here",
+        "where it stays, tell it as an issue with the words above",
+    ),
 )

@@ -1,4 +1,6 @@
-"""What an error of Google Cloud means: how far it reaches, what it is in plain words, and the way out."""
+"""What an error of Google Cloud means: how far it reaches, what it is in plain words, and the way
+out.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ class FailureScope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CloudFailure:
-    """One failure: `kind` names its row of the table, `why` is the service's own text made harmless, `hint` the way out.
+    """One failure: `kind` names its row of the table, `why` is the service's own text made
+    harmless, `hint` the way out.
 
-    `repeats` is how often the whole call may be made again (None: as often as patience lasts); `zones_available` is where the service says that there is
+    `repeats` is how often the whole call may be made again (None: as often as patience lasts);
+    `zones_available` is where the service says that there is
     capacity.
     """
 
@@ -52,7 +56,8 @@ class CloudError(ExternalError):
 def classify_error(fault: ServiceError, project: str = "PROJECT") -> CloudFailure:
     """Return what a fault means; `project` stands in the commands of its hint.
 
-    Judged by code, reason and text together, never by one alone: a quota arrives as PERMISSION_DENIED, and Workbench keeps only the message of what
+    Judged by code, reason and text together, never by one alone: a quota arrives as
+    PERMISSION_DENIED, and Workbench keeps only the message of what
     Compute Engine told it.
     """
     for case in ERROR_PATTERNS:
@@ -63,7 +68,9 @@ def classify_error(fault: ServiceError, project: str = "PROJECT") -> CloudFailur
 
 def _match_pattern(case: ErrorPattern, fault: ServiceError) -> Mapping[str, str] | None:
     """The words that the message gives to the case's text; None where the case does not hold."""
-    if (case.codes and fault.code not in case.codes) or (case.operation is not None and case.operation != fault.operation):
+    if (case.codes and fault.code not in case.codes) or (
+        case.operation is not None and case.operation != fault.operation
+    ):
         return None
     for pattern in case.patterns:
         if found := re.search(pattern, fault.message):
@@ -73,10 +80,21 @@ def _match_pattern(case: ErrorPattern, fault: ServiceError) -> Mapping[str, str]
     return None if case.patterns or case.reasons else {}
 
 
-def _failure_from_pattern(case: ErrorPattern, fault: ServiceError, words: Mapping[str, str], project: str) -> CloudFailure:
+def _failure_from_pattern(
+    case: ErrorPattern, fault: ServiceError, words: Mapping[str, str], project: str
+) -> CloudFailure:
     said = {**fault.metadata, **words}
-    zones = tuple(zone for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", "")) if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone))
-    known = {"project": project, "status": fault.status, **{key: _plain_value(said[key]) for key in said}, "zones": ", ".join(zones)}
+    zones = tuple(
+        zone
+        for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", ""))
+        if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)
+    )
+    known = {
+        "project": project,
+        "status": fault.status,
+        **{key: _plain_value(said[key]) for key in said},
+        "zones": ", ".join(zones),
+    }
     width = case.scope(known) if callable(case.scope) else case.scope
     what = case.what(known) if callable(case.what) else case.what
     hint = case.hint(known) if callable(case.hint) else case.hint
@@ -84,7 +102,8 @@ def _failure_from_pattern(case: ErrorPattern, fault: ServiceError, words: Mappin
         scope=FailureScope(width),
         kind=case.kind,
         what=_fill_template(what, known),
-        why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: {redact(escape_control(fault.message))} ({_code_text(fault)})",
+        why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: "
+        f"{redact(escape_control(fault.message))} ({_code_text(fault)})",
         hint=_fill_template(hint, known),
         zones_available=zones,
         max_retries=case.max_retries,
@@ -94,7 +113,9 @@ def _failure_from_pattern(case: ErrorPattern, fault: ServiceError, words: Mappin
 
 def _code_text(fault: ServiceError) -> str:
     number = f"HTTP {fault.http}" if fault.http else f"code {fault.code}"
-    return ", ".join(word for word in (f"{fault.status}, {number}", _plain_value(fault.reason)) if word)
+    return ", ".join(
+        word for word in (f"{fault.status}, {number}", _plain_value(fault.reason)) if word
+    )
 
 
 def _plain_value(text: str) -> str:
@@ -104,4 +125,8 @@ def _plain_value(text: str) -> str:
 
 def _fill_template(template: str, known: Mapping[str, str]) -> str:
     """The template with what is known; what is not known is written in capitals, as in ZONE."""
-    return re.sub(r"\{(\w+)\}", lambda match: known.get(match[1]) or match[1].upper().replace("_", "-"), template)
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda match: known.get(match[1]) or match[1].upper().replace("_", "-"),
+        template,
+    )

@@ -9,7 +9,9 @@ from provision.agent.core.timed_http import TimedCall, TimedConnection, TimeLimi
 
 
 def timeout_adapter(whole_s: float) -> Any:
-    """Return an adapter whose `call` is the one that was begun last; raises WorldError when requests is missing."""
+    """Return an adapter whose `call` is the one that was begun last; raises WorldError when
+    requests is missing.
+    """
     base: Any = import_optional("requests.adapters").HTTPAdapter
 
     class Adapter(base):  # type: ignore[misc]
@@ -29,7 +31,9 @@ def timeout_adapter(whole_s: float) -> Any:
 
 
 def _timeout_connection(kind: Any, adapter: Any) -> Any:
-    """Return a class of connections of urllib3 that begin a call when they connect, and one with each request."""
+    """Return a class of connections of urllib3 that begin a call when they connect, and one with
+    each request.
+    """
 
     class Connection(TimedConnection, kind):  # type: ignore[misc]
         def connect(self) -> None:

@@ -1,4 +1,6 @@
-"""What is left of a run without a report: the end of its log and of its instance's console, made harmless; and times in words."""
+"""What is left of a run without a report: the end of its log and of its instance's console, made
+harmless; and times in words.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _CONSOLE_PREFIX = "provision: "
 
 
 def read_log_tail(effect: AwaitReport, cloud: CloudReader, *, console: bool) -> Iterator[str]:
-    """Yield the last lines of the run's log, as far as they can be read; without one, or with `console`, those of the serial console, and the state."""
+    """Yield the last lines of the run's log, as far as they can be read; without one, or with
+    `console`, those of the serial console, and the state.
+    """
     from provision.adapters.google.reader import read_serial_console as read_console
 
     log = cloud.object(f"{effect.bucket_uri}log.txt", MAX_LOG_BYTES)
@@ -27,21 +31,29 @@ def read_log_tail(effect: AwaitReport, cloud: CloudReader, *, console: bool) -> 
         yield f"instance: {state or 'gone'}"
         lines = _last_lines(read_console(cloud.serial_output, effect.name), _CONSOLE_LINES)
         yield from (f"console: {line}" for line in lines or ["nothing, or it cannot be read"])
-    yield from (f"log: {line}" for line in _last_lines((log or b"").decode("utf-8", "replace"), _LAST_LINES))
+    yield from (
+        f"log: {line}" for line in _last_lines((log or b"").decode("utf-8", "replace"), _LAST_LINES)
+    )
 
 
 def last_console_line(name: str, cloud: CloudReader) -> str:
     """Return what our program wrote last on the instance's console; "" for nothing."""
     from provision.adapters.google.reader import read_serial_console
 
-    ours = [line.partition(_CONSOLE_PREFIX)[2] for line in read_serial_console(cloud.serial_output, name).splitlines() if _CONSOLE_PREFIX in line]
+    ours = [
+        line.partition(_CONSOLE_PREFIX)[2]
+        for line in read_serial_console(cloud.serial_output, name).splitlines()
+        if _CONSOLE_PREFIX in line
+    ]
     return escape_line(redact(ours[-1]))[:_LONGEST] if ours else ""
 
 
 def read_run_log(uri: str, cloud: CloudReader) -> str:
     """Return the log of a run, made harmless; "" where there is none, or it cannot be read."""
     try:
-        return escape_control(redact((cloud.object(f"{uri}log.txt", MAX_LOG_BYTES) or b"").decode("utf-8", "replace")))
+        return escape_control(
+            redact((cloud.object(f"{uri}log.txt", MAX_LOG_BYTES) or b"").decode("utf-8", "replace"))
+        )
     except ExternalError:
         return ""
 
@@ -59,4 +71,6 @@ def format_time(seconds: float) -> str:
 
 
 def _last_lines(text: str, lines: int) -> list[str]:
-    return [line[:_LONGEST] for line in escape_control(redact(text)).splitlines() if line.strip()][-lines:]
+    return [line[:_LONGEST] for line in escape_control(redact(text)).splitlines() if line.strip()][
+        -lines:
+    ]

@@ -1,4 +1,6 @@
-"""Notebooks v2, the API of Workbench instances: what is asked of it, over REST, and which way a call takes."""
+"""Notebooks v2, the API of Workbench instances: what is asked of it, over REST, and which way a
+call takes.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,22 @@ class UnsupportedByGrpc(Exception):
 
 
 class NotebooksApi(Protocol):
-    """The calls that we make. A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE, a `parent` its part up to the zone. All raise CloudError."""
+    """The calls that we make. A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE, a
+    `parent` its part up to the zone. All raise CloudError.
+    """
 
     def get(self, name: str) -> RestResource | None:
         """Return an instance, None when there is none."""
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """Return the instances below a parent (zone `-`: all zones), and the zones that did not answer."""
+        """Return the instances below a parent (zone `-`: all zones), and the zones that did not
+        answer.
+        """
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
-        """Begin to create an instance and return the operation; the same `request` (a UUID) makes it the same call."""
+        """Begin to create an instance and return the operation; the same `request` (a UUID) makes
+        it the same call.
+        """
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
         """Begin to change the fields that `mask` names and return the operation."""
@@ -37,7 +45,9 @@ class NotebooksApi(Protocol):
         """Begin to delete an instance and return the operation; None when there is none."""
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """Begin to make a disk of an instance larger and return the operation; `disk` is bootDisk or dataDisk."""
+        """Begin to make a disk of an instance larger and return the operation; `disk` is bootDisk
+        or dataDisk.
+        """
 
     def stop(self, name: str) -> RestResource:
         """Begin to stop an instance and return the operation."""
@@ -67,20 +77,34 @@ class RestNotebooks:
         """See Notebooks."""
         pages = list(self._rest.pages(f"{self._base}{resource_path(parent)}/instances"))
         instances = tuple(one for page in pages for one in page.get("instances", ()))
-        return instances, tuple(sorted({zone for page in pages for zone in page.get("unreachable", ())}))
+        return instances, tuple(
+            sorted({zone for page in pages for zone in page.get("unreachable", ())})
+        )
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
         """See Notebooks."""
-        return self._rest.request_json("POST", f"{self._base}{resource_path(parent)}/instances", {"instanceId": instance, "requestId": request}, body)
+        return self._rest.request_json(
+            "POST",
+            f"{self._base}{resource_path(parent)}/instances",
+            {"instanceId": instance, "requestId": request},
+            body,
+        )
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
         """See Notebooks."""
-        return self._rest.request_json("PATCH", self._base + resource_path(name), {"updateMask": to_snake_case(mask), "requestId": request}, body)
+        return self._rest.request_json(
+            "PATCH",
+            self._base + resource_path(name),
+            {"updateMask": to_snake_case(mask), "requestId": request},
+            body,
+        )
 
     def delete(self, name: str, request: str) -> RestResource | None:
         """See Notebooks."""
         try:
-            return self._rest.request_json("DELETE", self._base + resource_path(name), {"requestId": request})
+            return self._rest.request_json(
+                "DELETE", self._base + resource_path(name), {"requestId": request}
+            )
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return None
@@ -88,7 +112,11 @@ class RestNotebooks:
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
         """See Notebooks; the gRPC client does not have this call."""
-        return self._rest.request_json("POST", f"{self._base}{resource_path(name)}:resizeDisk", body={disk: {"diskSizeGb": size_gb}})
+        return self._rest.request_json(
+            "POST",
+            f"{self._base}{resource_path(name)}:resizeDisk",
+            body={disk: {"diskSizeGb": size_gb}},
+        )
 
     def stop(self, name: str) -> RestResource:
         """See Notebooks."""
@@ -104,20 +132,29 @@ class RestNotebooks:
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
         """See Notebooks."""
-        return tuple(one for page in self._rest.pages(f"{self._base}{resource_path(parent)}/operations") for one in page.get("operations", ()))
+        return tuple(
+            one
+            for page in self._rest.pages(f"{self._base}{resource_path(parent)}/operations")
+            for one in page.get("operations", ())
+        )
 
     def config(self, parent: str) -> RestResource | None:
-        """Return what Workbench offers in a zone (getConfig); the gRPC client does not have this call."""
+        """Return what Workbench offers in a zone (getConfig); the gRPC client does not have this
+        call.
+        """
         return self._rest.get_or_none(f"{self._base}{resource_path(parent)}/instances:getConfig")
 
 
 class FallbackNotebooks:
     """Notebooks v2 over gRPC whenever its messages hold every field, else over REST.
 
-    The client of gRPC is behind the service: what it cannot write goes over REST, and once it read something that it cannot name, reading does too.
+    The client of gRPC is behind the service: what it cannot write goes over REST, and once it
+    read something that it cannot name, reading does too.
     """
 
-    def __init__(self, rest: RestNotebooks, grpc: NotebooksApi, expressible: Callable[[RestResource], bool]) -> None:
+    def __init__(
+        self, rest: RestNotebooks, grpc: NotebooksApi, expressible: Callable[[RestResource], bool]
+    ) -> None:
         self._rest = rest
         self._grpc = grpc
         self._expressible = expressible
@@ -176,5 +213,7 @@ class FallbackNotebooks:
 
 
 def to_snake_case(mask: str) -> str:
-    """Return the paths of a mask as the service lists them: gceSetup.machineType is gce_setup.machine_type."""
+    """Return the paths of a mask as the service lists them: gceSetup.machineType is
+    gce_setup.machine_type.
+    """
     return re.sub(r"[A-Z]", lambda match: "_" + match[0].lower(), mask)

@@ -1,4 +1,6 @@
-"""The optional packages that speak to Google: loaded when they are used, and named when they are not there."""
+"""The optional packages that speak to Google: loaded when they are used, and named when they are
+not there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _EXTRA = ("google", "grpc", "requests", "proto")
 
 
 def import_optional(module: str) -> Any:
-    """Import a module of the extra `workbench`; raises WorldError that says what to install when it is not there."""
+    """Import a module of the extra `workbench`; raises WorldError that says what to install when it
+    is not there.
+    """
     try:
         return import_module(module)
     except ImportError as error:  # google-auth makes one of its own of a missing requests

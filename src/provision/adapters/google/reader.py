@@ -1,4 +1,6 @@
-"""What is asked of Google Cloud without changing it: provision.effects.CloudReader over the services."""
+"""What is asked of Google Cloud without changing it: provision.effects.CloudReader over the
+services.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _TAIL = 65536
 
 
 class CloudReader:
-    """Google Cloud, looked at. All of it raises CloudError (credentials, roles, a switched off API) with the way out.
+    """Google Cloud, looked at. All of it raises CloudError (credentials, roles, a switched off API)
+    with the way out.
 
     `missed` names the zones that the last `instances` had no answer from.
     """
@@ -28,20 +31,28 @@ class CloudReader:
         self.unreachable_zones: tuple[str, ...] = ()
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
-        """Return an instance as Notebooks v2 returns it, None when neither a GET nor a list shows it."""
+        """Return an instance as Notebooks v2 returns it, None when neither a GET nor a list shows
+        it.
+        """
         return find_instance(self._services.notebooks, name)
 
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones that answer."""
-        found, self.unreachable_zones = self._services.notebooks.list(f"projects/{project}/locations/-")
+        found, self.unreachable_zones = self._services.notebooks.list(
+            f"projects/{project}/locations/-"
+        )
         return found
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
-        """Return the newest operation on an instance, None when there is none or none can be listed."""
+        """Return the newest operation on an instance, None when there is none or none can be
+        listed.
+        """
         return latest_operation(self._services.notebooks, name)
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
-        """Return what Workbench offers in a zone (getConfig): machine types, accelerators, images; None when that cannot be told."""
+        """Return what Workbench offers in a zone (getConfig): machine types, accelerators, images;
+        None when that cannot be told.
+        """
         try:
             return self._services.notebooks_rest.config(f"projects/{project}/locations/{zone}")
         except CloudError as error:
@@ -50,7 +61,9 @@ class CloudReader:
             raise
 
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
-        """Return the guest attributes of an instance; {} when none is written yet, None when they cannot be read (switched off, no role)."""
+        """Return the guest attributes of an instance; {} when none is written yet, None when they
+        cannot be read (switched off, no role).
+        """
         return self._services.compute.guest_attributes(name, namespace)
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
@@ -66,7 +79,9 @@ class CloudReader:
         return self._services.compute.quotas(project, region)
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
-        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when that cannot be read."""
+        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when
+        that cannot be read.
+        """
         return self._services.compute.accelerator_types(project, zone)
 
 

@@ -17,10 +17,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits, and fresh UUIDs; then bounds in seconds.
+    """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits,
+    and fresh UUIDs; then bounds in seconds.
 
-    The defaults are of google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a creation. `beat_s`: a wait of that long
-    is said, again and again. `answer_s`: how long one call may take (REST: and longer for many bytes). Our choice.
+    The defaults are of google-api-core's retries; 40 minutes are what Terraform's
+    google_workbench_instance gives a creation. `beat_s`: a wait of that long
+    is said, again and again. `answer_s`: how long one call may take (REST: and longer for many
+    bytes). Our choice.
     """
 
     sleep: Callable[[float], None] = sleep
@@ -39,14 +42,20 @@ class RetryPolicy:
     call_timeout_s: float = 60.0
 
 
-LOOPBACK_POLICY = RetryPolicy(retry_limit_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, heartbeat_s=15.0)
+LOOPBACK_POLICY = RetryPolicy(
+    retry_limit_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, heartbeat_s=15.0
+)
 """For services on this machine, where nothing takes minutes."""
 
 
-def retry_call(call: Callable[[], T], pace: RetryPolicy, refresh: Callable[[], None] = lambda: None) -> T:
-    """Return what `call` returns, made again where its CloudError passes by itself, at most for `patience_s`; a refused token is fetched anew once.
+def retry_call(
+    call: Callable[[], T], pace: RetryPolicy, refresh: Callable[[], None] = lambda: None
+) -> T:
+    """Return what `call` returns, made again where its CloudError passes by itself, at most for
+    `patience_s`; a refused token is fetched anew once.
 
-    Waits grow from `first_s` to `most_s`, each between a half and the whole of that; what the service asks for (Retry-After) is never cut short.
+    Waits grow from `first_s` to `most_s`, each between a half and the whole of that; what the
+    service asks for (Retry-After) is never cut short.
     """
     end, wait, asked, renewed = pace.clock() + pace.retry_limit_s, pace.first_pause_s, 0, False
     while True:
@@ -64,13 +73,21 @@ def retry_call(call: Callable[[], T], pace: RetryPolicy, refresh: Callable[[], N
             pause = max(wait * (0.5 + pace.jitter() / 2), failure.retry_after_s or 0)
             if pace.clock() + pause > end:
                 times = "once" if asked == 1 else f"{asked} times"
-                raise CloudError(replace(failure, why=f"{failure.why}\nasked {times}, and gave up")) from error
+                raise CloudError(
+                    replace(failure, why=f"{failure.why}\nasked {times}, and gave up")
+                ) from error
             pace.sleep(pause)
             wait = min(wait * 2, pace.max_pause_s)
 
 
-def poll_until(look: Callable[[], T | None], pace: RetryPolicy, within_s: float, still: Callable[[str], None] = lambda _: None) -> T | None:
-    """Return what `look` finds as soon as it finds something, None when `within_s` seconds are over; the pauses grow.
+def poll_until(
+    look: Callable[[], T | None],
+    pace: RetryPolicy,
+    within_s: float,
+    still: Callable[[str], None] = lambda _: None,
+) -> T | None:
+    """Return what `look` finds as soon as it finds something, None when `within_s` seconds are
+    over; the pauses grow.
 
     `still` is told each `beat_s` for how long it waits, and how long at most.
     """

@@ -1,4 +1,6 @@
-"""An error as a service of Google told it, whichever way it came: REST body, long-running operation, gRPC status."""
+"""An error as a service of Google told it, whichever way it came: REST body, long-running
+operation, gRPC status.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,32 @@ RPC_CODES = {
     15: ("DATA_LOSS", 500),
     16: ("UNAUTHENTICATED", 401),
 }
-_CODE_BY_HTTP_STATUS = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 409: 10, 412: 9, 429: 8, 499: 1, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4}
+_CODE_BY_HTTP_STATUS = {
+    400: 3,
+    401: 16,
+    403: 7,
+    404: 5,
+    408: 4,
+    409: 10,
+    412: 9,
+    429: 8,
+    499: 1,
+    500: 13,
+    501: 12,
+    502: 14,
+    503: 14,
+    504: 4,
+}
 _LONGEST = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceError:
-    """What a service said: `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the status where the answer had one, else 0.
+    """What a service said: `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the
+    status where the answer had one, else 0.
 
-    `reason`, `domain` and `metadata` are those of its ErrorInfo, or the reason of an older REST error. `retry_after_s` is how long it asks to wait.
+    `reason`, `domain` and `metadata` are those of its ErrorInfo, or the reason of an older REST
+    error. `retry_after_s` is how long it asks to wait.
     `operation`: the call itself was taken, and the operation that it began ended so.
     """
 
@@ -64,7 +83,9 @@ def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> Se
         error, details, message = {}, (), _page_text(body)
     reason, domain, metadata, wait = _parse_details(details)
     older = next((entry for entry in _mappings(error.get("errors")) if entry.get("reason")), {})
-    named = next((code for code, (name, _) in RPC_CODES.items() if name == error.get("status")), None)
+    named = next(
+        (code for code, (name, _) in RPC_CODES.items() if name == error.get("status")), None
+    )
     return ServiceError(
         code=named or _CODE_BY_HTTP_STATUS.get(status, 2 if status >= 500 else 3),
         message=message[:_LONGEST] or f"HTTP {status}",
@@ -72,12 +93,16 @@ def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> Se
         domain=domain or str(older.get("domain", "")),
         metadata=metadata,
         http=status,
-        retry_after_s=_parse_seconds(headers.get("Retry-After")) if headers.get("Retry-After") else wait,
+        retry_after_s=_parse_seconds(headers.get("Retry-After"))
+        if headers.get("Retry-After")
+        else wait,
     )
 
 
 def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
-    """Read the `error` of a long-running operation in its JSON form; its ErrorInfo stands in `details`."""
+    """Read the `error` of a long-running operation in its JSON form; its ErrorInfo stands in
+    `details`.
+    """
     reason, domain, metadata, wait = _parse_details(error.get("details") or ())
     code = error.get("code")
     return ServiceError(
@@ -92,7 +117,9 @@ def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
 
 
 def _parse_details(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
-    """The reason, domain and metadata of an ErrorInfo, and the wait of a RetryInfo; Compute Engine wraps its ErrorInfo in `errorInfo`."""
+    """The reason, domain and metadata of an ErrorInfo, and the wait of a RetryInfo; Compute Engine
+    wraps its ErrorInfo in `errorInfo`.
+    """
     reason, domain, metadata, wait = "", "", {}, None
     for entry in _mappings(details):
         wrapped = entry.get("errorInfo")
@@ -100,21 +127,37 @@ def _parse_details(details: Any) -> tuple[str, str, Mapping[str, str], float | N
         if inner.get("reason") and not reason:
             reason, domain = str(inner["reason"]), str(inner.get("domain", ""))
             found = inner.get("metadata") or inner.get("metadatas")
-            metadata = {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+            metadata = (
+                {str(key): str(value) for key, value in found.items()}
+                if isinstance(found, Mapping)
+                else {}
+            )
         if "retryDelay" in entry:
             wait = _parse_seconds(str(entry["retryDelay"]).removesuffix("s"))
     return reason, domain, metadata, wait
 
 
 def _mappings(found: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
+    return (
+        [entry for entry in found if isinstance(entry, Mapping)]
+        if isinstance(found, list | tuple)
+        else []
+    )
 
 
 def _parse_seconds(text: Any) -> float | None:
-    """A number of seconds; a date (Retry-After may be one) counts as unknown: our clock is not the service's."""
-    return float(text) if isinstance(text, str) and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text) else None
+    """A number of seconds; a date (Retry-After may be one) counts as unknown: our clock is not the
+    service's.
+    """
+    return (
+        float(text)
+        if isinstance(text, str) and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text)
+        else None
+    )
 
 
 def _page_text(body: bytes) -> str:
     """The first words of an answer that is no JSON, tags left out."""
-    return " ".join(re.sub(r"<[^>]{0,200}>", " ", body[:4000].decode("utf-8", "replace")).split())[:300]
+    return " ".join(re.sub(r"<[^>]{0,200}>", " ", body[:4000].decode("utf-8", "replace")).split())[
+        :300
+    ]

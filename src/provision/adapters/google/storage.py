@@ -1,4 +1,6 @@
-"""Objects in Cloud Storage: read, written, listed and deleted, with the generation that each write makes."""
+"""Objects in Cloud Storage: read, written, listed and deleted, with the generation that each write
+makes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from provision.errors import ExternalError
 
 
 class StoredObject(NamedTuple):
-    """An object: its address, the generation that tells one content from the next, its size in bytes and its MD5 (base64; "" for composed objects)."""
+    """An object: its address, the generation that tells one content from the next, its size in
+    bytes and its MD5 (base64; "" for composed objects).
+    """
 
     uri: str
     generation: int
@@ -33,7 +37,9 @@ class Storage:
         self._address = address
 
     def get(self, uri: str, limit: int) -> bytes | None:
-        """Return an object's content, None when there is none; more than `limit` bytes are an error (kind "too-long")."""
+        """Return an object's content, None when there is none; more than `limit` bytes are an error
+        (kind "too-long").
+        """
         try:
             return self._rest.send("GET", self._object(uri), {"alt": "media"}, limit=limit).body
         except CloudError as error:
@@ -49,17 +55,31 @@ class Storage:
             raise _with_address(error, uri) from error
         return None if found is None else _to_stored_object(uri, found)
 
-    def put(self, uri: str, content: bytes, if_generation: int | None = None, kind: str = "application/octet-stream") -> StoredObject:
-        """Write an object and return it; with `if_generation` only over that one (0: only where there is none), else kind "changed".
+    def put(
+        self,
+        uri: str,
+        content: bytes,
+        if_generation: int | None = None,
+        kind: str = "application/octet-stream",
+    ) -> StoredObject:
+        """Write an object and return it; with `if_generation` only over that one (0: only where
+        there is none), else kind "changed".
 
-        A write whose answer was lost is made again: that the condition fails then is no error where our own content is what lies there.
+        A write whose answer was lost is made again: that the condition fails then is no error
+        where our own content is what lies there.
         """
         bucket, name = _split_uri(uri)
-        query = {"uploadType": "media", "name": name, **({} if if_generation is None else {"ifGenerationMatch": str(if_generation)})}
+        query = {
+            "uploadType": "media",
+            "name": name,
+            **({} if if_generation is None else {"ifGenerationMatch": str(if_generation)}),
+        }
         url = f"{self._address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         digest = _md5(content)
         try:
-            found = _to_stored_object(uri, _json(self._rest.send("POST", url, query, content, kind).body))
+            found = _to_stored_object(
+                uri, _json(self._rest.send("POST", url, query, content, kind).body)
+            )
         except CloudError as error:
             if if_generation is None or error.failure.kind != "changed":
                 raise _with_address(error, uri) from error
@@ -69,7 +89,13 @@ class Storage:
             return there
         if found.md5 and found.md5 != digest:
             raise CloudError(
-                CloudFailure(FailureScope.FATAL, "broken", f"{uri} did not arrive as it was sent", "its MD5 is another", "run the same command again")
+                CloudFailure(
+                    FailureScope.FATAL,
+                    "broken",
+                    f"{uri} did not arrive as it was sent",
+                    "its MD5 is another",
+                    "run the same command again",
+                )
             )
         return found
 
@@ -81,21 +107,31 @@ class Storage:
             pages = list(self._rest.pages(url, {"prefix": name} if name else {}))
         except CloudError as error:
             raise _with_address(error, prefix) from error
-        return tuple(_to_stored_object(f"gs://{bucket}/{one['name']}", one) for page in pages for one in page.get("items", ()))
+        return tuple(
+            _to_stored_object(f"gs://{bucket}/{one['name']}", one)
+            for page in pages
+            for one in page.get("items", ())
+        )
 
     def delete(self, uri: str, if_generation: int | None = None) -> bool:
-        """Delete an object; False where there was none. With `if_generation` only that one, else kind "changed"."""
+        """Delete an object; False where there was none. With `if_generation` only that one, else
+        kind "changed".
+        """
         query = {} if if_generation is None else {"ifGenerationMatch": str(if_generation)}
         try:
             self._rest.send("DELETE", self._object(uri), query)
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return False
-            raise (CloudError(_changed(uri)) if error.failure.kind == "changed" else _with_address(error, uri)) from error
+            raise (
+                CloudError(_changed(uri))
+                if error.failure.kind == "changed"
+                else _with_address(error, uri)
+            ) from error
         return True
 
     def upload(self, objects: tuple[tuple[str, bytes], ...]) -> tuple[str, ...]:
-        """Write those objects that are not there with the same content, and return their addresses."""
+        """Write those objects that are not there with the same content, and return their addresses."""  # noqa: E501
         written = []
         for uri, content in objects:
             there = self.stat(uri)
@@ -105,9 +141,15 @@ class Storage:
         return tuple(written)
 
     def delete_folder(self, prefix: str) -> int:
-        """Delete every object below an address that ends in a slash, and return how many there were."""
+        """Delete every object below an address that ends in a slash, and return how many there
+        were.
+        """
         if not re.fullmatch(r"gs://[^/]+/.+/", prefix):
-            raise ExternalError(f"{prefix} is no folder in a bucket", why="only a folder of ours is cleared", hint="gs://BUCKET/PREFIX/INSTANCE/")
+            raise ExternalError(
+                f"{prefix} is no folder in a bucket",
+                why="only a folder of ours is cleared",
+                hint="gs://BUCKET/PREFIX/INSTANCE/",
+            )
         return sum(self.delete(one.uri) for one in self.list(prefix))
 
     def _object(self, uri: str) -> str:
@@ -118,12 +160,21 @@ class Storage:
 def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
     found = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
     if found is None or not (found[2] or folder) or len((found[2] or "").encode()) > 1024:
-        raise ExternalError(f"{uri} is no address of Cloud Storage", why="it is written gs://BUCKET/NAME", hint="look at `bucket:` of the target")
+        raise ExternalError(
+            f"{uri} is no address of Cloud Storage",
+            why="it is written gs://BUCKET/NAME",
+            hint="look at `bucket:` of the target",
+        )
     return found[1], found[2] or ""
 
 
 def _to_stored_object(uri: str, found: Mapping[str, Any]) -> StoredObject:
-    return StoredObject(uri, int(found.get("generation", 0)), int(found.get("size", 0)), str(found.get("md5Hash", "")))
+    return StoredObject(
+        uri,
+        int(found.get("generation", 0)),
+        int(found.get("size", 0)),
+        str(found.get("md5Hash", "")),
+    )
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
@@ -139,16 +190,29 @@ def _md5(content: bytes) -> str:
 
 
 def _changed(uri: str) -> CloudFailure:
-    return CloudFailure(FailureScope.FATAL, "changed", f"{uri} was changed by somebody else", "its generation is another", "run the same command again")
+    return CloudFailure(
+        FailureScope.FATAL,
+        "changed",
+        f"{uri} was changed by somebody else",
+        "its generation is another",
+        "run the same command again",
+    )
 
 
 def _with_address(error: CloudError, uri: str) -> CloudError:
     """The same error with the object's address and the bucket in its commands."""
     failure, bucket = error.failure, uri.removeprefix("gs://").partition("/")[0]
     if failure.kind == "not-found":
-        hint = f"make it in the region of the zones: gcloud storage buckets create gs://{bucket} --location=REGION --uniform-bucket-level-access"
-        return CloudError(CloudFailure(failure.scope, "bucket", f"there is no bucket {bucket}", failure.why, hint))
-    return CloudError(_with_hint(failure, uri, failure.hint.replace("gs://BUCKET", f"gs://{bucket}")))
+        hint = (
+            f"make it in the region of the zones: gcloud storage buckets create gs://{bucket} "
+            "--location=REGION --uniform-bucket-level-access"
+        )
+        return CloudError(
+            CloudFailure(failure.scope, "bucket", f"there is no bucket {bucket}", failure.why, hint)
+        )
+    return CloudError(
+        _with_hint(failure, uri, failure.hint.replace("gs://BUCKET", f"gs://{bucket}"))
+    )
 
 
 def _with_hint(failure: CloudFailure, uri: str, hint: str) -> CloudFailure:

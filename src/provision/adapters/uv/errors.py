@@ -12,18 +12,31 @@ from provision.errors import ExternalError, LockError, NetworkError, ProvisionEr
 from provision.sanitize import redact
 
 _UNREACHABLE = re.compile(
-    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect",
+    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect "
+    r"error|client error|timed out|Could not connect",
     re.IGNORECASE,
 )
-_UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
+_UNAUTHORIZED = re.compile(
+    r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy "
+    r"Authentication)",
+    re.IGNORECASE,
+)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
 _CERTIFICATE = re.compile(r"invalid peer certificate")
 _NO_INDEX = re.compile(r"Received some unexpected (HTML|JSON)|Unsupported `Content-Type`")
-_DAMAGED = re.compile(r"Failed to extract archive|Invalid zip file structure|ZIP structure was truncated|Failed to read from zip file")
+_DAMAGED = re.compile(
+    r"Failed to extract archive|Invalid zip file structure|ZIP structure was "
+    r"truncated|Failed to read from zip file"
+)
 _NO_SOLUTION = "No solution found"
-_NOT_FOUND = re.compile(r"[Bb]ecause ([\w.-]+) was not found in the package registry|there are no versions of ([\w.-]+)(?= and| ,|,)")
-_OTHER_PYTHON = re.compile(r"requires Python|requested Python version|matching Python (version|ABI) tag")
+_NOT_FOUND = re.compile(
+    r"[Bb]ecause ([\w.-]+) was not found in the package registry|there are no versions of "
+    r"([\w.-]+)(?= and| ,|,)"
+)
+_OTHER_PYTHON = re.compile(
+    r"requires Python|requested Python version|matching Python (version|ABI) tag"
+)
 _OTHER_PLATFORM = re.compile(r"-compatible wheels|matching platform tag")
 _BUILD_FAILED = re.compile(r"Failed to (?:download and )?build `([^`]+)` cause: The build backend")
 _SOURCE_ONLY = re.compile(r"Wheels are required for `([\w.-]+)`")
@@ -32,11 +45,19 @@ _MARKERS = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
 _IRRELEVANT_HINT = re.compile(r"\n[ \t]*\n[ \t]*hint: While the active Python version is [^\n]*")
 
 
-def error_from_output(verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None) -> ProvisionError:
-    """Return the error that a failed call of uv stands for; `said` is what it wrote, without secrets."""
+def error_from_output(
+    verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None
+) -> ProvisionError:
+    """Return the error that a failed call of uv stands for; `said` is what it wrote, without
+    secrets.
+    """
     said = _without_scratch_names(said)
     line = " ".join(said.split())  # uv breaks lines anywhere
-    error = _machine_error(verb, line) or _index_error(verb, line, sources) or _package_error(verb, line, code, project, sources)
+    error = (
+        _machine_error(verb, line)
+        or _index_error(verb, line, sources)
+        or _package_error(verb, line, code, project, sources)
+    )
     error.why = said
     return error
 
@@ -45,88 +66,167 @@ def python_not_found_error(known: PythonSearchResult) -> ExternalError:
     """Return the error of a Python that is not on this machine."""
     listed = ", ".join(f"{python.version} ({python.path})" for python in known.installed) or "none"
     hint = f"install Python {known.requested}, or change `python:` in the spec"
-    return ExternalError(f"no Python {known.requested} on this machine", why=f"found: {listed}", hint=hint)
+    return ExternalError(
+        f"no Python {known.requested} on this machine", why=f"found: {listed}", hint=hint
+    )
 
 
 def python_install_error(minor: str, said: str) -> ProvisionError:
-    """Return the error of a Python that uv could not install; `said` is what uv wrote, without secrets."""
-    what, line, otherwise = f"uv could not install Python {minor}", " ".join(said.split()), f"install Python {minor} yourself, or change `python` in the spec"
+    """Return the error of a Python that uv could not install; `said` is what uv wrote, without
+    secrets.
+    """
+    what, line, otherwise = (
+        f"uv could not install Python {minor}",
+        " ".join(said.split()),
+        f"install Python {minor} yourself, or change `python` in the spec",
+    )
     if _NO_SPACE.search(line):
         return ExternalError(what, why=said, hint="free some space and run the command again")
     if _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or NETWORK_DISABLED.search(line):
-        way = "check network and proxy, or name a mirror of uv's downloads in UV_PYTHON_INSTALL_MIRROR"
+        way = (
+            "check network and proxy, or name a mirror of uv's downloads in "
+            "UV_PYTHON_INSTALL_MIRROR"
+        )
         return NetworkError(what, why=said, hint=f"{way}\nor {otherwise}")
     if _DENIED.search(line) or "failed to create directory" in line:
-        return ExternalError(what, why=said, hint=f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}")
+        return ExternalError(
+            what,
+            why=said,
+            hint=f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}",
+        )
     return ExternalError(what, why=said, hint=otherwise)
 
 
 def _machine_error(verb: str, said: str) -> ProvisionError | None:
-    if built := _BUILD_FAILED.search(said):  # first, since what a build writes may read like anything
-        hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
+    if built := _BUILD_FAILED.search(
+        said
+    ):  # first, since what a build writes may read like anything
+        hint = (
+            "what the build lacks is named above: a Python package goes to `packages`, a "
+            "compiler is for the machine to have"
+        )
         return ExternalError(f"{built[1]} could not be built from source", hint=hint)
     if _NO_SPACE.search(said):
-        return ExternalError("the disk is full", hint="free some space (the environment and uv's cache need a few GB) and run the command again")
+        return ExternalError(
+            "the disk is full",
+            hint="free some space (the environment and uv's cache need a few GB) and run the "
+            "command again",
+        )
     if _DENIED.search(said):
-        return ExternalError(f"uv {verb} may not write where it has to", hint="check the owner and mode of the path it names")
+        return ExternalError(
+            f"uv {verb} may not write where it has to",
+            hint="check the owner and mode of the path it names",
+        )
     return None
 
 
 def _index_error(verb: str, said: str, sources: PackageSources | None) -> ProvisionError | None:
     if HASH_MISMATCH.search(said):
-        return LockError("a file on the index is not the one that was locked", hint=_CHANGED_FILE_HINT)
+        return LockError(
+            "a file on the index is not the one that was locked", hint=_CHANGED_FILE_HINT
+        )
     if NETWORK_DISABLED.search(said):
-        return NetworkError("something is needed that is not in uv's cache, and the network is switched off", hint="run once with network")
+        return NetworkError(
+            "something is needed that is not in uv's cache, and the network is switched off",
+            hint="run once with network",
+        )
     if _UNAUTHORIZED.search(said):
-        return NetworkError("a package index refused the credentials, or asks for some", hint=_credentials_hint(sources))
+        return NetworkError(
+            "a package index refused the credentials, or asks for some",
+            hint=_credentials_hint(sources),
+        )
     if verb != "lock" and _DAMAGED.search(said):
-        return NetworkError("a wheel came damaged", hint="run the command again; when it stays so, a mirror or a proxy has cut the file short: ask another one")
+        return NetworkError(
+            "a wheel came damaged",
+            hint="run the command again; when it stays so, a mirror or a proxy has cut the file "
+            "short: ask another one",
+        )
     if _NO_SOLUTION in said:  # a derivation names packages, and those may be called anything
         return None
     if _CERTIFICATE.search(said):
-        return NetworkError("the certificate of a package index is not trusted", hint=_CERTIFICATE_HINT)
+        return NetworkError(
+            "the certificate of a package index is not trusted", hint=_CERTIFICATE_HINT
+        )
     if _UNREACHABLE.search(said):
-        return NetworkError("a package index could not be reached", hint=_network_hint(said, sources))
+        return NetworkError(
+            "a package index could not be reached", hint=_network_hint(said, sources)
+        )
     if _NO_INDEX.search(said):
         return NetworkError(
             "a package index gave an answer that cannot be read",
-            hint=f"check the address, and whether a proxy answers in its place{_mirror_hint(said, sources)}",
+            hint="check the address, and whether a proxy answers in its "
+            f"place{_mirror_hint(said, sources)}",
         )
     return None
 
 
-def _package_error(verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None) -> ProvisionError:
+def _package_error(
+    verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None
+) -> ProvisionError:
     if verb == "lock" and code == 1 and project is not None:
-        ways = list(_solution_hints(said, project, sources)) or ["loosen one of the requirements named above"]
-        return Unsatisfiable("no set of versions satisfies the spec", hint="\n".join(ways) + _local_wheels_hint(sources))
+        ways = list(_solution_hints(said, project, sources)) or [
+            "loosen one of the requirements named above"
+        ]
+        return Unsatisfiable(
+            "no set of versions satisfies the spec",
+            hint="\n".join(ways) + _local_wheels_hint(sources),
+        )
     if verb == "pip" and _NO_SOLUTION in said:
-        return LockError("a version of the lock cannot be had from its index", hint=_MISSING_VERSION_HINT + _mirror_hint(said, sources))
+        return LockError(
+            "a version of the lock cannot be had from its index",
+            hint=_MISSING_VERSION_HINT + _mirror_hint(said, sources),
+        )
     return ExternalError(f"uv {verb} failed (exit code {code})")
 
 
-_CHANGED_FILE_HINT = "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock again with `provision lock --upgrade`"
+_CHANGED_FILE_HINT = (
+    "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock "
+    "again with `provision lock --upgrade`"
+)
 _CERTIFICATE_HINT = (
-    "a proxy or a mirror may bring a certificate of its own: name the file of its authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
+    "a proxy or a mirror may bring a certificate of its own: name the file of its "
+    "authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
     "UV_SYSTEM_CERTS=1 trusts what the operating system trusts"
 )
-_MISSING_VERSION_HINT = "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`, or ask another index"
+_MISSING_VERSION_HINT = (
+    "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`, or "
+    "ask another index"
+)
 
 
 def _solution_hints(said: str, project: UvProject, sources: PackageSources | None) -> Iterator[str]:
-    """Give the way out of each cause that a derivation names, other than requirements that exclude each other."""
+    """Give the way out of each cause that a derivation names, other than requirements that exclude
+    each other.
+    """
     if project.exclude_newer and "exclude-newer" in said:
         hidden = "what came later, and all of an index that tells no day of upload"
-        yield f"exclude_newer: {project.exclude_newer} hides {hidden}: take a later day, or leave it out"
+        (
+            yield f"exclude_newer: {project.exclude_newer} hides {hidden}: take a later day, or "
+            "leave it out"
+        )
         return
     for name in dict.fromkeys(one or other for one, other in _NOT_FOUND.findall(said)):
-        yield f"there is no {name} on {_index_label(name, project, sources)}: check the spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
+        (
+            yield f"there is no {name} on {_index_label(name, project, sources)}: check the "
+            "spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
+        )
     if _OTHER_PYTHON.search(said):
-        yield f"not every version is made for Python {project.python}: ask for one that is, or for another `python`"
+        (
+            yield f"not every version is made for Python {project.python}: ask for one that is, or "
+            "for another `python`"
+        )
     if _OTHER_PLATFORM.search(said):
         wheel = f"a wheel for Python {project.python} on each platform"
-        yield f"not every version has {wheel}: ask for one that has, for another `python`, or for fewer `platforms`"
+        (
+            yield f"not every version has {wheel}: ask for one that has, for another `python`, or "
+            "for fewer `platforms`"
+        )
     for name in dict.fromkeys(_SOURCE_ONLY.findall(said)):
-        yield f"{name} has no wheels, only source distributions: ask for a version with wheels, or write {{name: {name}, build: true}}"
+        (
+            yield f"{name} has no wheels, only source distributions: ask for a version with "
+            "wheels, "
+            f"or write {{name: {name}, build: true}}"
+        )
     if _DAMAGED.search(said):
         yield "a wheel came damaged: run the command again, or ask another mirror"
 
@@ -135,37 +235,80 @@ def _index_label(name: str, project: UvProject, sources: PackageSources | None) 
     bound = {binding.package: binding.index for binding in project.bindings}.get(name)
     if bound:
         return f"index {bound}"
-    return f"the default index ({redact(sources.default.url)})" if sources and sources.default.url else "PyPI"
+    return (
+        f"the default index ({redact(sources.default.url)})"
+        if sources and sources.default.url
+        else "PyPI"
+    )
 
 
 def _without_scratch_names(said: str) -> str:
-    """Return uv's words without what belongs to the scratch project: its name, the markers of its platforms, advice on its settings."""
+    """Return uv's words without what belongs to the scratch project: its name, the markers of its
+    platforms, advice on its settings.
+    """
     if _NO_SOLUTION not in said:
         return said
-    return _SCRATCH.sub(lambda found: f"the spec for {found[1]}" if found[1] else "your project", _MARKERS.sub("", _IRRELEVANT_HINT.sub("", said)))
+    return _SCRATCH.sub(
+        lambda found: f"the spec for {found[1]}" if found[1] else "your project",
+        _MARKERS.sub("", _IRRELEVANT_HINT.sub("", said)),
+    )
 
 
 def _credentials_hint(sources: PackageSources | None) -> str:
-    names = [source.name.upper().replace("-", "_") for source in sources.named if not source.url.startswith("file:")] if sources else []
-    named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
+    names = (
+        [
+            source.name.upper().replace("-", "_")
+            for source in sources.named
+            if not source.url.startswith("file:")
+        ]
+        if sources
+        else []
+    )
+    named = (
+        "; for an index of the spec set "
+        f"{', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}"
+        if names
+        else ""
+    )
     return f"check user name and password in pip's index-url or ~/.netrc{named}"
 
 
 def _local_wheels_hint(sources: PackageSources | None) -> str:
     names = [source.name for source in sources.named if source.wheels] if sources else []
-    return "".join(f"\nlocal wheels stood in for index {name}: {index_override_variable(name)}=ADDRESS asks an index instead" for name in names)
+    return "".join(
+        f"\nlocal wheels stood in for index {name}: "
+        f"{index_override_variable(name)}=ADDRESS asks an index instead"
+        for name in names
+    )
 
 
 def _network_hint(said: str, sources: PackageSources | None) -> str:
-    return f"check network, proxy and certificates{_mirror_hint(said, sources)}\nwithout network, --offline makes do with what is in uv's cache"
+    return (
+        f"check network, proxy and certificates{_mirror_hint(said, sources)}\nwithout network, "
+        "--offline makes do with what is in uv's cache"
+    )
 
 
 def _mirror_hint(said: str, sources: PackageSources | None) -> str:
-    """Say what names a mirror of the index whose address uv wrote; of each that may be meant where it wrote none that is known here."""
+    """Say what names a mirror of the index whose address uv wrote; of each that may be meant where
+    it wrote none that is known here.
+    """
     if sources is None:
         return ""
-    asked = [source for source in sources.named if source.url and not source.url.startswith("file:") and not source.wheels]
+    asked = [
+        source
+        for source in sources.named
+        if source.url and not source.url.startswith("file:") and not source.wheels
+    ]
     if meant := [source.name for source in asked if redact(source.url) in said]:
-        return f"; a mirror of index {meant[0]} is named by the variable {index_override_variable(meant[0])}"
-    others = "".join(f", {index_override_variable(source.name)} (index {source.name})" for source in asked)
-    return f"; a mirror is named by pip's index-url\nor by a variable: {index_override_variable(sources.default.name)} (default index){others}"
+        return (
+            f"; a mirror of index {meant[0]} is named by the variable "
+            f"{index_override_variable(meant[0])}"
+        )
+    others = "".join(
+        f", {index_override_variable(source.name)} (index {source.name})" for source in asked
+    )
+    return (
+        "; a mirror is named by pip's index-url\nor by a variable: "
+        f"{index_override_variable(sources.default.name)} (default index){others}"
+    )

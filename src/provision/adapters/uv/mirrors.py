@@ -1,4 +1,6 @@
-"""Where packages come from on this machine: overrides, pip's mirrors, and folders of wheels that stand in for an index."""
+"""Where packages come from on this machine: overrides, pip's mirrors, and folders of wheels that
+stand in for an index.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,39 @@ _PLATFORMS = {
     "macos-arm64": ("macosx", ("arm64", "universal2")),
     "windows-x86_64": ("win", ("amd64",)),
 }
-_TORCH_LIKE = re.compile(r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$")
+_TORCH_LIKE = re.compile(
+    r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$"
+)
 
 
-def locate_sources(pip: PipConfig, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str) -> PackageSources:
+def locate_sources(
+    pip: PipConfig, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str
+) -> PackageSources:
     """Decide the address of every index.
 
-    The variable PROVISION_INDEX_<NAME> overrides an index; else a folder of wheels in pip's find-links stands in for a flavoured index when it holds
-    all that is wanted of it; pip's index-url takes the place of the default index. pip's extra-index-url is not passed on: there, any index could shadow
+    The variable PROVISION_INDEX_<NAME> overrides an index; else a folder of wheels in pip's
+    find-links stands in for a flavoured index when it holds
+    all that is wanted of it; pip's index-url takes the place of the default index. pip's
+    extra-index-url is not passed on: there, any index could shadow
     any package.
     """
     folders = tuple(path for link in pip.find_links if (path := _folder(link, environment)))
     first: dict[str, Path] = {}
     for wheel in (wheel for folder in folders for wheel in sorted(folder.glob("*.whl"))):
-        first.setdefault(wheel.name, wheel)  # the same wheel may lie in several folders, and a folder may be named twice
+        first.setdefault(
+            wheel.name, wheel
+        )  # the same wheel may lie in several folders, and a folder may be named twice
     wheels = tuple(first.values())
     named = tuple(_locate_index(index, environment, wheels, minor) for index in indexes)
-    notes = (*_override_notes(environment, indexes), *_source_notes(pip, environment, named, indexes, wheels, minor))
-    plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0])))
+    notes = (
+        *_override_notes(environment, indexes),
+        *_source_notes(pip, environment, named, indexes, wheels, minor),
+    )
+    plain = tuple(
+        wheel
+        for wheel in wheels
+        if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0]))
+    )
     links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
     default = environment.get(index_override_variable("pypi")) or pip.index_url
     return PackageSources(IndexSource("pypi", default), named, plain, links, notes)
@@ -48,13 +65,19 @@ def index_override_variable(index: str) -> str:
     return "PROVISION_INDEX_" + index.upper().replace("-", "_")
 
 
-def _locate_index(index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str) -> IndexSource:
+def _locate_index(
+    index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str
+) -> IndexSource:
     if url := environment.get(index_override_variable(index.name)):
         return IndexSource(index.name, url)
     if index.flavour is None or not index.packages:
         return IndexSource(index.name, index.url)
     fitting = tuple(wheel for wheel in wheels if _fits_interpreter(wheel, index.flavour, minor))
-    covered = all(any(_satisfies_package(wheel, package, platform) for wheel in fitting) for package in index.packages for platform in index.platforms)
+    covered = all(
+        any(_satisfies_package(wheel, package, platform) for wheel in fitting)
+        for package in index.packages
+        for platform in index.platforms
+    )
     return IndexSource(index.name, index.url, fitting if covered else ())
 
 
@@ -64,7 +87,12 @@ def _fits_interpreter(wheel: Path, flavour: str, minor: str) -> bool:
     except InvalidWheelFilename:
         return False
     interpreter = "cp" + minor.replace(".", "")
-    accepted = {(interpreter, interpreter), (interpreter, "abi3"), (interpreter, "none"), ("py3", "none")}  # not cp313t: that is another interpreter's
+    accepted = {
+        (interpreter, interpreter),
+        (interpreter, "abi3"),
+        (interpreter, "none"),
+        ("py3", "none"),
+    }  # not cp313t: that is another interpreter's
     return version.local == flavour and any((tag.interpreter, tag.abi) in accepted for tag in tags)
 
 
@@ -72,8 +100,12 @@ def _satisfies_package(wheel: Path, package: str, platform: str) -> bool:
     name, version, _, tags = parse_wheel_filename(wheel.name)
     system, machines = _PLATFORMS[platform]
     wanted = Requirement(package)
-    is_wanted = name == canonicalize_name(wanted.name) and wanted.specifier.contains(version, prereleases=True)
-    return is_wanted and any(system in tag.platform and tag.platform.endswith(machines) for tag in tags)
+    is_wanted = name == canonicalize_name(wanted.name) and wanted.specifier.contains(
+        version, prereleases=True
+    )
+    return is_wanted and any(
+        system in tag.platform and tag.platform.endswith(machines) for tag in tags
+    )
 
 
 def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
@@ -84,7 +116,10 @@ def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
 
 
 def _override_notes(environment: Mapping[str, str], indexes: tuple[Index, ...]) -> Iterator[str]:
-    for label, name in (("default index", "pypi"), *((f"index {index.name}", index.name) for index in indexes)):
+    for label, name in (
+        ("default index", "pypi"),
+        *((f"index {index.name}", index.name) for index in indexes),
+    ):
         if url := environment.get(index_override_variable(name)):
             yield f"{label}: {redact(url)} ({index_override_variable(name)})"
 
@@ -100,12 +135,26 @@ def _source_notes(
     if pip.index_url and not environment.get(index_override_variable("pypi")):
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
-        yield f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an index under `indexes:` and bind packages to it with `index:`"
+        (
+            yield f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an "
+            "index under `indexes:` and bind packages to it with `index:`"
+        )
     for source in named:
         if source.wheels:
-            yield f"index {source.name}: {len(source.wheels)} local wheel(s) from pip's find-links stand in for it"
+            (
+                yield f"index {source.name}: {len(source.wheels)} local wheel(s) from pip's "
+                "find-links stand in for it"
+            )
     for index, source in zip(indexes, named, strict=True):
-        held = [wheel.name for wheel in wheels if index.flavour and f"+{index.flavour}-" in wheel.name]
+        held = [
+            wheel.name for wheel in wheels if index.flavour and f"+{index.flavour}-" in wheel.name
+        ]
         if held and not source.wheels and source.url == index.url:
-            wanted = f"{', '.join(index.packages)} for Python {minor} on {', '.join(index.platforms)}"
-            yield f"index {index.name} itself is asked: pip's find-links hold {', '.join(held)}, but not all of {wanted}"
+            wanted = (
+                f"{', '.join(index.packages)} for Python {minor} on {', '.join(index.platforms)}"
+            )
+            (
+                yield f"index {index.name} itself is asked: pip's find-links hold "
+                f"{', '.join(held)}, "
+                f"but not all of {wanted}"
+            )

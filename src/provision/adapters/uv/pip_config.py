@@ -1,4 +1,6 @@
-"""What the machine's pip configuration says of mirrors: index, wheel folders, proxy and certificates."""
+"""What the machine's pip configuration says of mirrors: index, wheel folders, proxy and
+certificates.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,25 @@ class PipConfig:
     cert: str = ""
 
 
-def read_pip_config(environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)) -> PipConfig:
-    """Read the configuration that `pip install` reads: global, user and site files (in `prefixes`), then PIP_CONFIG_FILE, then PIP_* variables.
+def read_pip_config(
+    environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)
+) -> PipConfig:
+    """Read the configuration that `pip install` reads: global, user and site files (in `prefixes`),
+    then PIP_CONFIG_FILE, then PIP_* variables.
 
-    Later files win, [install] wins over [global], and variables over both. Source: pip's documentation, "Configuration", and pip's own answer, with which a
-    test compares: PIP_CONFIG_FILE=/dev/null (os.devnull) switches files off, and naming a file that exists switches the user's own off. Unreadable files
+    Later files win, [install] wins over [global], and variables over both. Source: pip's
+    documentation, "Configuration", and pip's own answer, with which a
+    test compares: PIP_CONFIG_FILE=/dev/null (os.devnull) switches files off, and naming a file
+    that exists switches the user's own off. Unreadable files
     count as absent.
     """
     sections: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
     for path in _files(environment, prefixes):
         for name, options in _options(path).items():
             sections[name] |= options
-    options = {key: value for name in _SECTIONS for key, value in sections[name].items() if value.strip()}
+    options = {
+        key: value for name in _SECTIONS for key, value in sections[name].items() if value.strip()
+    }
     for name in ("index_url", "extra_index_url", "find_links", "proxy", "cert"):
         if value := environment.get(f"PIP_{name.upper()}"):
             options[name.replace("_", "-")] = value
@@ -48,7 +57,9 @@ def read_pip_config(environment: Mapping[str, str], prefixes: tuple[str, ...] = 
 
 
 def home_folder(environment: Mapping[str, str], ask: Callable[[], Path] = Path.home) -> Path | None:
-    """Return the caller's home folder; None where there is none, as for a number without a user in a container."""
+    """Return the caller's home folder; None where there is none, as for a number without a user in
+    a container.
+    """
     try:
         return Path(environment.get("HOME") or ask())
     except RuntimeError:
@@ -85,4 +96,8 @@ def _options(path: Path) -> dict[str, dict[str, str]]:
         parser.read(path, encoding="utf-8")
     except (OSError, configparser.Error, UnicodeDecodeError):
         return {}
-    return {name: {key.replace("_", "-"): value for key, value in parser.items(name)} for name in _SECTIONS if parser.has_section(name)}
+    return {
+        name: {key.replace("_", "-"): value for key, value in parser.items(name)}
+        for name in _SECTIONS
+        if parser.has_section(name)
+    }

@@ -29,22 +29,38 @@ _CACHE_VERSION = "1"
 """Part of the name of what is kept: another way to read or write it takes another."""
 _UNPACKED_LIMIT = 8 * 2**30
 _TEXT_LIMIT = 4 * 2**20
-_READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, tomllib.TOMLDecodeError, NotImplementedError, RuntimeError)
+_READ_ERRORS = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    tomllib.TOMLDecodeError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 class _SdistFiles(NamedTuple):
-    """What of a source distribution says what it needs: PKG-INFO, pyproject.toml, and the requires.txt of setuptools; "" for what is not there."""
+    """What of a source distribution says what it needs: PKG-INFO, pyproject.toml, and the
+    requires.txt of setuptools; "" for what is not there.
+    """
 
     metadata: str = ""
     pyproject: str = ""
     requires: str = ""
 
 
-def create_metadata_index(release: Release, index: IndexSource, environment: Mapping[str, str]) -> str:
-    """Return the address of an index with one wheel, which holds what a release's source distribution says of itself, and what its build asks for.
+def create_metadata_index(
+    release: Release, index: IndexSource, environment: Mapping[str, str]
+) -> str:
+    """Return the address of an index with one wheel, which holds what a release's source
+    distribution says of itself, and what its build asks for.
 
-    It is made once for each hash and stays in the user's cache, so that nothing is fetched a second time. `environment` is uv's. Raises LockError when the
-    source cannot be read or is not the one that the index tells of, NetworkError when it is out of reach.
+    It is made once for each hash and stays in the user's cache, so that nothing is fetched a
+    second time. `environment` is uv's. Raises LockError when the
+    source cannot be read or is not the one that the index tells of, NetworkError when it is out
+    of reach.
     """
     file = release.source
     if file is None:
@@ -55,7 +71,11 @@ def create_metadata_index(release: Release, index: IndexSource, environment: Map
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
             fetched = Path(name) / "source"
             download_file(file, index, environment, fetched)
-            _write_index(Path(name) / "index", release, _render_metadata(release, file, _read_sdist(file, fetched)))
+            _write_index(
+                Path(name) / "index",
+                release,
+                _render_metadata(release, file, _read_sdist(file, fetched)),
+            )
             with suppress(OSError):  # another process was first
                 (Path(name) / "index").rename(folder)
     return folder.as_uri()
@@ -66,7 +86,11 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
     (folder / release.package).mkdir(parents=True)
     wheel = folder / release.package / f"{stem}-py3-none-any.whl"
     info = f"{stem}.dist-info"
-    texts = {"METADATA": metadata, "WHEEL": "Wheel-Version: 1.0\nGenerator: provision\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    texts = {
+        "METADATA": metadata,
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: provision\nRoot-Is-Purelib: true\nTag: "
+        "py3-none-any\n",
+    }
     texts["RECORD"] = "".join(f"{info}/{name},,\n" for name in (*texts, "RECORD"))
     with zipfile.ZipFile(wheel, "w") as archive:
         for name, text in texts.items():
@@ -77,7 +101,9 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
 
 
 def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFiles) -> str:
-    """Return the METADATA of the wheel. A requirement of the build counts by its name: it is built with the version that is locked."""
+    """Return the METADATA of the wheel. A requirement of the build counts by its name: it is built
+    with the version that is locked.
+    """
     found, _ = parse_email(read.metadata)
     if canonicalize_name(found.get("name", "")) != release.package:
         raise _unreadable(file, f"its PKG-INFO is that of {found.get('name') or 'no package'}")
@@ -85,18 +111,37 @@ def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFil
     required = list(found.get("requires_dist", []))
     if not required and read.requires:  # setuptools before 68 left them out of PKG-INFO
         required = list(_parse_requires_txt(read.requires))
-        extras = sorted({match[1] for line in required for match in re.finditer(r"extra == '([^']+)'", line)} | set(extras))
+        extras = sorted(
+            {match[1] for line in required for match in re.finditer(r"extra == '([^']+)'", line)}
+            | set(extras)
+        )
     try:
-        lines = [str(Requirement(line)) for line in required] + list(_build_requirements(release, read.pyproject))
-        python = [f"Requires-Python: {SpecifierSet(said)}"] if (said := found.get("requires_python")) else []
+        lines = [str(Requirement(line)) for line in required] + list(
+            _build_requirements(release, read.pyproject)
+        )
+        python = (
+            [f"Requires-Python: {SpecifierSet(said)}"]
+            if (said := found.get("requires_python"))
+            else []
+        )
     except (InvalidRequirement, InvalidSpecifier, TypeError, *_READ_ERRORS) as error:
         raise _unreadable(file, str(error)) from None
     head = ["Metadata-Version: 2.1", f"Name: {release.package}", f"Version: {release.version}"]
-    return "\n".join([*head, *python, *(f"Provides-Extra: {canonicalize_name(extra)}" for extra in extras), *(f"Requires-Dist: {line}" for line in lines), ""])
+    return "\n".join(
+        [
+            *head,
+            *python,
+            *(f"Provides-Extra: {canonicalize_name(extra)}" for extra in extras),
+            *(f"Requires-Dist: {line}" for line in lines),
+            "",
+        ]
+    )
 
 
 def _build_requirements(release: Release, pyproject: str) -> Iterator[str]:
-    """Yield what the build asks for by name; a source that does not say is built by setuptools (PEP 517, "Source trees")."""
+    """Yield what the build asks for by name; a source that does not say is built by setuptools (PEP
+    517, "Source trees").
+    """
     system = tomllib.loads(pyproject).get("build-system", {})
     for line in system.get("requires", ["setuptools"]) if isinstance(system, dict) else ():
         wanted = Requirement(line)
@@ -106,12 +151,17 @@ def _build_requirements(release: Release, pyproject: str) -> Iterator[str]:
 
 
 def _parse_requires_txt(text: str) -> Iterator[str]:
-    """Yield the requirements of an egg-info's requires.txt: lines, and sections "[extra:marker]" in which either part may be missing."""
+    """Yield the requirements of an egg-info's requires.txt: lines, and sections "[extra:marker]" in
+    which either part may be missing.
+    """
     condition = ""
     for line in filter(None, (line.strip() for line in text.splitlines())):
         if line.startswith("["):
             extra, _, marker = line.strip("[]").partition(":")
-            both = [*([f"({marker})"] if marker else []), *([f"extra == '{extra}'"] if extra else [])]
+            both = [
+                *([f"({marker})"] if marker else []),
+                *([f"extra == '{extra}'"] if extra else []),
+            ]
             condition = f"; {' and '.join(both)}" if both else ""
         else:
             yield line + condition
@@ -122,7 +172,9 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
         texts = dict(_read_zip(path) if file.name.endswith(".zip") else _read_tar(path))
     except _READ_ERRORS as error:
         raise _unreadable(file, str(error)) from None
-    read = _SdistFiles(texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", ""))
+    read = _SdistFiles(
+        texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", "")
+    )
     if not read.metadata:
         raise _unreadable(file, "it holds no PKG-INFO, which says what a package needs")
     return read
@@ -135,7 +187,11 @@ def _read_tar(path: Path) -> Iterator[tuple[str, str]]:
             unpacked += member.size
             if unpacked > _UNPACKED_LIMIT:
                 raise tarfile.TarError(f"it unpacks to more than {_UNPACKED_LIMIT >> 30} GiB")
-            if (name := _metadata_file_name(member.name)) and member.isfile() and (content := archive.extractfile(member)) is not None:
+            if (
+                (name := _metadata_file_name(member.name))
+                and member.isfile()
+                and (content := archive.extractfile(member)) is not None
+            ):
                 yield name, content.read(_TEXT_LIMIT).decode("utf-8", "replace")
 
 
@@ -148,11 +204,27 @@ def _read_zip(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _metadata_file_name(member: str) -> str:
-    """Return the last part of the path of a member that we read, "" for the others: PKG-INFO and pyproject.toml count in the one folder at the top only."""
+    """Return the last part of the path of a member that we read, "" for the others: PKG-INFO and
+    pyproject.toml count in the one folder at the top only.
+    """
     parts = member.removeprefix("./").split("/")
     top = len(parts) == 2 and parts[1] in ("PKG-INFO", "pyproject.toml")
-    return parts[-1] if top or (len(parts) <= 4 and parts[-2:-1] and parts[-2].endswith(".egg-info") and parts[-1] == "requires.txt") else ""
+    return (
+        parts[-1]
+        if top
+        or (
+            len(parts) <= 4
+            and parts[-2:-1]
+            and parts[-2].endswith(".egg-info")
+            and parts[-1] == "requires.txt"
+        )
+        else ""
+    )
 
 
 def _unreadable(file: SourceDistribution, why: str) -> LockError:
-    return LockError(f"{file.name} cannot be locked as source", why=why, hint="choose another version, or one that has a wheel")
+    return LockError(
+        f"{file.name} cannot be locked as source",
+        why=why,
+        hint="choose another version, or one that has a wheel",
+    )

@@ -1,4 +1,6 @@
-"""The files of a package as an index lists them: JSON (PEP 691) or HTML (PEP 503), with bounds on size and time."""
+"""The files of a package as an index lists them: JSON (PEP 691) or HTML (PEP 503), with bounds on
+size and time.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,25 @@ FileList = tuple[ListedFile, ...] | None
 _Result = tuple[tuple[str, str], FileList | BaseException]
 
 
-def list_files_of_packages(questions: Sequence[tuple[str, IndexSource]], environment: Mapping[str, str]) -> Mapping[tuple[str, str], FileList]:
-    """Return the files of several packages, by (package, index name), asking several pages at once; raises as `list_files` does."""
+def list_files_of_packages(
+    questions: Sequence[tuple[str, IndexSource]], environment: Mapping[str, str]
+) -> Mapping[tuple[str, str], FileList]:
+    """Return the files of several packages, by (package, index name), asking several pages at once;
+    raises as `list_files` does.
+    """
     waiting: queue.SimpleQueue[tuple[str, IndexSource]] = queue.SimpleQueue()
     results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
-    default = default_index_url(environment) if any(not source.url and not source.wheels for _, source in questions) else ""
+    default = (
+        default_index_url(environment)
+        if any(not source.url and not source.wheels for _, source in questions)
+        else ""
+    )
     for package, source in questions:
         waiting.put((package, source._replace(url=source.url or default)))
     for _ in range(min(_CONCURRENT_PAGES, len(questions))):
-        threading.Thread(target=_run_worker, args=(waiting, results, environment), daemon=True).start()
+        threading.Thread(
+            target=_run_worker, args=(waiting, results, environment), daemon=True
+        ).start()
     found: dict[tuple[str, str], FileList] = {}
     for _ in questions:
         key, answer = results.get()
@@ -55,7 +67,11 @@ def list_files_of_packages(questions: Sequence[tuple[str, IndexSource]], environ
     return found
 
 
-def _run_worker(waiting: queue.SimpleQueue[tuple[str, IndexSource]], results: queue.SimpleQueue[_Result], environment: Mapping[str, str]) -> None:
+def _run_worker(
+    waiting: queue.SimpleQueue[tuple[str, IndexSource]],
+    results: queue.SimpleQueue[_Result],
+    environment: Mapping[str, str],
+) -> None:
     while True:
         try:
             package, source = waiting.get_nowait()
@@ -63,20 +79,33 @@ def _run_worker(waiting: queue.SimpleQueue[tuple[str, IndexSource]], results: qu
             return
         key = (package, source.name)
         try:
-            results.put((key, _files_on_disk(package, source.wheels) if source.wheels else list_package_files(package, source, environment)))
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+            results.put(
+                (
+                    key,
+                    _files_on_disk(package, source.wheels)
+                    if source.wheels
+                    else list_package_files(package, source, environment),
+                )
+            )
+        except BaseException as error:  # noqa: BLE001
             results.put((key, error))
 
 
 def _files_on_disk(package: str, wheels: tuple[Path, ...]) -> tuple[ListedFile, ...]:
-    of_package = [wheel for wheel in wheels if canonicalize_name(wheel.name.partition("-")[0]) == package]
+    of_package = [
+        wheel for wheel in wheels if canonicalize_name(wheel.name.partition("-")[0]) == package
+    ]
     return tuple(ListedFile(wheel.name, hash_file(wheel)) for wheel in of_package)
 
 
-def list_package_files(package: str, index: IndexSource, environment: Mapping[str, str]) -> tuple[ListedFile, ...] | None:
-    """Return the files of a package (canonical name) that an index lists, or None when it does not know the package. `environment` is uv's.
+def list_package_files(
+    package: str, index: IndexSource, environment: Mapping[str, str]
+) -> tuple[ListedFile, ...] | None:
+    """Return the files of a package (canonical name) that an index lists, or None when it does not
+    know the package. `environment` is uv's.
 
-    The bounds on time and retries are those that uv is given (UV_HTTP_TIMEOUT: seconds for a page, UV_HTTP_RETRIES). Raises NetworkError when the
+    The bounds on time and retries are those that uv is given (UV_HTTP_TIMEOUT: seconds for a
+    page, UV_HTTP_RETRIES). Raises NetworkError when the
     index cannot be reached, refuses, is too slow, or gives an answer that is not a list of files.
     """
     url = _address(package, index)
@@ -87,7 +116,9 @@ def list_package_files(package: str, index: IndexSource, environment: Mapping[st
         except (OSError, http.client.HTTPException) as error:
             if _is_absent(error):
                 return None
-            if attempt == attempts or (isinstance(error, urllib.error.HTTPError) and error.code < 500):
+            if attempt == attempts or (
+                isinstance(error, urllib.error.HTTPError) and error.code < 500
+            ):
                 raise _unreachable(url, index, error) from None
         else:
             return found
@@ -99,8 +130,16 @@ def _address(package: str, index: IndexSource) -> str:
     return f"{url}index.html" if urlsplit(url).scheme == "file" else url
 
 
-def _fetch_page(url: str, index: IndexSource, environment: Mapping[str, str]) -> tuple[ListedFile, ...]:
-    with open_url(url, index, environment, TimedCall(TimeLimits(_page_timeout_s(environment))), {"Accept": _ACCEPT}) as answer:
+def _fetch_page(
+    url: str, index: IndexSource, environment: Mapping[str, str]
+) -> tuple[ListedFile, ...]:
+    with open_url(
+        url,
+        index,
+        environment,
+        TimedCall(TimeLimits(_page_timeout_s(environment))),
+        {"Accept": _ACCEPT},
+    ) as answer:
         parts, length = [], 0
         while chunk := answer.read(2**16):
             parts.append(chunk)
@@ -133,8 +172,12 @@ def _parse_html_page(text: str) -> Iterator[ListedFile]:
         address, fragment = urldefrag(row.get("href") or "")
         name = unquote(urlsplit(address).path).rpartition("/")[2]
         if name:
-            sha256 = fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else ""
-            yield ListedFile(name, sha256, (row["data-yanked"] or "") if "data-yanked" in row else None)
+            sha256 = (
+                fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else ""
+            )
+            yield ListedFile(
+                name, sha256, (row["data-yanked"] or "") if "data-yanked" in row else None
+            )
 
 
 class _LinkParser(HTMLParser):
@@ -153,7 +196,8 @@ class _LinkParser(HTMLParser):
 def _is_absent(error: Exception) -> bool:
     reason: Any = getattr(error, "reason", error)
     return (isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)) or (
-        isinstance(error, urllib.error.URLError) and isinstance(reason, FileNotFoundError | NotADirectoryError)
+        isinstance(error, urllib.error.URLError)
+        and isinstance(reason, FileNotFoundError | NotADirectoryError)
     )
 
 
@@ -175,15 +219,28 @@ def _unreachable(url: str, index: IndexSource, error: Exception) -> NetworkError
     hint = "check network, proxy and certificates, or try again later: nothing is verified"
     if isinstance(error, urllib.error.HTTPError):
         if error.code in (401, 403, 407):
-            hint = "check user name and password of the index, in pip's index-url, UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
-        return NetworkError(f"{_index_label(index)} refused the question", why=f"{redact(url)}: {error.code} {error.reason}", hint=hint)
+            hint = (
+                "check user name and password of the index, in pip's index-url, "
+                "UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
+            )
+        return NetworkError(
+            f"{_index_label(index)} refused the question",
+            why=f"{redact(url)}: {error.code} {error.reason}",
+            hint=hint,
+        )
     reason = getattr(error, "reason", error)
     late = isinstance(reason, TimeoutError)
-    what = f"{_index_label(index)} did not answer in time" if late else f"{_index_label(index)} could not be reached"
+    what = (
+        f"{_index_label(index)} did not answer in time"
+        if late
+        else f"{_index_label(index)} could not be reached"
+    )
     return NetworkError(what, why=f"{redact(url)}: {redact(str(reason))}", hint=hint)
 
 
 def _unreadable(url: str, index: IndexSource, why: str) -> NetworkError:
     return NetworkError(
-        f"{_index_label(index)} gave an answer that cannot be read", why=f"{redact(url)}: {why}", hint="check that it is a package index (PEP 503)"
+        f"{_index_label(index)} gave an answer that cannot be read",
+        why=f"{redact(url)}: {why}",
+        hint="check that it is a package index (PEP 503)",
     )

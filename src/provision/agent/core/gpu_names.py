@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import re
 
-_ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": "rtx-pro-6000", "g4": "rtx-pro-6000"}
-"""Names of a machine type whose GPU has another name (Compute Engine documentation, "GPU machine types"; aliases of the facts)."""
+_ALIASES = {
+    "h100-mega-80gb": "h100-80gb",
+    "h100-mega": "h100-80gb",
+    "rtx6000": "rtx-pro-6000",
+    "g4": "rtx-pro-6000",
+}
+"""Names of a machine type whose GPU has another name (Compute Engine documentation, "GPU machine
+types"; aliases of the facts).
+"""
 _MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
 _OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
 """Words that make a name another GPU's: an RTX 4060 Ti is not an RTX 4060."""
 
 
 def is_declared_gpu(name: str, declared: str) -> bool:
-    """Tell whether a GPU that the driver names so ("NVIDIA A100-SXM4-80GB") is the declared one ("A100-80GB").
+    """Tell whether a GPU that the driver names so ("NVIDIA A100-SXM4-80GB") is the declared one
+    ("A100-80GB").
 
-    A size in the declared name counts only against a size in the driver's name: "NVIDIA H200" has none.
+    A size in the declared name counts only against a size in the driver's name: "NVIDIA H200"
+    has none.
     """
     wanted = _MAKER.sub("", declared.lower())
     wanted = _ALIASES.get(wanted.replace("_", "-"), wanted)

@@ -1,4 +1,6 @@
-"""Compares the files of an installed package with what its RECORD lists, and with what was noted of them when they were installed."""
+"""Compares the files of an installed package with what its RECORD lists, and with what was noted of
+them when they were installed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from dataclasses import dataclass
 _CHUNK = 2**20
 _LONGEST_FLAW = 200
 _OF_VENVS = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
-"""What makers of virtual environments put there themselves, and what it has to say (None: anything). Source: virtualenv; uv up to 0.9."""
+"""What makers of virtual environments put there themselves, and what it has to say (None:
+anything). Source: virtualenv; uv up to 0.9.
+"""
 
 _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
 """Modules that Python's `site` imports at each start, next to the .pth files."""
@@ -22,9 +26,11 @@ _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A package's own list of its files: path, hash and size of each as strings, and the sha256 of the list itself.
+    """A package's own list of its files: path, hash and size of each as strings, and the sha256 of
+    the list itself.
 
-    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not a table of three columns.
+    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not a
+    table of three columns.
     """
 
     metadata_folder: str
@@ -41,7 +47,8 @@ class RecordFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallNote:
-    """What an installer noted of a package after installing it: the sha256 of its RECORD, and the snapshot of its files; "" for what it did not note.
+    """What an installer noted of a package after installing it: the sha256 of its RECORD, and the
+    snapshot of its files; "" for what it did not note.
 
     `fits` is false for a package whose RECORD does not fit the files of its own wheel.
     """
@@ -52,23 +59,31 @@ class InstallNote:
 
     @classmethod
     def from_install_result(cls, note: object, name: str) -> InstallNote:
-        """Return what an installer's note (`provision.installed/1`) says of a package; nothing for an older note, a damaged one, or none."""
+        """Return what an installer's note (`provision.installed/1`) says of a package; nothing for
+        an older note, a damaged one, or none.
+        """
         packages = note.get("packages") if isinstance(note, dict) else None
         entry = packages.get(name) if isinstance(packages, dict) else None
         if not isinstance(entry, dict):
             return cls()
-        return cls(str(entry.get("record") or ""), str(entry.get("snapshot") or ""), entry.get("record_fits") is not False)
+        return cls(
+            str(entry.get("record") or ""),
+            str(entry.get("snapshot") or ""),
+            entry.get("record_fits") is not False,
+        )
 
     def to_json(self) -> dict[str, str]:
-        """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""
+        """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""  # noqa: E501
         return {"record": self.record_sha256, "snapshot": self.snapshot}
 
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """How the files of a package compare: how many were compared, how many of them by sha256, and a short text for each that differs, by its path.
+    """How the files of a package compare: how many were compared, how many of them by sha256, and a
+    short text for each that differs, by its path.
 
-    Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of change of all of them are as noted.
+    Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of
+    change of all of them are as noted.
     """
 
     files: int
@@ -78,18 +93,30 @@ class FileComparison:
 
 
 def read_record(metadata: str) -> RecordFile:
-    """Return the RECORD in a metadata folder; one that is missing, is not a table of three columns or lists no file with a hash has a flaw."""
+    """Return the RECORD in a metadata folder; one that is missing, is not a table of three columns
+    or lists no file with a hash has a flaw.
+    """
     try:
         with open(os.path.join(metadata, "RECORD"), "rb") as file:
             content = file.read()
     except OSError as error:
-        return RecordFile(metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}")
+        return RecordFile(
+            metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}"
+        )
     digest = hashlib.sha256(content).hexdigest()
     try:
-        rows = tuple((path, listed, size) for path, listed, size in csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
+        rows = tuple(
+            (path, listed, size)
+            for path, listed, size in csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
+        )
     except (ValueError, csv.Error):
         return RecordFile(metadata, (), digest, "its RECORD is garbled", garbled=True)
-    return RecordFile(metadata, rows, digest, "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash")
+    return RecordFile(
+        metadata,
+        rows,
+        digest,
+        "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash",
+    )
 
 
 def make_install_note(record: RecordFile) -> InstallNote:
@@ -97,11 +124,16 @@ def make_install_note(record: RecordFile) -> InstallNote:
     return InstallNote(record.sha256, _snapshot(record))
 
 
-def compare_files(record: RecordFile, noted: InstallNote | None = None, *, hashed: bool = False) -> FileComparison:
-    """Compare the files that a RECORD lists with what it says: by size, with `hashed` by sha256 too.
+def compare_files(
+    record: RecordFile, noted: InstallNote | None = None, *, hashed: bool = False
+) -> FileComparison:
+    """Compare the files that a RECORD lists with what it says: by size, with `hashed` by sha256
+    too.
 
-    With the note of the installation it takes one look at each file: where size, mode and time of change are as noted, nothing was changed since. Where
-    they are not, the package's files are compared by sha256. An edit that keeps size and time is seen with `hashed` only.
+    With the note of the installation it takes one look at each file: where size, mode and time
+    of change are as noted, nothing was changed since. Where
+    they are not, the package's files are compared by sha256. An edit that keeps size and time is
+    seen with `hashed` only.
     """
     if record.flaw:
         return FileComparison(0, 0, {os.path.join(record.metadata_folder, "RECORD"): record.flaw})
@@ -109,7 +141,11 @@ def compare_files(record: RecordFile, noted: InstallNote | None = None, *, hashe
     unchanged = known is not None and known.snapshot == _snapshot(record)
     by_hash = hashed or (known is not None and not unchanged)
     rows = record.hashed_rows
-    found = {} if unchanged and known is not None and known.record_fits and not hashed else _flaws(record, hashed=by_hash)
+    found = (
+        {}
+        if unchanged and known is not None and known.record_fits and not hashed
+        else _flaws(record, hashed=by_hash)
+    )
     if known is not None and known.record_sha256 != record.sha256:
         found[os.path.join(record.metadata_folder, "RECORD")] = "its RECORD was changed"
     return FileComparison(len(rows), len(rows) if by_hash else 0, found, unchanged)
@@ -117,22 +153,40 @@ def compare_files(record: RecordFile, noted: InstallNote | None = None, *, hashe
 
 def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
     root = os.path.dirname(record.metadata_folder)
-    flaws = [(path, _flaw(os.path.join(root, path), digest, size, hashed=hashed)) for path, digest, size in record.hashed_rows]
-    return {os.path.normpath(os.path.join(root, path)): _readable(f"{path} {flaw}") for path, flaw in flaws if flaw}
+    flaws = [
+        (path, _flaw(os.path.join(root, path), digest, size, hashed=hashed))
+        for path, digest, size in record.hashed_rows
+    ]
+    return {
+        os.path.normpath(os.path.join(root, path)): _readable(f"{path} {flaw}")
+        for path, flaw in flaws
+        if flaw
+    }
 
 
-def find_matching_files(files: Collection[str], records: Iterable[RecordFile], *, hashed: bool) -> frozenset[str]:
-    """Return those of the files that some RECORD fits: packages that bring a file of one name (README.md, tests/__init__.py) overwrite each other's."""
+def find_matching_files(
+    files: Collection[str], records: Iterable[RecordFile], *, hashed: bool
+) -> frozenset[str]:
+    """Return those of the files that some RECORD fits: packages that bring a file of one name
+    (README.md, tests/__init__.py) overwrite each other's.
+    """
     if not files:
         return frozenset()
     rows = (
-        (os.path.normpath(os.path.join(os.path.dirname(one.metadata_folder), path)), listed, size) for one in records for path, listed, size in one.hashed_rows
+        (os.path.normpath(os.path.join(os.path.dirname(one.metadata_folder), path)), listed, size)
+        for one in records
+        for path, listed, size in one.hashed_rows
     )
-    return frozenset(file for file, listed, size in rows if file in files and not _flaw(file, listed, size, hashed=hashed))
+    return frozenset(
+        file
+        for file, listed, size in rows
+        if file in files and not _flaw(file, listed, size, hashed=hashed)
+    )
 
 
 def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[list[str], list[str]]:
-    """Return what lies at the top of a site-packages folder that none of these packages lists: what Python reads at each start, and other names.
+    """Return what lies at the top of a site-packages folder that none of these packages lists: what
+    Python reads at each start, and other names.
 
     Bytecode caches are left out.
     """
@@ -141,15 +195,23 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
         known.add(os.path.basename(record.metadata_folder))
         known.update(path.removeprefix("./").partition("/")[0] for path, _, _ in record.rows)
     try:
-        names = sorted(name for name in os.listdir(folder) if name not in known and not _is_of_venv(folder, name))
+        names = sorted(
+            name
+            for name in os.listdir(folder)
+            if name not in known and not _is_of_venv(folder, name)
+        )
     except OSError:
         return [], []
     started = [name for name in names if name.endswith(".pth") or name in _AT_START]
-    return [_readable(name) for name in started], [_readable(name) for name in names if name not in started]
+    return [_readable(name) for name in started], [
+        _readable(name) for name in names if name not in started
+    ]
 
 
 def _snapshot(record: RecordFile) -> str:
-    """Return a digest over path, size, mode and time of change (in ns) of every file that a RECORD lists with a hash; no file is opened."""
+    """Return a digest over path, size, mode and time of change (in ns) of every file that a RECORD
+    lists with a hash; no file is opened.
+    """
     root, lines = os.path.dirname(record.metadata_folder), []
     for path, _, _ in record.hashed_rows:
         try:
@@ -175,7 +237,11 @@ def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
         return f"has {about.st_size} bytes, not {size}"
     if not hashed:
         # What everybody may read needs no second call: there are thousands of files.
-        return "" if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK) else "cannot be read: Permission denied"
+        return (
+            ""
+            if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK)
+            else "cannot be read: Permission denied"
+        )
     algorithm, _, value = listed.partition("=")
     try:
         return "" if _digest(path, algorithm) == value.rstrip("=") else "was changed"

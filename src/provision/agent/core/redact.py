@@ -17,14 +17,23 @@ _PREFIXED = re.compile(
     r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:sk-[A-Za-z0-9_-]{20,}|gl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"
 )
-"""Tokens with the published prefix of their service. Prefixes that may end a word stand at the start of one, or behind an escape such as \\n."""
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)")
+"""Tokens with the published prefix of their service. Prefixes that may end a word stand at the
+start of one, or behind an escape such as \\n.
+"""
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)"
+)
 # Begins where a run of these characters begins, so that each is read a few times only.
 _DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _WEB_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
-_BEARER = re.compile(r"(?i)(\bbearer )(?:[A-Za-z0-9._~+/-]{16,}|(?=[A-Za-z._~+/-]{0,15}[0-9])[A-Za-z0-9._~+/-]{8,})=*")
+_BEARER = re.compile(
+    r"(?i)(\bbearer "
+    r")(?:[A-Za-z0-9._~+/-]{16,}|(?=[A-Za-z._~+/-]{0,15}[0-9])[A-Za-z0-9._~+/-]{8,})=*"
+)
 _HEX_KEY = re.compile(r"(?<![A-Fa-f0-9])[A-Fa-f0-9]{40}(?![A-Za-z0-9_])")
-_KEY_NAME = re.compile(r"(?i)(?:key|token|secret|password|wandb)[\w-]{0,40}[\"']?\s{0,8}[=:]?\s{0,8}[\"']?\Z")
+_KEY_NAME = re.compile(
+    r"(?i)(?:key|token|secret|password|wandb)[\w-]{0,40}[\"']?\s{0,8}[=:]?\s{0,8}[\"']?\Z"
+)
 _ADDRESS = re.compile(r"[^\s\"'<>]+")
 _END_OF_USER = re.compile("[/:@]")
 _PARAMETER = re.compile(r"([?&])([\w.-]*)=([^&#\s\"'<>`)]+)")
@@ -32,7 +41,9 @@ _SECRET_NAME = re.compile(r"(?i)token|key|secret|sig|password|credential|auth")
 
 
 def secret_spellings(values: Iterable[str]) -> list[str]:
-    """Return the texts in which secret values show up, the longest first: plain, by line, and inside a repr, a JSON text or a URL."""
+    """Return the texts in which secret values show up, the longest first: plain, by line, and
+    inside a repr, a JSON text or a URL.
+    """
     found: set[str] = set()
     for value in values:
         lines = [line for line in value.splitlines() if len(line) >= _SHORTEST_LINE]
@@ -50,8 +61,10 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
         secrets: texts to hide, the longest first (see `spellings`).
         hidden: what stands in their place.
 
-    Hides `secrets`, well-known shapes of tokens and private keys, values after `Bearer`, 40 hexadecimal digits after a word such as `key` or `token`,
-    user names and passwords of URLs, and the values of URL parameters whose names say that they are secret.
+    Hides `secrets`, well-known shapes of tokens and private keys, values after `Bearer`, 40
+    hexadecimal digits after a word such as `key` or `token`,
+    user names and passwords of URLs, and the values of URL parameters whose names say that they
+    are secret.
     """
     for secret in secrets:
         text = text.replace(secret, hidden)
@@ -59,8 +72,15 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
     text = _BEARER.sub(lambda match: match[1] + hidden, text)
     text = _HEX_KEY.sub(lambda match: hidden if _follows_key_name(match) else match[0], text)
     if "://" in text:
-        text = _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text) if "@" in text else text
-        text = _PARAMETER.sub(lambda match: f"{match[1]}{match[2]}={hidden}" if _SECRET_NAME.search(match[2]) else match[0], text)
+        text = (
+            _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text) if "@" in text else text
+        )
+        text = _PARAMETER.sub(
+            lambda match: (
+                f"{match[1]}{match[2]}={hidden}" if _SECRET_NAME.search(match[2]) else match[0]
+            ),
+            text,
+        )
     return text
 
 
@@ -87,7 +107,13 @@ def _hide_web_tokens(dotted: str, hidden: str) -> str:
     while place < len(segments):
         start = _WEB_TOKEN_START.search(segments[place])
         lengths = [len(segment) for segment in segments[place : place + 3]]
-        if start and len(lengths) == 3 and lengths[0] - start.start() >= 13 and lengths[1] >= 10 and lengths[2] >= 5:
+        if (
+            start
+            and len(lengths) == 3
+            and lengths[0] - start.start() >= 13
+            and lengths[1] >= 10
+            and lengths[2] >= 5
+        ):
             kept.append(segments[place][: start.start()] + hidden)
             place += 3
         else:
@@ -97,7 +123,9 @@ def _hide_web_tokens(dotted: str, hidden: str) -> str:
 
 
 def _hide_user(address: str, hidden: str) -> str:
-    """Hide user and password of the URLs in a text without white space: up to the last @, as uv and urllib read it; a password may hold one, or a slash."""
+    """Hide user and password of the URLs in a text without white space: up to the last @, as uv and
+    urllib read it; a password may hold one, or a slash.
+    """
     if "://" not in address or "@" not in address:
         return address
     last, kept, position = address.rindex("@"), list[str](), 0
@@ -108,7 +136,9 @@ def _hide_user(address: str, hidden: str) -> str:
         if end is None or end[0] == "/":
             continue
         slash = address.find("/", start)
-        final = last if end[0] == ":" else address.rindex("@", start, slash if slash != -1 else None)
+        final = (
+            last if end[0] == ":" else address.rindex("@", start, slash if slash != -1 else None)
+        )
         kept.append(f"{hidden}@")
         position = final + 1
     return "".join([*kept, address[position:]])

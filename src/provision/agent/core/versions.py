@@ -1,4 +1,4 @@
-"""Versions and version specifiers as PEP 440 orders them, and package names as PEP 503 spells them."""
+"""Versions and version specifiers as PEP 440 orders them, and package names as PEP 503 spells them."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ _VERSION = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _CLAUSE = re.compile(r"(===|==|!=|<=|>=|~=|<|>)\s*(\S+)")
-_PRE = {"a": "a", "alpha": "a", "b": "b", "beta": "b", "c": "rc", "rc": "rc", "pre": "rc", "preview": "rc"}
+_PRE = {
+    "a": "a",
+    "alpha": "a",
+    "b": "b",
+    "beta": "b",
+    "c": "rc",
+    "rc": "rc",
+    "pre": "rc",
+    "preview": "rc",
+}
 _PRE_RANK = {"a": 0, "b": 1, "rc": 2}
 _BEFORE_PRE, _AFTER_PRE = -1, 3
 
@@ -27,7 +36,9 @@ class UnreadableVersion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version after PEP 440 normalisation; `local` segments are ordered numbers above words, as the PEP asks."""
+    """A version after PEP 440 normalisation; `local` segments are ordered numbers above words, as
+    the PEP asks.
+    """
 
     epoch: int
     release: tuple[int, ...]
@@ -70,12 +81,16 @@ def read_version(text: str) -> Version:
         pre=(_PRE[match["pre"]], int(match["pre_n"] or 0)) if match["pre"] else None,
         post=None if post is None else int(post),
         dev=int(match["dev_n"] or 0) if match["dev_part"] else None,
-        local=tuple(_segment(part) for part in re.split(r"[-_.]", match["local"])) if match["local"] else (),
+        local=tuple(_segment(part) for part in re.split(r"[-_.]", match["local"]))
+        if match["local"]
+        else (),
     )
 
 
 def is_same_version(one: str, other: str) -> bool:
-    """Tell whether two spellings name one version, local part included ("2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu"). Other texts are compared."""
+    """Tell whether two spellings name one version, local part included ("2.13" is "2.13.0",
+    "2.13.0" is not "2.13.0+cpu"). Other texts are compared.
+    """
     try:
         return read_version(one).key == read_version(other).key
     except UnreadableVersion:
@@ -83,7 +98,9 @@ def is_same_version(one: str, other: str) -> bool:
 
 
 def specifier_allows(specifier: str, version: str) -> bool:
-    """Whether a comma-separated PEP 440 specifier allows a version, pre-releases included. Raises Unreadable."""
+    """Whether a comma-separated PEP 440 specifier allows a version, pre-releases included. Raises
+    Unreadable.
+    """
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
     # Every clause is read, so that one which cannot be read is told even behind a false one.
     answers = [_clause_allows(clause, version) for clause in clauses]
@@ -109,7 +126,9 @@ def _clause_allows(clause: str, text: str) -> bool:
     if operator == "~=":
         if len(limit.release) < 2:
             raise UnreadableVersion(f"~= needs two release numbers: {clause!r}")
-        return version.public_key >= limit.public_key and _starts_with(version, limit.epoch, limit.release[:-1])
+        return version.public_key >= limit.public_key and _starts_with(
+            version, limit.epoch, limit.release[:-1]
+        )
     return _ordered(operator, version, limit)
 
 
@@ -120,20 +139,36 @@ def _ordered(operator: str, version: Version, limit: Version) -> bool:
     if operator == ">=":
         return ours >= theirs
     # PEP 440: "<V" leaves out the pre-releases of V itself, ">V" its post-releases.
-    same_release = (version.epoch, _trimmed(version.release)) == (limit.epoch, _trimmed(limit.release))
+    same_release = (version.epoch, _trimmed(version.release)) == (
+        limit.epoch,
+        _trimmed(limit.release),
+    )
     if operator == "<":
         is_final = limit.pre is None and limit.dev is None
         early = version.dev is not None or version.pre is not None
         of_it = limit.post is None or (version.pre is None and version.post == limit.post)
         return ours < theirs and not (is_final and early and of_it and same_release)
-    of_it = limit.post is None and limit.dev is None and version.post is not None and version.pre == limit.pre
+    of_it = (
+        limit.post is None
+        and limit.dev is None
+        and version.post is not None
+        and version.pre == limit.pre
+    )
     return ours > theirs and not (of_it and same_release)
 
 
 def _wildcard_allows(operator: str, prefix: str, version: Version) -> bool:
     limit = read_version(prefix)
-    if operator not in ("==", "!=") or limit.pre is not None or limit.post is not None or limit.dev is not None or limit.local:
-        raise UnreadableVersion(f"a wildcard goes with == or != and a bare release: {operator}{prefix}.*")
+    if (
+        operator not in ("==", "!=")
+        or limit.pre is not None
+        or limit.post is not None
+        or limit.dev is not None
+        or limit.local
+    ):
+        raise UnreadableVersion(
+            f"a wildcard goes with == or != and a bare release: {operator}{prefix}.*"
+        )
     return _starts_with(version, limit.epoch, limit.release) is (operator == "==")
 
 

@@ -1,4 +1,6 @@
-"""The command line of the installer: `install` reads a document, installs what it lists, and writes what became of it."""
+"""The command line of the installer: `install` reads a document, installs what it lists, and writes
+what became of it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the p
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Install and return 0; 1 when what is wanted does not hold (a file that is not the locked one, no such version), 2 when it could not be asked."""
+    """Install and return 0; 1 when what is wanted does not hold (a file that is not the locked one,
+    no such version), 2 when it could not be asked.
+    """
     asked = _parser().parse_args(words)
     try:
         wanted = read_document(asked.document, asked.python)
@@ -44,21 +48,49 @@ def main(words: Sequence[str] | None = None) -> int:
         return _uv_failed(error)
     except KeyboardInterrupt:
         return _say(130, "interrupted")
-    print(", ".join(f"{count} {kind}" for kind, count in result["counts"].items() if count) or "nothing to install")
+    print(
+        ", ".join(f"{count} {kind}" for kind, count in result["counts"].items() if count)
+        or "nothing to install"
+    )
     for note in result["notes"]:
         print(f"note: {note}")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="installer", description="Installs locked packages, every file checked against its hash.")
+    parser = argparse.ArgumentParser(
+        prog="installer",
+        description="Installs locked packages, every file checked against its hash.",
+    )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     verb = verbs.add_parser("install", help="install what a document lists")
-    verb.add_argument("--document", type=Path, required=True, metavar="FILE", help="what to install")
-    verb.add_argument("--result", type=Path, required=True, metavar="FILE", help="where to write what became of it")
-    verb.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter, where the document names none (default: this one)")
-    verb.add_argument("--uv", default="", metavar="PATH", help="the uv to call (default: the one beside this interpreter, else that of PATH)")
-    verb.add_argument("--audit", choices=[audit.value for audit in AuditLevel], help="compare installed files by sha256, or by size only")
+    verb.add_argument(
+        "--document", type=Path, required=True, metavar="FILE", help="what to install"
+    )
+    verb.add_argument(
+        "--result",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where to write what became of it",
+    )
+    verb.add_argument(
+        "--python",
+        default=sys.executable,
+        metavar="PATH",
+        help="the interpreter, where the document names none (default: this one)",
+    )
+    verb.add_argument(
+        "--uv",
+        default="",
+        metavar="PATH",
+        help="the uv to call (default: the one beside this interpreter, else that of PATH)",
+    )
+    verb.add_argument(
+        "--audit",
+        choices=[audit.value for audit in AuditLevel],
+        help="compare installed files by sha256, or by size only",
+    )
     verb.add_argument("--offline", action="store_true", help="take everything from uv's cache")
     return parser
 
@@ -66,21 +98,44 @@ def _parser() -> argparse.ArgumentParser:
 def _uv(named: str) -> str:
     found = named or shutil.which("uv", path=os.path.dirname(sys.executable)) or shutil.which("uv")
     if not found:
-        raise InstallError("there is no uv on this machine", "it is neither beside this interpreter nor on the PATH", "python -m pip install uv, or --uv PATH")
+        raise InstallError(
+            "there is no uv on this machine",
+            "it is neither beside this interpreter nor on the PATH",
+            "python -m pip install uv, or --uv PATH",
+        )
     return os.path.abspath(found)
 
 
 def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
-    done = subprocess.run(argv, env=dict(environment), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        argv,
+        env=dict(environment),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
 def _uv_failed(error: UvFailed) -> int:
     said = redact(error.output, hidden="***")
     if HASH_MISMATCH.search(said):
-        return _say(1, "a file on the index is not the one that was locked; nothing was installed", said, "if the change is meant, lock again")
+        return _say(
+            1,
+            "a file on the index is not the one that was locked; nothing was installed",
+            said,
+            "if the change is meant, lock again",
+        )
     if NETWORK_DISABLED.search(said):
-        return _say(2, "something is needed that is not in uv's cache, and the network is switched off", said, "run once with network")
+        return _say(
+            2,
+            "something is needed that is not in uv's cache, and the network is switched off",
+            said,
+            "run once with network",
+        )
     return _say(1 if _NOT_THERE.search(said) else 2, f"uv failed (exit code {error.code})", said)
 
 
@@ -92,7 +147,9 @@ def _require_writable(result: Path) -> None:
         with tempfile.TemporaryFile(dir=result.parent):
             pass
     except OSError as error:
-        raise InstallError(f"cannot write the result {result}", error.strerror or str(error)) from None
+        raise InstallError(
+            f"cannot write the result {result}", error.strerror or str(error)
+        ) from None
 
 
 def _write(path: Path, text: str) -> None:
@@ -105,11 +162,20 @@ def _write(path: Path, text: str) -> None:
         os.replace(temporary, path)
     except OSError as error:
         os.unlink(temporary)
-        raise InstallError(f"cannot write the result {path}", error.strerror or str(error)) from None
+        raise InstallError(
+            f"cannot write the result {path}", error.strerror or str(error)
+        ) from None
 
 
 def _say(code: int, what: str, why: str = "", hint: str = "") -> int:
     # What uv and a document say is foreign: no control characters.
-    told = [f"error: {what}", *(f"  {line}" for line in why.splitlines()), *([f"hint: {hint}"] if hint else [])]
-    print("\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in told), file=sys.stderr)
+    told = [
+        f"error: {what}",
+        *(f"  {line}" for line in why.splitlines()),
+        *([f"hint: {hint}"] if hint else []),
+    ]
+    print(
+        "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in told),
+        file=sys.stderr,
+    )
     return code

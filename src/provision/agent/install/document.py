@@ -1,4 +1,6 @@
-"""What is to be installed, into which interpreter and how: `install.json`, read strictly into frozen values."""
+"""What is to be installed, into which interpreter and how: `install.json`, read strictly into
+frozen values.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,27 @@ _MINOR = re.compile(r"\d+\.\d+")
 
 
 class InstallMode(str, Enum):
-    """`own`: the environment is ours and ends up holding exactly the packages. `shared`: it is not ours, and nothing else in it is touched."""
+    """`own`: the environment is ours and ends up holding exactly the packages. `shared`: it is not
+    ours, and nothing else in it is touched.
+    """
 
     OWN = "own"
     SHARED = "shared"
 
 
 class AuditLevel(str, Enum):
-    """How a file is compared with the RECORD of its package: by sha256 and size, or by size only, which reads no file."""
+    """How a file is compared with the RECORD of its package: by sha256 and size, or by size only,
+    which reads no file.
+    """
 
     FULL = "full"
     SIZE = "size"
 
 
 class InstallError(Exception):
-    """The question could not be asked (exit code 2), or what was asked does not hold (1). `what` is one line; `why` and `hint` may be empty."""
+    """The question could not be asked (exit code 2), or what was asked does not hold (1). `what` is
+    one line; `why` and `hint` may be empty.
+    """
 
     def __init__(self, what: str, why: str = "", hint: str = "", exit_code: int = 2) -> None:
         super().__init__(what)
@@ -43,7 +51,8 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One package: canonical name, exact version, the index it is bound to (None: the default one), the sha256 of every file that may be taken.
+    """One package: canonical name, exact version, the index it is bound to (None: the default one),
+    the sha256 of every file that may be taken.
 
     `built`: its files are source, so that it is built as it is installed, by what is there already.
     """
@@ -57,9 +66,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """All that is asked for. `python` is the interpreter's path, `minor` the version that the packages were locked for.
+    """All that is asked for. `python` is the interpreter's path, `minor` the version that the
+    packages were locked for.
 
-    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then). `links` are further places of wheels. `again` are packages
+    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then).
+    `links` are further places of wheels. `again` are packages
     to install anew although they are there as wanted.
     """
 
@@ -74,39 +85,82 @@ class InstallRequest:
 
 
 def read_document(path: Path, python: str) -> InstallRequest:
-    """Read a document; `python` is the interpreter when it names none. Raises InstallError that names the file and the place at fault."""
+    """Read a document; `python` is the interpreter when it names none. Raises InstallError that
+    names the file and the place at fault.
+    """
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise InstallError(f"cannot read the document {path}", error.strerror or str(error)) from None
+        raise InstallError(
+            f"cannot read the document {path}", error.strerror or str(error)
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise InstallError(f"the document {path} is damaged", f"it is not JSON: {str(error)[:200]}", "make it again") from None
+        raise InstallError(
+            f"the document {path} is damaged",
+            f"it is not JSON: {str(error)[:200]}",
+            "make it again",
+        ) from None
     return parse_document(document, str(path), python)
 
 
 def parse_document(document: object, where: str, python: str) -> InstallRequest:
-    """Turn a decoded document into what is wanted; raises InstallError with the first place at fault."""
+    """Turn a decoded document into what is wanted; raises InstallError with the first place at
+    fault.
+    """
     if not isinstance(document, dict):
         raise _wrong(where, "the document", "one JSON object", document)
     if document.get("schema") != SCHEMA:
         hint = "use the installer that belongs to the tool which wrote the file"
-        raise InstallError(f"{where} is not for this installer", f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}", hint)
-    pins = tuple(_pin(entry, f"packages[{place}]", where) for place, entry in enumerate(_of(document, "packages", list, where)))
+        raise InstallError(
+            f"{where} is not for this installer",
+            f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
+            hint,
+        )
+    pins = tuple(
+        _pin(entry, f"packages[{place}]", where)
+        for place, entry in enumerate(_of(document, "packages", list, where))
+    )
     twice = sorted({pin.name for pin in pins if sum(other.name == pin.name for other in pins) > 1})
     if twice:
-        raise InstallError(f"{where}: {twice[0]} is listed twice", "an environment holds one version of a package")
-    indexes = {str(name): _text(address, f"indexes.{name}", where) for name, address in _of(document, "indexes", dict, where, {}).items()}
+        raise InstallError(
+            f"{where}: {twice[0]} is listed twice", "an environment holds one version of a package"
+        )
+    indexes = {
+        str(name): _text(address, f"indexes.{name}", where)
+        for name, address in _of(document, "indexes", dict, where, {}).items()
+    }
     for pin in pins:
         if pin.index is not None and not indexes.get(pin.index):
-            raise InstallError(f"{where}: {pin.name} is bound to the index {pin.index}, which has no address", f"indexes are: {', '.join(indexes) or 'none'}")
+            raise InstallError(
+                f"{where}: {pin.name} is bound to the index {pin.index}, which has no address",
+                f"indexes are: {', '.join(indexes) or 'none'}",
+            )
     return InstallRequest(
-        mode=InstallMode(_one_of(document.get("mode"), "mode", tuple(mode.value for mode in InstallMode), where)),
+        mode=InstallMode(
+            _one_of(document.get("mode"), "mode", tuple(mode.value for mode in InstallMode), where)
+        ),
         python=_text(document.get("python", python), "python", where),
-        python_version=_like(_MINOR, document.get("python_version"), "python_version", "a version such as 3.12", where),
+        python_version=_like(
+            _MINOR,
+            document.get("python_version"),
+            "python_version",
+            "a version such as 3.12",
+            where,
+        ),
         pins=pins,
         indexes=indexes,
-        find_links=tuple(_text(link, f"links[{place}]", where) for place, link in enumerate(_of(document, "links", list, where, []))),
-        audit=AuditLevel(_one_of(document.get("audit", "full"), "audit", tuple(audit.value for audit in AuditLevel), where)),
+        find_links=tuple(
+            _text(link, f"links[{place}]", where)
+            for place, link in enumerate(_of(document, "links", list, where, []))
+        ),
+        audit=AuditLevel(
+            _one_of(
+                document.get("audit", "full"),
+                "audit",
+                tuple(audit.value for audit in AuditLevel),
+                where,
+            )
+        ),
     )
 
 
@@ -115,14 +169,19 @@ def _pin(entry: object, place: str, where: str) -> Pin:
         raise _wrong(where, place, "an object", entry)
     files = _of(entry, "files", dict, f"{where}: {place}")
     if not files:
-        raise InstallError(f"{where}: {place}.files is empty", "a package without a hash is not installed")
+        raise InstallError(
+            f"{where}: {place}.files is empty", "a package without a hash is not installed"
+        )
     index = entry.get("index")
     named = None if index in (None, DEFAULT_INDEX) else _text(index, f"{place}.index", where)
     return Pin(
         _like(_NAME, entry.get("name"), f"{place}.name", "a name in its canonical form", where),
         _like(_VERSION, entry.get("version"), f"{place}.version", "a version", where),
         named,
-        tuple(_like(_SHA256, value, f"{place}.files.{name}", "a sha256 in hexadecimal digits", where) for name, value in files.items()),
+        tuple(
+            _like(_SHA256, value, f"{place}.files.{name}", "a sha256 in hexadecimal digits", where)
+            for name, value in files.items()
+        ),
         any(not name.endswith(".whl") for name in files),
     )
 
@@ -154,4 +213,7 @@ def _one_of(value: object, place: str, allowed: tuple[str, ...], where: str) -> 
 
 
 def _wrong(where: str, place: str, what: str, value: object) -> InstallError:
-    return InstallError(f"{where}: {place} has to be {what}", "it is missing" if value is None else f"it is {value!r:.60}")
+    return InstallError(
+        f"{where}: {place} has to be {what}",
+        "it is missing" if value is None else f"it is {value!r:.60}",
+    )

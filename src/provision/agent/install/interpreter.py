@@ -1,4 +1,6 @@
-"""The interpreter that packages are installed for: its version, where it looks for packages, and whether another installer owns it."""
+"""The interpreter that packages are installed for: its version, where it looks for packages, and
+whether another installer owns it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ paths = sysconfig.get_paths()
 new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
 told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
 sys.stdout.write(json.dumps(told))
-"""
+"""  # noqa: E501
 EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
 
 
@@ -30,12 +32,14 @@ class ProcessResult:
 
 
 RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessResult]
-"""Runs a program (words, variables, folder) to its end; raises OSError when it cannot be started."""
+"""Runs a program (words, variables, folder) to its end; raises OSError when it cannot be started."""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """`entries` are the folders that may hold packages, in the order in which Python looks; `managed` names the marker file of another installer, or ""."""
+    """`entries` are the folders that may hold packages, in the order in which Python looks;
+    `managed` names the marker file of another installer, or "".
+    """
 
     python: str
     minor: str
@@ -43,21 +47,36 @@ class Interpreter:
     managed_marker: str
 
 
-def inspect_interpreter(python: str, environment: Mapping[str, str], run: RunProcess) -> Interpreter:
-    """Ask an interpreter about itself, without the user's own packages and PYTHONPATH. Raises InstallError when it does not answer.
+def inspect_interpreter(
+    python: str, environment: Mapping[str, str], run: RunProcess
+) -> Interpreter:
+    """Ask an interpreter about itself, without the user's own packages and PYTHONPATH. Raises
+    InstallError when it does not answer.
 
-    The marker counts outside virtual environments only. Source: packaging.python.org, "Externally Managed Environments".
+    The marker counts outside virtual environments only. Source: packaging.python.org,
+    "Externally Managed Environments".
     """
     hint = "name an interpreter that starts"
     try:
         answer = run([python, "-I", "-c", _ASK], environment, None)
         told = json.loads(answer.stdout) if answer.code == 0 else None
     except OSError as error:
-        raise InstallError(f"cannot start the interpreter {python}", error.strerror or str(error), hint) from None
+        raise InstallError(
+            f"cannot start the interpreter {python}", error.strerror or str(error), hint
+        ) from None
     except ValueError:
         told = None
     if not isinstance(told, dict):
-        raise InstallError(f"the interpreter {python} does not say where its packages are", answer.stderr.strip()[-500:] or f"exit code {answer.code}", hint)
+        raise InstallError(
+            f"the interpreter {python} does not say where its packages are",
+            answer.stderr.strip()[-500:] or f"exit code {answer.code}",
+            hint,
+        )
     marker = os.path.join(told["stdlib"], EXTERNALLY_MANAGED_FILE)
     entries = tuple(dict.fromkeys(os.path.realpath(entry) for entry in told["entries"] if entry))
-    return Interpreter(python, told["minor"], entries, marker if not told["venv"] and os.path.isfile(marker) else "")
+    return Interpreter(
+        python,
+        told["minor"],
+        entries,
+        marker if not told["venv"] and os.path.isfile(marker) else "",
+    )

@@ -1,4 +1,6 @@
-"""The door where no notebook is: `start`, `verify`, `rollback` and `run` as words of a command line."""
+"""The door where no notebook is: `start`, `verify`, `rollback` and `run` as words of a command
+line.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from .kernel import Notebook
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 when the stages reached their end, 1 when one stopped, or the exit code of the program that was run."""
+    """Return 0 when the stages reached their end, 1 when one stopped, or the exit code of the
+    program that was run.
+    """
     asked = _parser().parse_args(words)
     try:
         if asked.verb == "start":
@@ -31,15 +35,30 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cell.pyz", description="Brings this runtime to what a cell says, and proves it.")
+    parser = argparse.ArgumentParser(
+        prog="cell.pyz", description="Brings this runtime to what a cell says, and proves it."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb, told in (("start", "all stages"), ("verify", "the proof alone"), ("rollback", "the way back"), ("run", "a program in the environment")):
+    for verb, told in (
+        ("start", "all stages"),
+        ("verify", "the proof alone"),
+        ("rollback", "the way back"),
+        ("run", "a program in the environment"),
+    ):
         one = verbs.add_parser(verb, help=told)
         one.add_argument("folder", type=Path, metavar="FOLDER", help="what the cell laid out")
         if verb == "start":
-            one.add_argument("--continue-anyway", action="store_true", help="go on where the machine is not the one that was asked for")
+            one.add_argument(
+                "--continue-anyway",
+                action="store_true",
+                help="go on where the machine is not the one that was asked for",
+            )
         if verb == "verify":
-            one.add_argument("--again", action="store_true", help="run the probe though a stored report still holds")
+            one.add_argument(
+                "--again",
+                action="store_true",
+                help="run the probe though a stored report still holds",
+            )
         if verb == "run":
             one.add_argument("program", nargs=argparse.REMAINDER, metavar="WORD")
     return parser

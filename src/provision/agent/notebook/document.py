@@ -40,7 +40,9 @@ class CatalogueRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The card that the spec asks for; `device` is what nvidia-smi calls it, None where that is not known."""
+    """The card that the spec asks for; `device` is what nvidia-smi calls it, None where that is not
+    known.
+    """
 
     type: str
     device: str | None
@@ -49,7 +51,9 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class LockedUv:
-    """The uv that may be fetched: its exact version, and the sha256 of every wheel of it that may be taken."""
+    """The uv that may be fetched: its exact version, and the sha256 of every wheel of it that may
+    be taken.
+    """
 
     version: str
     hashes: tuple[str, ...]
@@ -57,7 +61,9 @@ class LockedUv:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that one cell is told. `install` is a document of the installer without an interpreter, `expectations` one of the probe; both are handed on."""
+    """All that one cell is told. `install` is a document of the installer without an interpreter,
+    `expectations` one of the probe; both are handed on.
+    """
 
     tool: dict[str, str]
     spec: dict[str, str]
@@ -88,13 +94,18 @@ class Document:
     @property
     def variables(self) -> dict[str, str]:
         """What programs get: `env`, and PROVISION_PATH_<NAME> for each path."""
-        return {**self.env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()}}
+        return {
+            **self.env,
+            **{f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()},
+        }
 
     def required_size(self, key: str) -> int | None:
         """A size that the spec asks for ("ram_bytes"), None where it asks for none."""
         found = self.expectations.get("requires")
         value = found.get(key) if isinstance(found, dict) else None
-        return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        return (
+            int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        )
 
 
 def read_document(path: Path) -> Document:
@@ -110,18 +121,26 @@ def read_document(path: Path) -> Document:
 def parse_document(document: object) -> Document:
     """Turn a decoded document into a Document; raises DocumentError with the first place at fault.
 
-    Whatever reaches a command line is checked against its grammar here, though it was checked where it was written.
+    Whatever reaches a command line is checked against its grammar here, though it was checked
+    where it was written.
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise DocumentError(f"the document is not for this program, which reads {SCHEMA}")
     take = _FieldReader(document)
     isolation = take.one_of("isolation", ("system", "venv"))
-    gpu, uv, runtime, predicted = take.part("gpu", optional=True), take.part("uv", optional=True), take.part("runtime", optional=True), take.part("predicted")
+    gpu, uv, runtime, predicted = (
+        take.part("gpu", optional=True),
+        take.part("uv", optional=True),
+        take.part("runtime", optional=True),
+        take.part("predicted"),
+    )
     install = _install(take, "shared" if isolation == "system" else "own")
     nonce = take.like("nonce", _NONCE)
     expectations: dict[str, Any] = take.part("expectations").document
     if expectations.get("nonce") != nonce or not isinstance(expectations.get("python"), dict):
-        raise DocumentError("the document: expectations has to carry the document's nonce, and python")
+        raise DocumentError(
+            "the document: expectations has to carry the document's nonce, and python"
+        )
     return Document(
         tool=take.part("tool").table(),
         spec=take.part("spec").table(),
@@ -139,21 +158,38 @@ def parse_document(document: object) -> Document:
         predicted_changed=predicted.part("changed").table(_PACKAGE),
         protected=frozenset(take.texts("protected", _PACKAGE)),
         env=take.part("env").table(_VARIABLE),
-        paths={name: _absolute(path, name) for name, path in take.part("paths").table(_VARIABLE).items()},
+        paths={
+            name: _absolute(path, name)
+            for name, path in take.part("paths").table(_VARIABLE).items()
+        },
         secrets=take.part("secrets").table(_VARIABLE, _SECRET),
-        uv=uv and LockedUv(uv.like("version", _VERSION), tuple(one.removeprefix("sha256:") for one in uv.part("files").table(_WHEEL, _DIGEST).values())),
+        uv=uv
+        and LockedUv(
+            uv.like("version", _VERSION),
+            tuple(
+                one.removeprefix("sha256:")
+                for one in uv.part("files").table(_WHEEL, _DIGEST).values()
+            ),
+        ),
         expectations=expectations,
     )
 
 
 def _runtime(take: _FieldReader) -> CatalogueRuntime:
-    return CatalogueRuntime(take.text("version"), take.text("as_of"), *(take.maybe(key) for key in ("python", "torch", "flavour", "os", "driver")))
+    return CatalogueRuntime(
+        take.text("version"),
+        take.text("as_of"),
+        *(take.maybe(key) for key in ("python", "torch", "flavour", "os", "driver")),
+    )
 
 
 def _install(take: _FieldReader, mode: str) -> dict[str, Any]:
     install: dict[str, Any] = take.part("install").document
     if "python" in install or install.get("mode") != mode:
-        raise DocumentError(f"the document: install has to be in mode {mode}, without an interpreter: that is chosen here")
+        raise DocumentError(
+            f"the document: install has to be in mode {mode}, without an interpreter: that "
+            "is chosen here"
+        )
     return install
 
 
@@ -162,8 +198,14 @@ def _packages(install: dict[str, Any]) -> dict[str, str]:
     if not isinstance(found, list):
         raise DocumentError("the document: install.packages has to be a list")
     for place, entry in enumerate(found):
-        if not isinstance(entry, dict) or not isinstance(entry.get("version"), str) or not _PACKAGE.fullmatch(str(entry.get("name"))):
-            raise DocumentError(f"the document: install.packages[{place}] has to name a package and its version")
+        if (
+            not isinstance(entry, dict)
+            or not isinstance(entry.get("version"), str)
+            or not _PACKAGE.fullmatch(str(entry.get("name")))
+        ):
+            raise DocumentError(
+                f"the document: install.packages[{place}] has to name a package and its version"
+            )
     return {entry["name"]: entry["version"] for entry in found}
 
 
@@ -218,15 +260,26 @@ class _FieldReader:
 
     def texts(self, key: str, form: re.Pattern[str]) -> list[str]:
         value = self.document.get(key)
-        if not isinstance(value, list) or not all(isinstance(one, str) and form.fullmatch(one) for one in value):
+        if not isinstance(value, list) or not all(
+            isinstance(one, str) and form.fullmatch(one) for one in value
+        ):
             raise self._wrong(key, f"a list of texts of the form {form.pattern}")
         return value
 
-    def table(self, keys: re.Pattern[str] | None = None, values: re.Pattern[str] | None = None) -> dict[str, str]:
+    def table(
+        self, keys: re.Pattern[str] | None = None, values: re.Pattern[str] | None = None
+    ) -> dict[str, str]:
         for key, value in self.document.items():
             known = keys is None or keys.fullmatch(key)
-            if not known or not isinstance(value, str) or "\0" in value or (values is not None and not values.fullmatch(value)):
-                raise self._wrong(key, "a name with a text" + (f" of the form {values.pattern}" if values else ""))
+            if (
+                not known
+                or not isinstance(value, str)
+                or "\0" in value
+                or (values is not None and not values.fullmatch(value))
+            ):
+                raise self._wrong(
+                    key, "a name with a text" + (f" of the form {values.pattern}" if values else "")
+                )
         return dict(self.document)
 
     def _wrong(self, key: str, what: str) -> DocumentError:

@@ -1,10 +1,14 @@
-"""How the cell ends when it cannot go on: an exception that a notebook shows as a few plain lines, not as a traceback."""
+"""How the cell ends when it cannot go on: an exception that a notebook shows as a few plain lines,
+not as a traceback.
+"""
 
 from __future__ import annotations
 
 
 class StageError(Exception):
-    """A stage did not reach its end. `what` is one line; `why` and `hint` may be empty or have several; `outcome` is the word for status.json."""
+    """A stage did not reach its end. `what` is one line; `why` and `hint` may be empty or have
+    several; `outcome` is the word for status.json.
+    """
 
     def __init__(self, what: str, why: str = "", hint: str = "", outcome: str = "stopped") -> None:
         super().__init__(what)
@@ -15,7 +19,12 @@ class StageError(Exception):
         """What a person reads."""
         why = [f"  {line}" for line in self.why.splitlines() if line.strip()]
         hints = self.hint.splitlines()
-        return [f"provision stopped: {self.what}", *why, *(f"how to go on: {line}" for line in hints[:1]), *(f"              {line}" for line in hints[1:])]
+        return [
+            f"provision stopped: {self.what}",
+            *why,
+            *(f"how to go on: {line}" for line in hints[:1]),
+            *(f"              {line}" for line in hints[1:]),
+        ]
 
     def _render_traceback_(self) -> list[str]:
         # IPython asks an exception of this name for what it shows in place of the traceback.

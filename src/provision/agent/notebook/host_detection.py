@@ -23,8 +23,14 @@ class Host(str, Enum):
         return self in (Host.COLAB, Host.ENTERPRISE)
 
 
-def detect_host(environ: Mapping[str, str], modules: Collection[str], exists: Callable[[str], bool], in_kernel: bool) -> Host:
-    """Return the place. Sources: googlecolab/colabtools `_resource_monitor.py` and the variables of Vertex AI's images.
+def detect_host(
+    environ: Mapping[str, str],
+    modules: Collection[str],
+    exists: Callable[[str], bool],
+    in_kernel: bool,
+) -> Host:
+    """Return the place. Sources: googlecolab/colabtools `_resource_monitor.py` and the variables of
+    Vertex AI's images.
 
     Vertex is asked first: Colab Enterprise has Colab's modules and files too.
     """

@@ -1,4 +1,6 @@
-"""Which packages lie in the folders of an interpreter, and whether their files have the sizes that their RECORDs list."""
+"""Which packages lie in the folders of an interpreter, and whether their files have the sizes that
+their RECORDs list.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from ..core.versions import normalize_name
 
 @dataclass(frozen=True, slots=True)
 class InstalledPackage:
-    """An installed package: canonical name, version, its metadata folder, and a stamp that no second installation of it would have."""
+    """An installed package: canonical name, version, its metadata folder, and a stamp that no
+    second installation of it would have.
+    """
 
     name: str
     version: str
@@ -28,7 +32,9 @@ class InstalledPackage:
 
 
 def find_installed_packages(entries: Iterable[str]) -> dict[str, InstalledPackage]:
-    """Return the packages in these folders by name; where one is there twice, the one that Python would take."""
+    """Return the packages in these folders by name; where one is there twice, the one that Python
+    would take.
+    """
     found: dict[str, InstalledPackage] = {}
     for one in (one for entry in entries for one in _in_folder(entry)):
         found.setdefault(one.name, one)
@@ -36,9 +42,19 @@ def find_installed_packages(entries: Iterable[str]) -> dict[str, InstalledPackag
 
 
 def find_package_folders(path: Sequence[str], environ_path: str, user_site: str) -> tuple[str, ...]:
-    """Return the folders of an interpreter's own packages: its sys.path without the working folder, PYTHONPATH and the user's site-packages."""
-    foreign = {os.path.realpath(one) for one in environ_path.split(os.pathsep) if one} | {os.path.realpath(user_site)}
-    return tuple(dict.fromkeys(real for entry in path if entry and os.path.isdir(entry) and (real := os.path.realpath(entry)) not in foreign))
+    """Return the folders of an interpreter's own packages: its sys.path without the working folder,
+    PYTHONPATH and the user's site-packages.
+    """
+    foreign = {os.path.realpath(one) for one in environ_path.split(os.pathsep) if one} | {
+        os.path.realpath(user_site)
+    }
+    return tuple(
+        dict.fromkeys(
+            real
+            for entry in path
+            if entry and os.path.isdir(entry) and (real := os.path.realpath(entry)) not in foreign
+        )
+    )
 
 
 def find_environment_package_folders(prefix: Path) -> tuple[str, ...]:
@@ -47,17 +63,27 @@ def find_environment_package_folders(prefix: Path) -> tuple[str, ...]:
 
 
 def read_recorded_files(dist: InstalledPackage) -> list[tuple[str, str]]:
-    """Return the files that a package's RECORD lists with a hash: full path, and size as text. Empty when it cannot be read."""
+    """Return the files that a package's RECORD lists with a hash: full path, and size as text.
+    Empty when it cannot be read.
+    """
     root = os.path.dirname(dist.metadata_folder)
     try:
-        with open(os.path.join(dist.metadata_folder, "RECORD"), newline="", encoding="utf-8") as lines:
-            return [(os.path.normpath(os.path.join(root, path)), size) for path, listed, size in csv.reader(lines) if listed]
+        with open(
+            os.path.join(dist.metadata_folder, "RECORD"), newline="", encoding="utf-8"
+        ) as lines:
+            return [
+                (os.path.normpath(os.path.join(root, path)), size)
+                for path, listed, size in csv.reader(lines)
+                if listed
+            ]
     except (OSError, ValueError, csv.Error):
         return []
 
 
 def find_flaw(dist: InstalledPackage) -> str:
-    """Return the first thing that is wrong with a package's files, by size; "" when all are as listed."""
+    """Return the first thing that is wrong with a package's files, by size; "" when all are as
+    listed.
+    """
     files = read_recorded_files(dist)
     if not files:
         return "its RECORD lists no file"
@@ -81,11 +107,17 @@ def _in_folder(entry: str) -> Iterator[InstalledPackage]:
         package, dash, version = stem.partition("-")
         if dot and dash and kind in ("dist-info", "egg-info"):
             path = os.path.join(entry, name)
-            yield InstalledPackage(normalize_name(package), version if kind == "dist-info" else version.partition("-")[0], path, _stamp(path))
+            yield InstalledPackage(
+                normalize_name(package),
+                version if kind == "dist-info" else version.partition("-")[0],
+                path,
+                _stamp(path),
+            )
 
 
 def _stamp(metadata: str) -> tuple[int, ...]:
-    # Installers write the RECORD anew and never link it from their cache: it lists their own files too.
+    # Installers write the RECORD anew and never link it from their cache: it lists their own files
+    # too.
     for path in (os.path.join(metadata, "RECORD"), metadata):
         try:
             about = os.stat(path)

@@ -1,4 +1,6 @@
-"""The notebook's kernel, where there is one: what it shows, how it is restarted, and the secrets that Colab keeps."""
+"""The notebook's kernel, where there is one: what it shows, how it is restarted, and the secrets
+that Colab keeps.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from types import FrameType
 from typing import Any
 
 _COLAB_DATA = "application/vnd.colab-display-data+json"
-"""What Colab's front end shows with a button of its own. Source: googlecolab/colabtools, `google/colab/_pip.py`."""
+"""What Colab's front end shows with a button of its own. Source: googlecolab/colabtools,
+`google/colab/_pip.py`.
+"""
 
 
 class SecretUnavailable(Exception):
@@ -34,47 +38,64 @@ class Notebook:
         return getattr(self.shell, "kernel", None) is not None
 
     def display(self, bundle: dict[str, Any]) -> None:
-        """Show a bundle of one thing in several forms; nothing where there is no notebook. Never fails: what counts was printed."""
+        """Show a bundle of one thing in several forms; nothing where there is no notebook. Never
+        fails: what counts was printed.
+        """
         if self.in_kernel:
             try:
                 self.shell.display_pub.publish(bundle)
-            except Exception:  # noqa: BLE001 - a front end that cannot show it is no reason to stop
+            except Exception:  # noqa: BLE001
                 return
 
     def show_restart_button(self, packages: tuple[str, ...], identity: str) -> None:
         """Show Colab's own button for a restart."""
         text = "restart the runtime"
-        self.display({_COLAB_DATA: {"pip_warning": {"packages": list(packages)}, "id": identity}, "text/plain": text})
+        self.display(
+            {
+                _COLAB_DATA: {"pip_warning": {"packages": list(packages)}, "id": identity},
+                "text/plain": text,
+            }
+        )
 
     def restart(self) -> None:
         """Ask the kernel to end and come back, when this cell is done."""
         answer = self.shell.kernel.do_shutdown(True)
         if inspect.isawaitable(answer):
-            asyncio.ensure_future(answer)  # noqa: RUF006 - the loop ends with the kernel
+            asyncio.ensure_future(answer)  # noqa: RUF006
 
 
 def find_notebook() -> Notebook:
     """Return the notebook that this runs in. IPython is only asked where it is loaded."""
     ipython = sys.modules.get("IPython")
-    return Notebook(ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None)
+    return Notebook(
+        ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    )
 
 
 def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
-    """Return a secret of Colab's store, which may ask the person for access first. Raises NoSecret."""
-    where = f"add {name} under the key symbol at the left of the notebook, and switch its notebook access on"
+    """Return a secret of Colab's store, which may ask the person for access first. Raises NoSecret."""  # noqa: E501
+    where = (
+        f"add {name} under the key symbol at the left of the notebook, and switch its notebook "
+        "access on"
+    )
     try:
         userdata = import_module("google.colab.userdata")
     except ImportError:
-        raise SecretUnavailable("this is not Colab, which would keep it: set the variable before the kernel starts") from None
+        raise SecretUnavailable(
+            "this is not Colab, which would keep it: set the variable before the kernel starts"
+        ) from None
     try:
         with _time_limit(timeout_s):
             value = userdata.get(name)
-    except Exception as error:  # noqa: BLE001 - its exceptions are Colab's own and differ between releases
+    except Exception as error:  # noqa: BLE001
         kind = type(error).__name__
         if kind == "NotebookAccessError":
             raise SecretUnavailable(f"this notebook has no access to it: {where}") from None
         if kind in ("TimeoutException", "TimeoutError"):
-            raise SecretUnavailable("Colab's store did not answer: it needs the notebook open in a browser; elsewhere set the variable before") from None
+            raise SecretUnavailable(
+                "Colab's store did not answer: it needs the notebook open in a browser; "
+                "elsewhere set the variable before"
+            ) from None
         raise SecretUnavailable(f"Colab's store does not hold it ({kind}): {where}") from None
     if not isinstance(value, str) or not value:
         raise SecretUnavailable(f"Colab's store holds nothing for it: {where}")
@@ -83,7 +104,9 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in this thread when its time is up. Only the main thread, where a kernel runs its cells, can be reached so."""
+    """Raise TimeoutError in this thread when its time is up. Only the main thread, where a kernel
+    runs its cells, can be reached so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

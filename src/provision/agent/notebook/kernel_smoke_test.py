@@ -1,4 +1,6 @@
-"""Whether a kernel would still come up: what it imports at its start, tried in a process of its own before anything is restarted."""
+"""Whether a kernel would still come up: what it imports at its start, tried in a process of its own
+before anything is restarted.
+"""
 
 from __future__ import annotations
 

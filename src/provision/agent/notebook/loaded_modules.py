@@ -1,4 +1,4 @@
-"""Which packages this kernel has loaded in another version than the one that lies on the disk now."""
+"""Which packages this kernel has loaded in another version than the one that lies on the disk now."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _DELETED = " (deleted)"
 
 @dataclass(frozen=True, slots=True)
 class LoadedModules:
-    """What a process has loaded: files of modules and libraries, versions that top-level modules state, and mapped files that are gone from the disk."""
+    """What a process has loaded: files of modules and libraries, versions that top-level modules
+    state, and mapped files that are gone from the disk.
+    """
 
     files: frozenset[str]
     versions: dict[str, str]
@@ -25,7 +27,9 @@ class LoadedModules:
 
 @dataclass(frozen=True, slots=True)
 class KernelProcess:
-    """A process that stays itself: its number and the moment of its start, in clock ticks since boot (0 where the system does not tell)."""
+    """A process that stays itself: its number and the moment of its start, in clock ticks since
+    boot (0 where the system does not tell).
+    """
 
     pid: int
     started: int
@@ -34,15 +38,23 @@ class KernelProcess:
 def identify_kernel_process() -> KernelProcess:
     """Return this process."""
     try:
-        # The name in parentheses may hold spaces; the 20th field after it is the start (proc_pid_stat(5)).
-        fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        # The name in parentheses may hold spaces; the 20th field after it is the start
+        # (proc_pid_stat(5)).
+        fields = (
+            Path("/proc/self/stat")
+            .read_text(encoding="ascii", errors="replace")
+            .rpartition(")")[2]
+            .split()
+        )
         return KernelProcess(os.getpid(), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return KernelProcess(os.getpid(), 0)
 
 
 def process_start_ns(kernel: KernelProcess) -> int:
-    """Return when a process started, in nanoseconds since 1970, to about a second; 0 where the system does not tell."""
+    """Return when a process started, in nanoseconds since 1970, to about a second; 0 where the
+    system does not tell.
+    """
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii", errors="replace").splitlines()
         boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))
@@ -63,25 +75,41 @@ def inspect_loaded_modules(modules: Mapping[str, object]) -> LoadedModules:
                 versions[os.path.realpath(file)] = version
     mapped = _mapped()
     gone = frozenset(path.removesuffix(_DELETED) for path in mapped if path.endswith(_DELETED))
-    return LoadedModules(frozenset(files | {path for path in mapped if not path.endswith(_DELETED)}), versions, gone)
+    return LoadedModules(
+        frozenset(files | {path for path in mapped if not path.endswith(_DELETED)}), versions, gone
+    )
 
 
-def find_packages_in_use(dists: Iterable[InstalledPackage], loaded: LoadedModules) -> tuple[str, ...]:
+def find_packages_in_use(
+    dists: Iterable[InstalledPackage], loaded: LoadedModules
+) -> tuple[str, ...]:
     """Return those packages of which something is loaded."""
-    return tuple(sorted(dist.name for dist in dists if any(path in loaded.files for path in _real_files(dist))))
+    return tuple(
+        sorted(
+            dist.name for dist in dists if any(path in loaded.files for path in _real_files(dist))
+        )
+    )
 
 
-def find_stale_packages(dists: Iterable[InstalledPackage], loaded: LoadedModules, noted: Collection[str], since_ns: int) -> tuple[str, ...]:
+def find_stale_packages(
+    dists: Iterable[InstalledPackage], loaded: LoadedModules, noted: Collection[str], since_ns: int
+) -> tuple[str, ...]:
     """Return the packages that a restart would load anew; `since_ns` is when this process started.
 
-    A package is stale when it was in use when it was changed (`noted`, of this kernel), when a library of it is loaded whose file was replaced, or when it was
+    A package is stale when it was in use when it was changed (`noted`, of this kernel), when a
+    library of it is loaded whose file was replaced, or when it was
     installed after the start and a loaded module of it states another version than its metadata.
     """
-    return tuple(sorted(dist.name for dist in dists if dist.name in noted or _differs(dist, loaded, since_ns)))
+    return tuple(
+        sorted(
+            dist.name for dist in dists if dist.name in noted or _differs(dist, loaded, since_ns)
+        )
+    )
 
 
 def _differs(dist: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bool:
-    # Without the time, a module that states another version than its metadata for good would ask for a restart after every restart.
+    # Without the time, a module that states another version than its metadata for good would ask
+    # for a restart after every restart.
     fresh = dist.installed_ns > since_ns
     if not fresh and not loaded.deleted_files:
         return False
@@ -93,7 +121,8 @@ def _differs(dist: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bo
 
 
 def _names_of(module: object) -> dict[str, object]:
-    # A module that loads itself when it is asked for something would be loaded by an ordinary look at it.
+    # A module that loads itself when it is asked for something would be loaded by an ordinary look
+    # at it.
     try:
         found = object.__getattribute__(module, "__dict__")
     except AttributeError:
@@ -102,7 +131,10 @@ def _names_of(module: object) -> dict[str, object]:
 
 
 def _plain(version: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)+((a|b|rc|\.post|\.dev)\d+)?(\+[A-Za-z0-9.]+)?", version) is not None
+    return (
+        re.fullmatch(r"\d+(\.\d+)+((a|b|rc|\.post|\.dev)\d+)?(\+[A-Za-z0-9.]+)?", version)
+        is not None
+    )
 
 
 def _public_same(one: str, other: str) -> bool:
@@ -112,7 +144,10 @@ def _public_same(one: str, other: str) -> bool:
 def _real_files(dist: InstalledPackage) -> frozenset[str]:
     root = os.path.dirname(dist.metadata_folder)
     real = os.path.realpath(root)
-    return frozenset(real + path[len(root) :] if path.startswith(root + os.sep) else path for path, _ in read_recorded_files(dist))
+    return frozenset(
+        real + path[len(root) :] if path.startswith(root + os.sep) else path
+        for path, _ in read_recorded_files(dist)
+    )
 
 
 def _mapped() -> frozenset[str]:

@@ -1,4 +1,6 @@
-"""Whether this machine is the one that was asked for, before anything is installed; and what has moved since the catalogue was written."""
+"""Whether this machine is the one that was asked for, before anything is installed; and what has
+moved since the catalogue was written.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,14 @@ from .machine_info import Card, MachineInfo, is_card_in_use
 _GIB = 1024**3
 _MIB = 1024**2
 _RAM_SHARE = 0.95
-"""As the probe's H05: the kernel keeps a part of the memory for itself (Linux, filesystems/proc)."""
+"""As the probe's H05: the kernel keeps a part of the memory for itself (Linux, filesystems/proc)."""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One thing that is not as it was asked for. `ends`: the cell stops there; `final`: also where one chose to continue anyway."""
+    """One thing that is not as it was asked for. `ends`: the cell stops there; `final`: also where
+    one chose to continue anyway.
+    """
 
     what: str
     hint: str = ""
@@ -42,35 +46,64 @@ class CatalogueDrift:
 
 def find_mismatches(document: Document, machine: MachineInfo) -> list[Mismatch]:
     """Return what is not as the document asks, worst first."""
-    found = [*_python(document, machine), *_gpu(document, machine), *_driver(document, machine), *_sizes(document, machine)]
+    found = [
+        *_python(document, machine),
+        *_gpu(document, machine),
+        *_driver(document, machine),
+        *_sizes(document, machine),
+    ]
     return sorted(found, key=lambda one: (not one.always_blocks, not one.blocks))
 
 
-def find_catalogue_drift(document: Document, machine: MachineInfo, torch: str | None) -> list[CatalogueDrift]:
-    """Return what is otherwise than the catalogue lists; `torch` is the version that the image brought, None where there was none."""
+def find_catalogue_drift(
+    document: Document, machine: MachineInfo, torch: str | None
+) -> list[CatalogueDrift]:
+    """Return what is otherwise than the catalogue lists; `torch` is the version that the image
+    brought, None where there was none.
+    """
     runtime = document.runtime
     if runtime is None:
         return []
     flavour = runtime.flavour if torch and "+" in torch else None
     listed = f"{runtime.torch}+{flavour}" if runtime.torch and flavour else runtime.torch
     # Catalogues list the image of a GPU; that of a CPU brings another build of the same torch.
-    same_build = document.gpu is None and torch and runtime.torch and torch.partition("+")[0] == runtime.torch
+    same_build = (
+        document.gpu is None
+        and torch
+        and runtime.torch
+        and torch.partition("+")[0] == runtime.torch
+    )
     pairs = [
         ("Python", runtime.python, machine.python),
         ("torch", None if same_build else listed, torch),
         ("the NVIDIA driver", runtime.driver, machine.driver),
         ("the system", runtime.os, machine.os),
     ]
-    return [CatalogueDrift(what, as_listed, here) for what, as_listed, here in pairs if as_listed and here and as_listed != here]
+    return [
+        CatalogueDrift(what, as_listed, here)
+        for what, as_listed, here in pairs
+        if as_listed and here and as_listed != here
+    ]
 
 
 def _python(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
     here = ".".join(machine.python.split(".")[:2])
     if document.shared and here != document.python:
         runtime = document.runtime
-        choose = f"choose the runtime version {runtime.version} (Runtime > Change runtime type), " if runtime and runtime.version != "latest" else ""
-        hint = f"{choose or 'choose a runtime with that Python, '}or set isolation: venv in the spec, which makes an environment with its own Python"
-        yield Mismatch(f"this is Python {machine.python}, the packages are locked for {document.python}", hint, always_blocks=True)
+        choose = (
+            f"choose the runtime version {runtime.version} (Runtime > Change runtime type), "
+            if runtime and runtime.version != "latest"
+            else ""
+        )
+        hint = (
+            f"{choose or 'choose a runtime with that Python, '}or set isolation: venv in the "
+            "spec, which makes an environment with its own Python"
+        )
+        yield Mismatch(
+            f"this is Python {machine.python}, the packages are locked for {document.python}",
+            hint,
+            always_blocks=True,
+        )
 
 
 def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
@@ -78,16 +111,29 @@ def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
     change = "Runtime > Change runtime type"
     if wanted is None:
         if cards:
-            yield Mismatch(f"there is a GPU ({cards[0].name}) that the spec does not ask for", f"{change}: a CPU runtime costs less", blocks=False)
+            yield Mismatch(
+                f"there is a GPU ({cards[0].name}) that the spec does not ask for",
+                f"{change}: a CPU runtime costs less",
+                blocks=False,
+            )
         return
     if not cards:
-        yield Mismatch(f"there is no GPU, the spec asks for {_called(wanted)}: {machine.no_cards_reason}", f"{change}, choose {wanted.type}")
+        yield Mismatch(
+            f"there is no GPU, the spec asks for {_called(wanted)}: {machine.no_cards_reason}",
+            f"{change}, choose {wanted.type}",
+        )
         return
     fitting = [card for card in cards if _fits(card, wanted)]
     if not fitting:
-        yield Mismatch(f"the GPU is {cards[0].name}, the spec asks for {_called(wanted)}", f"{change}, choose {wanted.type}, or change gpu: in the spec")
+        yield Mismatch(
+            f"the GPU is {cards[0].name}, the spec asks for {_called(wanted)}",
+            f"{change}, choose {wanted.type}, or change gpu: in the spec",
+        )
     elif len(fitting) < wanted.count:
-        yield Mismatch(f"there are {len(fitting)} of {wanted.count} GPUs of type {wanted.type}", f"{change}, or change gpu: in the spec")
+        yield Mismatch(
+            f"there are {len(fitting)} of {wanted.count} GPUs of type {wanted.type}",
+            f"{change}, or change gpu: in the spec",
+        )
     yield from _memory_of_cards(document, machine)
 
 
@@ -103,28 +149,61 @@ def _fits(card: Card, wanted: Gpu) -> bool:
 
 def _memory_of_cards(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
     card, needed = machine.cards[0], document.required_size("vram_bytes")
-    if needed is not None and card.memory_mib is not None and card.memory_mib * _MIB < needed * _RAM_SHARE:
-        yield Mismatch(f"the GPU has {card.memory_mib} MiB, the spec asks for {needed // _MIB} MiB", "choose a larger card")
+    if (
+        needed is not None
+        and card.memory_mib is not None
+        and card.memory_mib * _MIB < needed * _RAM_SHARE
+    ):
+        yield Mismatch(
+            f"the GPU has {card.memory_mib} MiB, the spec asks for {needed // _MIB} MiB",
+            "choose a larger card",
+        )
     for held in (card for card in machine.cards if is_card_in_use(card)):
-        who = f": {'; '.join(machine.gpu_processes)}" if machine.gpu_processes else ", by a process of another notebook or of an earlier kernel"
+        who = (
+            f": {'; '.join(machine.gpu_processes)}"
+            if machine.gpu_processes
+            else ", by a process of another notebook or of an earlier kernel"
+        )
         hint = "end other sessions (Runtime > Manage sessions), or restart the kernel that holds it"
-        yield Mismatch(f"{held.used_mib} MiB of the GPU's memory are already in use{who}", hint, blocks=False)
+        yield Mismatch(
+            f"{held.used_mib} MiB of the GPU's memory are already in use{who}", hint, blocks=False
+        )
 
 
 def _driver(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
-    if document.driver_min and machine.driver and document.gpu is not None and _key(machine.driver) < _key(document.driver_min):
-        hint = "choose a newer runtime version, or lock a CUDA build that this driver runs (cuda: in the spec)"
-        yield Mismatch(f"the NVIDIA driver is {machine.driver}, the locked packages need {document.driver_min} or newer", hint)
+    if (
+        document.driver_min
+        and machine.driver
+        and document.gpu is not None
+        and _key(machine.driver) < _key(document.driver_min)
+    ):
+        hint = (
+            "choose a newer runtime version, or lock a CUDA build that this driver runs (cuda: "
+            "in the spec)"
+        )
+        yield Mismatch(
+            f"the NVIDIA driver is {machine.driver}, the locked packages need "
+            f"{document.driver_min} or newer",
+            hint,
+        )
 
 
 def _sizes(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
     ram, disk = document.required_size("ram_bytes"), document.required_size("disk_bytes")
     if ram is not None and machine.ram_bytes is not None and machine.ram_bytes < ram * _RAM_SHARE:
         hint = "choose a high-RAM runtime, or lower requires.ram in the spec"
-        yield Mismatch(f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, the spec asks for {ram / _GIB:.1f} GiB", hint)
+        yield Mismatch(
+            f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, the spec asks "
+            f"for {ram / _GIB:.1f} GiB",
+            hint,
+        )
     if disk is not None and machine.disk_bytes is not None and machine.disk_bytes < disk:
         hint = "free some, choose another runtime, or lower requires.disk in the spec"
-        yield Mismatch(f"{machine.disk_bytes / _GIB:.1f} GiB of disk are free, the spec asks for {disk / _GIB:.1f} GiB", hint)
+        yield Mismatch(
+            f"{machine.disk_bytes / _GIB:.1f} GiB of disk are free, the spec asks for "
+            f"{disk / _GIB:.1f} GiB",
+            hint,
+        )
 
 
 def _key(version: str) -> tuple[int, ...]:

@@ -1,4 +1,6 @@
-"""What a person reads while the cell is at work: short lines, one a stage, without control characters and without secrets."""
+"""What a person reads while the cell is at work: short lines, one a stage, without control
+characters and without secrets.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,13 @@ class Printer:
         self.hidden.update(secret_spellings(values))
 
     def clean(self, text: str) -> str:
-        """Return the text without them, without what has the shape of a secret, and without control characters."""
+        """Return the text without them, without what has the shape of a secret, and without control
+        characters.
+        """
         text = redact(text, sorted(self.hidden, key=len, reverse=True))
-        return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
+        return "".join(
+            character if character.isprintable() or character == "\n" else " " for character in text
+        )
 
     def print_stage_line(self, stage: str, line: str) -> None:
         """Say one line of a stage."""

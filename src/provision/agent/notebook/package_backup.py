@@ -1,4 +1,6 @@
-"""The way back: the packages that are about to be changed are kept as they are, and can be put in their place again without an index."""
+"""The way back: the packages that are about to be changed are kept as they are, and can be put in
+their place again without an index.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,16 @@ from .run_state import read_json, write_json
 BACKUP_FILE, BACKUP_FOLDER = "before.json", "before"
 SCHEMA = "provision.before/1"
 MAX_PACKAGE_BYTES = 256 * 2**20
-"""Of one package. Own choice: torch and its libraries are larger, and copying them would cost seconds. On one disk files are linked and take no space."""
+"""Of one package. Own choice: torch and its libraries are larger, and copying them would cost
+seconds. On one disk files are linked and take no space.
+"""
 
 
-def back_up_packages(folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]) -> list[str]:
-    """Keep the set of packages, and the files of those in `work` that are there; return those that were too large to keep.
+def back_up_packages(
+    folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]
+) -> list[str]:
+    """Keep the set of packages, and the files of those in `work` that are there; return those that
+    were too large to keep.
 
     What an earlier run of this cell kept stays: that was the state before. Raises OSError.
     """
@@ -44,11 +51,18 @@ def back_up_packages(folder: Path, there: Mapping[str, InstalledPackage], work: 
 def read_versions_before(folder: Path) -> dict[str, str]:
     """Return the packages as they were before this cell changed any; {} where it did not yet."""
     packages = read_json(folder / BACKUP_FILE).get("packages")
-    return {str(name): str(version) for name, version in packages.items()} if isinstance(packages, dict) else {}
+    return (
+        {str(name): str(version) for name, version in packages.items()}
+        if isinstance(packages, dict)
+        else {}
+    )
 
 
-def restore_packages(folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str) -> tuple[list[str], list[str]]:
-    """Bring the packages of the lock back to what they were; return those that are back (or gone again), and those that could not be.
+def restore_packages(
+    folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str
+) -> tuple[list[str], list[str]]:
+    """Bring the packages of the lock back to what they were; return those that are back (or gone
+    again), and those that could not be.
 
     Nothing outside `root`, the interpreter's own folder, is removed. Raises OSError.
     """
@@ -71,9 +85,13 @@ def restore_packages(folder: Path, there: Mapping[str, InstalledPackage], wanted
 
 
 def _all_files(dist: InstalledPackage) -> list[str]:
-    """Return the files that a package brought and the rest of its metadata folder, but no bytecode."""
+    """Return the files that a package brought and the rest of its metadata folder, but no bytecode."""  # noqa: E501
     listed = [path for path, _ in read_recorded_files(dist)]
-    metadata = [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)] if os.path.isdir(dist.metadata_folder) else []
+    metadata = (
+        [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)]
+        if os.path.isdir(dist.metadata_folder)
+        else []
+    )
     return [path for path in dict.fromkeys([*listed, *metadata]) if os.path.isfile(path)]
 
 

@@ -1,4 +1,6 @@
-"""What the lock would change here: which packages are kept, changed and added, and which of them the kernel lives on."""
+"""What the lock would change here: which packages are kept, changed and added, and which of them
+the kernel lives on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from .installed_packages import InstalledPackage, find_flaw
 
 @dataclass(frozen=True, slots=True)
 class PackageDiff:
-    """`changed` maps a name to the version that is there and the locked one; `damaged` maps one to what is wrong with its files; `stays` counts the others."""
+    """`changed` maps a name to the version that is there and the locked one; `damaged` maps one to
+    what is wrong with its files; `stays` counts the others.
+    """
 
     kept: tuple[str, ...]
     changed: dict[str, tuple[str, str]]
@@ -27,27 +31,63 @@ class PackageDiff:
     @property
     def summary(self) -> str:
         """As one line for a person."""
-        parts = [f"{len(self.kept)} kept", f"{len(self.changed)} changed", f"{len(self.added)} added"]
+        parts = [
+            f"{len(self.kept)} kept",
+            f"{len(self.changed)} changed",
+            f"{len(self.added)} added",
+        ]
         parts += [f"{len(self.damaged)} damaged"] if self.damaged else []
         return ", ".join(parts) + f"; {self.other_count} others stay as they are"
 
 
-def compare_packages(wanted: Mapping[str, str], there: Mapping[str, InstalledPackage], unfit: Collection[str] = ()) -> PackageDiff:
-    """Compare what is locked with what is there. `unfit` are packages whose own RECORD is wrong, as the installer noted: their sizes say nothing."""
-    same = {name for name, version in wanted.items() if name in there and is_same_version(there[name].version, version)}
-    damaged = {name: flaw for name in sorted(same) if name not in unfit and (flaw := find_flaw(there[name]))}
-    changed = {name: (there[name].version, version) for name, version in sorted(wanted.items()) if name in there and name not in same}
+def compare_packages(
+    wanted: Mapping[str, str], there: Mapping[str, InstalledPackage], unfit: Collection[str] = ()
+) -> PackageDiff:
+    """Compare what is locked with what is there. `unfit` are packages whose own RECORD is wrong, as
+    the installer noted: their sizes say nothing.
+    """
+    same = {
+        name
+        for name, version in wanted.items()
+        if name in there and is_same_version(there[name].version, version)
+    }
+    damaged = {
+        name: flaw
+        for name in sorted(same)
+        if name not in unfit and (flaw := find_flaw(there[name]))
+    }
+    changed = {
+        name: (there[name].version, version)
+        for name, version in sorted(wanted.items())
+        if name in there and name not in same
+    }
     added = tuple(sorted(name for name in wanted if name not in there))
-    return PackageDiff(tuple(sorted(same - damaged.keys())), changed, damaged, added, len(there.keys() - wanted.keys()))
+    return PackageDiff(
+        tuple(sorted(same - damaged.keys())),
+        changed,
+        damaged,
+        added,
+        len(there.keys() - wanted.keys()),
+    )
 
 
 def find_protected_changes(comparison: PackageDiff, protected: Collection[str]) -> list[str]:
     """Return the changes of packages that the kernel lives on, each as a short text."""
-    return [f"{name} {old} -> {new}" for name, (old, new) in comparison.changed.items() if name in protected]
+    return [
+        f"{name} {old} -> {new}"
+        for name, (old, new) in comparison.changed.items()
+        if name in protected
+    ]
 
 
 def find_unpredicted_changes(comparison: PackageDiff, predicted: Mapping[str, str]) -> list[str]:
-    """Return what the lock did not foresee: packages that it changes here although the catalogue listed them as fitting, and the reverse."""
-    more = [f"{name} {old} -> {new}" for name, (old, new) in comparison.changed.items() if name not in predicted]
+    """Return what the lock did not foresee: packages that it changes here although the catalogue
+    listed them as fitting, and the reverse.
+    """
+    more = [
+        f"{name} {old} -> {new}"
+        for name, (old, new) in comparison.changed.items()
+        if name not in predicted
+    ]
     fewer = [f"{name} is there as locked" for name in sorted(predicted) if name in comparison.kept]
     return more + fewer

@@ -1,4 +1,6 @@
-"""Installing by pip, where no uv can be had: the same files by the same hashes, and the same notes of how each package came there."""
+"""Installing by pip, where no uv can be had: the same files by the same hashes, and the same notes
+of how each package came there.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,12 @@ _INSTALL_S = 3600.0
 
 
 def is_externally_managed(environment: bool) -> bool:
-    """Tell whether another installer owns this interpreter, unless it is a virtual environment (packaging.python.org, "Externally Managed Environments")."""
-    return not environment and os.path.isfile(os.path.join(sysconfig.get_path("stdlib"), EXTERNALLY_MANAGED_FILE))
+    """Tell whether another installer owns this interpreter, unless it is a virtual environment
+    (packaging.python.org, "Externally Managed Environments").
+    """
+    return not environment and os.path.isfile(
+        os.path.join(sysconfig.get_path("stdlib"), EXTERNALLY_MANAGED_FILE)
+    )
 
 
 def install_with_pip(
@@ -36,32 +42,73 @@ def install_with_pip(
     environ: Mapping[str, str],
     beat: Callable[[float], None],
 ) -> None:
-    """Have pip install what is missing, changed or damaged; pip changes nothing before it has every file. Raises Stopped."""
+    """Have pip install what is missing, changed or damaged; pip changes nothing before it has every
+    file. Raises Stopped.
+    """
     pins = [one for one in document.install["packages"] if one["name"] in comparison.to_install]
-    built = sorted(pin["name"] for pin in pins if any(not name.endswith(".whl") for name in pin["files"]))
+    built = sorted(
+        pin["name"] for pin in pins if any(not name.endswith(".whl") for name in pin["files"])
+    )
     if built:
         raise StageError(
-            f"{', '.join(built)} is locked as source, which only uv builds here", "no uv could be had", "install uv (pip install uv) and run the cell again"
+            f"{', '.join(built)} is locked as source, which only uv builds here",
+            "no uv could be had",
+            "install uv (pip install uv) and run the cell again",
         )
     wanted = folder / "requirements.txt"
-    lines = [f"{pin['name']}=={pin['version']} " + " ".join(f"--hash=sha256:{value}" for value in sorted(set(pin["files"].values()))) for pin in pins]
+    lines = [
+        f"{pin['name']}=={pin['version']} "
+        + " ".join(f"--hash=sha256:{value}" for value in sorted(set(pin["files"].values())))
+        for pin in pins
+    ]
     wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-compile", "--no-warn-script-location"]
+    words = [
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "--no-compile",
+        "--no-warn-script-location",
+    ]
     words += ["--break-system-packages"] if managed else []
     # An installed version is never looked at by pip, so a damaged one is installed anew.
     words += ["--force-reinstall"] if comparison.damaged else []
-    answer = run_process([python, "-I", "-m", "pip", *words, "--requirement", str(wanted)], _INSTALL_S, pip_variables(document.install, environ), folder, beat)
+    answer = run_process(
+        [python, "-I", "-m", "pip", *words, "--requirement", str(wanted)],
+        _INSTALL_S,
+        pip_variables(document.install, environ),
+        folder,
+        beat,
+    )
     if answer.code:
         raise StageError(
-            "pip could not install the locked packages; nothing was changed", answer.output_tail[-1500:], "run the cell again when the index can be reached"
+            "pip could not install the locked packages; nothing was changed",
+            answer.output_tail[-1500:],
+            "run the cell again when the index can be reached",
         )
 
 
-def write_install_result(document: Document, before: Mapping[str, InstalledPackage], after: Mapping[str, InstalledPackage], path: Path) -> dict[str, Any]:
-    """Write what became of each package, as the installer does. Raises Stopped where one is not there as locked."""
-    wrong = [name for name, version in document.packages.items() if name not in after or not is_same_version(after[name].version, version)]
+def write_install_result(
+    document: Document,
+    before: Mapping[str, InstalledPackage],
+    after: Mapping[str, InstalledPackage],
+    path: Path,
+) -> dict[str, Any]:
+    """Write what became of each package, as the installer does. Raises Stopped where one is not
+    there as locked.
+    """
+    wrong = [
+        name
+        for name, version in document.packages.items()
+        if name not in after or not is_same_version(after[name].version, version)
+    ]
     if wrong:
-        raise StageError(f"pip said that all is installed, and {', '.join(wrong[:5])} is not", "", "look for another copy that comes first on sys.path")
+        raise StageError(
+            f"pip said that all is installed, and {', '.join(wrong[:5])} is not",
+            "",
+            "look for another copy that comes first on sys.path",
+        )
     flaws = {name: flaw for name in document.packages if (flaw := find_flaw(after[name]))}
     packages = {
         name: {
@@ -75,7 +122,14 @@ def write_install_result(document: Document, before: Mapping[str, InstalledPacka
     kinds = ("hash-checked", "preinstalled", "reinstalled")
     counts = {kind: sum(one["provenance"] == kind for one in packages.values()) for kind in kinds}
     notes = ["installed by pip; what was there already was compared by size"]
-    result = {"schema": SCHEMA, "mode": document.install["mode"], "audit": "size", "counts": counts, "packages": packages, "notes": notes}
+    result = {
+        "schema": SCHEMA,
+        "mode": document.install["mode"],
+        "audit": "size",
+        "counts": counts,
+        "packages": packages,
+        "notes": notes,
+    }
     write_json(path, result)
     return result
 

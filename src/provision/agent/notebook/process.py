@@ -1,4 +1,6 @@
-"""Programs that a stage starts: each leads a process group of its own, which ends with its time limit and with Ctrl-C."""
+"""Programs that a stage starts: each leads a process group of its own, which ends with its time
+limit and with Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _BEAT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended (124: its time was up, 127: it could not be started), and what it wrote."""
+    """How a program ended (124: its time was up, 127: it could not be started), and what it wrote."""  # noqa: E501
 
     code: int
     stdout: str
@@ -33,7 +35,11 @@ class ProcessResult:
 
 
 def run_process(
-    argv: Sequence[str], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None, beat: Callable[[float], None] | None = None
+    argv: Sequence[str],
+    timeout_s: float,
+    environ: Mapping[str, str],
+    folder: Path | None = None,
+    beat: Callable[[float], None] | None = None,
 ) -> ProcessResult:
     """Run a program to its end; `beat` is called with the seconds so far while it takes long."""
     began = time.monotonic()
@@ -61,9 +67,15 @@ def run_process(
 
 
 def stream_process(
-    argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None
+    argv: Sequence[str],
+    on_line: Callable[[str], None],
+    timeout_s: float,
+    environ: Mapping[str, str],
+    folder: Path | None = None,
 ) -> ProcessResult:
-    """Run a program to its end and hand on each line of its stdout as it comes; the answer holds its stderr only."""
+    """Run a program to its end and hand on each line of its stdout as it comes; the answer holds
+    its stderr only.
+    """
     try:
         process = _start(argv, environ, folder)
     except OSError as error:
@@ -78,7 +90,9 @@ def stream_process(
     watch = None
     try:
         watch = threading.Timer(timeout_s, too_late)
-        reader = threading.Thread(target=lambda: told.append(process.stderr.read() if process.stderr else ""), daemon=True)
+        reader = threading.Thread(
+            target=lambda: told.append(process.stderr.read() if process.stderr else ""), daemon=True
+        )
         watch.daemon = True
         watch.start()
         reader.start()
@@ -108,7 +122,9 @@ def end_process_group(process: subprocess.Popen[Any]) -> None:
             time.sleep(0.02)
 
 
-def _start(argv: Sequence[str], environ: Mapping[str, str], folder: Path | None) -> subprocess.Popen[str]:
+def _start(
+    argv: Sequence[str], environ: Mapping[str, str], folder: Path | None
+) -> subprocess.Popen[str]:
     with _interrupts_held() as interrupted:
         process = subprocess.Popen(
             list(argv),
@@ -131,9 +147,13 @@ def _start(argv: Sequence[str], environ: Mapping[str, str], folder: Path | None)
 
 @contextmanager
 def _interrupts_held() -> Iterator[list[int]]:
-    """Give a list that gets SIGINT in place of the process: raised inside of Popen, it would leave a program behind that nobody knows."""
+    """Give a list that gets SIGINT in place of the process: raised inside of Popen, it would leave
+    a program behind that nobody knows.
+    """
     seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread() or not callable(before := signal.getsignal(signal.SIGINT)):
+    if threading.current_thread() is not threading.main_thread() or not callable(
+        before := signal.getsignal(signal.SIGINT)
+    ):
         yield seen
         return
     signal.signal(signal.SIGINT, lambda number, _: seen.append(number))

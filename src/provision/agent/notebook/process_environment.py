@@ -1,4 +1,6 @@
-"""What the notebook and its programs get: declared variables, folders, and secrets, which stay in the variables of this process."""
+"""What the notebook and its programs get: declared variables, folders, and secrets, which stay in
+the variables of this process.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ def environment_stage(course: Session) -> None:
     apply_environment(course)
     document = course.document
     parts = [f"{len(document.variables)} variables set"] if document.variables else []
-    parts += [f"{len(document.secrets) - len(course.missing_secrets)} of {len(document.secrets)} secrets"] if document.secrets else []
+    parts += (
+        [
+            (
+                f"{len(document.secrets) - len(course.missing_secrets)} of "
+                f"{len(document.secrets)} secrets"
+            )
+        ]
+        if document.secrets
+        else []
+    )
     course.printer.print_stage_line("environment", ", ".join(parts) or "nothing declared")
 
 
@@ -24,8 +35,14 @@ def apply_environment(course: Session, secret: Callable[[str], str] = read_colab
     course.environ.update(document.variables)
     for name, path in document.paths.items():
         if why := _make(path):
-            course.printer.print_stage_line("environment", f"the folder {path} (paths.{name}) cannot be used: {why}")
-    course.missing_secrets = [name for name, stored in document.secrets.items() if not _fetched(course, name, stored, secret)]
+            course.printer.print_stage_line(
+                "environment", f"the folder {path} (paths.{name}) cannot be used: {why}"
+            )
+    course.missing_secrets = [
+        name
+        for name, stored in document.secrets.items()
+        if not _fetched(course, name, stored, secret)
+    ]
 
 
 def _make(path: str) -> str:
@@ -37,7 +54,9 @@ def _make(path: str) -> str:
 
 
 def _fetched(course: Session, name: str, stored: str, secret: Callable[[str], str]) -> bool:
-    """Put a secret into its variable. One that is set already stays: whoever set it meant it, and Colab's store needs a browser."""
+    """Put a secret into its variable. One that is set already stays: whoever set it meant it, and
+    Colab's store needs a browser.
+    """
     if not course.environ.get(name):
         try:
             course.environ[name] = secret(stored)

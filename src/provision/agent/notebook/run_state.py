@@ -1,4 +1,6 @@
-"""What earlier runs of this cell left: the kernel they ran in, what was in use when it was changed, and the report that was made of what."""
+"""What earlier runs of this cell left: the kernel they ran in, what was in use when it was changed,
+and the report that was made of what.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ STATE_FILE = "state.json"
 
 @dataclass
 class RunState:
-    """`in_use` are packages that this kernel had loaded when they were changed. `proven` is the digest of what `report_sha256` and `verdict` were found of."""
+    """`in_use` are packages that this kernel had loaded when they were changed. `proven` is the
+    digest of what `report_sha256` and `verdict` were found of.
+    """
 
     kernel: KernelProcess
     in_use: list[str] = field(default_factory=list)
@@ -32,14 +36,20 @@ class RunState:
 
 
 def read_run_state(folder: Path, kernel: KernelProcess) -> RunState:
-    """Return what is known for this kernel: of another one, what it had loaded counts no more. What cannot be read is nothing."""
+    """Return what is known for this kernel: of another one, what it had loaded counts no more. What
+    cannot be read is nothing.
+    """
     document = read_json(folder / STATE_FILE)
     if document.get("schema") != SCHEMA:
         return RunState(kernel)
-    texts = {key: str(document.get(key) or "") for key in ("alive", "proven", "verdict", "report_sha256")}
+    texts = {
+        key: str(document.get(key) or "") for key in ("alive", "proven", "verdict", "report_sha256")
+    }
     same = document.get("kernel") == asdict(kernel)
     in_use = document.get("in_use") if same else []
-    return RunState(kernel, [str(one) for one in in_use] if isinstance(in_use, list) else [], **texts)
+    return RunState(
+        kernel, [str(one) for one in in_use] if isinstance(in_use, list) else [], **texts
+    )
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,12 @@ from typing import Any
 
 from .document import Document
 from .host_detection import Host
-from .installed_packages import InstalledPackage, find_environment_package_folders, find_installed_packages, find_package_folders
+from .installed_packages import (
+    InstalledPackage,
+    find_environment_package_folders,
+    find_installed_packages,
+    find_package_folders,
+)
 from .kernel import Notebook
 from .machine_check import CatalogueDrift
 from .machine_info import MachineInfo
@@ -24,7 +29,9 @@ INSTALL_RESULT_FILE = "installed.json"
 
 @dataclass
 class Session:
-    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own: declared variables are set there."""
+    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own:
+    declared variables are set there.
+    """
 
     folder: Path
     document: Document
@@ -80,21 +87,39 @@ class Session:
     def provenance_counts(self) -> dict[str, int]:
         """How many packages came there in which way."""
         counts = self.install_result.get("counts")
-        return {str(kind): count for kind, count in counts.items() if isinstance(count, int)} if isinstance(counts, dict) else {}
+        return (
+            {str(kind): count for kind, count in counts.items() if isinstance(count, int)}
+            if isinstance(counts, dict)
+            else {}
+        )
 
     @property
     def environ_without_secrets(self) -> dict[str, str]:
         """The variables for programs that need no secret."""
-        return {key: value for key, value in self.environ.items() if key not in self.document.secrets}
+        return {
+            key: value for key, value in self.environ.items() if key not in self.document.secrets
+        }
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables for programs in the environment: one of its own has neither the image's modules nor its kernel's way to draw."""
+        """The variables for programs in the environment: one of its own has neither the image's
+        modules nor its kernel's way to draw.
+        """
         if self.document.shared:
             return dict(self.environ)
-        dropped = {"PYTHONPATH", "PYTHONHOME", *(["MPLBACKEND"] if self.environ.get("MPLBACKEND", "").startswith("module://") else [])}
+        dropped = {
+            "PYTHONPATH",
+            "PYTHONHOME",
+            *(["MPLBACKEND"] if self.environ.get("MPLBACKEND", "").startswith("module://") else []),
+        }
         kept = {key: value for key, value in self.environ.items() if key not in dropped}
-        return {**kept, "VIRTUAL_ENV": self.prefix, "PATH": os.pathsep.join([os.path.dirname(self.python), self.environ.get("PATH", os.defpath)])}
+        return {
+            **kept,
+            "VIRTUAL_ENV": self.prefix,
+            "PATH": os.pathsep.join(
+                [os.path.dirname(self.python), self.environ.get("PATH", os.defpath)]
+            ),
+        }
 
     def list_packages(self) -> dict[str, InstalledPackage]:
         """The packages that are there now."""
@@ -103,13 +128,19 @@ class Session:
         import site
 
         user = site.getusersitepackages() if site.ENABLE_USER_SITE is not None else ""
-        return find_installed_packages(find_package_folders(self.sys_path, os.environ.get("PYTHONPATH", ""), user))
+        return find_installed_packages(
+            find_package_folders(self.sys_path, os.environ.get("PYTHONPATH", ""), user)
+        )
 
     def list_packages_with_wrong_record(self) -> frozenset[str]:
         """Packages whose own RECORD is wrong, as the installer noted."""
         packages = self.install_result.get("packages")
         told = packages.items() if isinstance(packages, dict) else ()
-        return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
+        return frozenset(
+            str(name)
+            for name, one in told
+            if isinstance(one, dict) and one.get("record_fits") is False
+        )
 
     def print_heartbeat(self, seconds: float) -> None:
         """Say that something takes long."""

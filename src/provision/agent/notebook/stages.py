@@ -1,4 +1,6 @@
-"""The stages of a cell in their order, and how a run goes through them: each is safe to repeat, and a failure leaves the runtime usable."""
+"""The stages of a cell in their order, and how a run goes through them: each is safe to repeat, and
+a failure leaves the runtime usable.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,24 @@ Stage = Callable[[Session], None]
 
 def detect_stage(course: Session) -> None:
     """Say where this runs and what the machine is."""
-    course.host = detect_host(course.environ, course.modules, os.path.exists, course.notebook.in_kernel)
+    course.host = detect_host(
+        course.environ, course.modules, os.path.exists, course.notebook.in_kernel
+    )
     course.machine = machine = inspect_machine(course.base, course.environ)
-    cards = f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}" if machine.cards else "no GPU"
-    course.printer.print_stage_line("detect", f"{course.host.value}: Python {machine.python}, {machine.os}, {cards}")
-    brought = read_versions_before(course.folder) or {name: dist.version for name, dist in course.list_packages().items()}
-    course.catalogue_drift = find_catalogue_drift(course.document, machine, brought.get("torch") if course.document.shared else None)
+    cards = (
+        f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}"
+        if machine.cards
+        else "no GPU"
+    )
+    course.printer.print_stage_line(
+        "detect", f"{course.host.value}: Python {machine.python}, {machine.os}, {cards}"
+    )
+    brought = read_versions_before(course.folder) or {
+        name: dist.version for name, dist in course.list_packages().items()
+    }
+    course.catalogue_drift = find_catalogue_drift(
+        course.document, machine, brought.get("torch") if course.document.shared else None
+    )
 
 
 def check_stage(course: Session) -> None:
@@ -39,11 +53,18 @@ def check_stage(course: Session) -> None:
     if course.machine is None:
         return
     for one in course.catalogue_drift:
-        course.printer.print_stage_line("check", f"moved: {one.summary} (as of {course.document.runtime.as_of})" if course.document.runtime else one.summary)
+        course.printer.print_stage_line(
+            "check",
+            f"moved: {one.summary} (as of {course.document.runtime.as_of})"
+            if course.document.runtime
+            else one.summary,
+        )
     found = find_mismatches(course.document, course.machine)
     for difference in found:
         course.printer.print_stage_line("check", difference.what)
-    ending = [one for one in found if one.blocks and (one.always_blocks or not course.continue_anyway)]
+    ending = [
+        one for one in found if one.blocks and (one.always_blocks or not course.continue_anyway)
+    ]
     if ending:
         hint = ending[0].hint
         if not ending[0].always_blocks:
@@ -67,22 +88,36 @@ def system_stage(course: Session) -> None:
 
 
 def restart_stage(course: Session) -> None:
-    """Stop for a restart where this kernel has loaded something that was changed since, and only then."""
+    """Stop for a restart where this kernel has loaded something that was changed since, and only
+    then.
+    """
     there = course.list_packages()
     locked = [there[name] for name in course.document.packages if name in there]
     if course.document.shared and course.notebook.in_kernel:
         course.stale_packages = find_stale_packages(
-            locked, inspect_loaded_modules(course.modules), course.run_state.in_use, process_start_ns(course.run_state.kernel)
+            locked,
+            inspect_loaded_modules(course.modules),
+            course.run_state.in_use,
+            process_start_ns(course.run_state.kernel),
         )
     if not course.stale_packages:
         course.printer.print_stage_line("restart", "not needed")
         return
     names = ", ".join(course.stale_packages)
-    how = "the runtime restarts now" if course.restart else "restart it: Runtime > Restart session (Jupyter: Kernel > Restart)"
+    how = (
+        "the runtime restarts now"
+        if course.restart
+        else "restart it: Runtime > Restart session (Jupyter: Kernel > Restart)"
+    )
     if course.host.is_colab and not course.restart:
         course.notebook.show_restart_button(course.stale_packages, course.document.nonce)
     hint = f"{how}; then run the cells again: nothing is installed twice"
-    raise StageError(f"this kernel has loaded other versions of {names} than those that are installed now", "", hint, "restart-needed")
+    raise StageError(
+        f"this kernel has loaded other versions of {names} than those that are installed now",
+        "",
+        hint,
+        "restart-needed",
+    )
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -109,7 +144,10 @@ def run_stages(course: Session, stages: Sequence[tuple[str, Stage]]) -> None:
     try:
         delete_report(course.base)
         for name, stage in stages:
-            course.outcome, course.message = "stopped", f"the run had not ended its stage {name} when this was written"
+            course.outcome, course.message = (
+                "stopped",
+                f"the run had not ended its stage {name} when this was written",
+            )
             write_status(course, name, seconds)
             began = time.monotonic()
             try:
@@ -121,17 +159,36 @@ def run_stages(course: Session, stages: Sequence[tuple[str, Stage]]) -> None:
         raise _end(course, name, seconds, stopped) from None
     except KeyboardInterrupt:
         hint = "run the cell again: what is done is not done twice"
-        raise _end(course, name, seconds, StageError(f"interrupted in the stage {name}", "the programs that it had started were ended", hint)) from None
+        raise _end(
+            course,
+            name,
+            seconds,
+            StageError(
+                f"interrupted in the stage {name}",
+                "the programs that it had started were ended",
+                hint,
+            ),
+        ) from None
     except OSError as error:
-        hint = "free some disk space, or make the folder writable; PROVISION_CELL_BASE names another one"
-        raise _end(course, name, seconds, StageError(f"the stage {name} cannot use a file", _told(error), hint, "error")) from None
-    except Exception as error:  # noqa: BLE001 - a fault of our own: the runtime stays usable, and it is told
+        hint = (
+            "free some disk space, or make the folder writable; PROVISION_CELL_BASE names "
+            "another one"
+        )
+        raise _end(
+            course,
+            name,
+            seconds,
+            StageError(f"the stage {name} cannot use a file", _told(error), hint, "error"),
+        ) from None
+    except Exception as error:  # noqa: BLE001
         raise _end(course, name, seconds, _fault(course, name, error)) from None
 
 
 def _end(course: Session, name: str, seconds: dict[str, float], stopped: StageError) -> StageError:
     clean = course.printer.clean
-    stopped = StageError(clean(stopped.what), clean(stopped.why), clean(stopped.hint), stopped.outcome)
+    stopped = StageError(
+        clean(stopped.what), clean(stopped.why), clean(stopped.hint), stopped.outcome
+    )
     course.outcome, course.message, course.hint = stopped.outcome, stopped.what, stopped.hint
     try:
         write_status(course, name, seconds)
@@ -143,15 +200,21 @@ def _end(course: Session, name: str, seconds: dict[str, float], stopped: StageEr
 
 
 def _told(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    return (
+        f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    )
 
 
 def _fault(course: Session, name: str, error: Exception) -> StageError:
-    text = course.printer.clean("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+    text = course.printer.clean(
+        "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    )
     log = course.folder / "fault.log"
     try:
         log.write_text(text, encoding="utf-8")
         hint = f"this is a fault of provision: please report it with {log}"
     except OSError:
         hint = "this is a fault of provision: please report it with\n" + text
-    return StageError(f"a fault in the stage {name}: {type(error).__name__}: {error}", "", hint, "error")
+    return StageError(
+        f"a fault in the stage {name}: {type(error).__name__}: {error}", "", hint, "error"
+    )

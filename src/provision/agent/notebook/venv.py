@@ -1,4 +1,6 @@
-"""The environment of its own, for isolation venv: the running interpreter where it fits, else one that uv has or fetches."""
+"""The environment of its own, for isolation venv: the running interpreter where it fits, else one
+that uv has or fetches.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,39 @@ _MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def make_environment(course: Session, uv: str | None) -> None:
-    """Make the environment where there is none whose interpreter starts and fits. Raises Stopped."""
+    """Make the environment where there is none whose interpreter starts and fits. Raises Stopped."""  # noqa: E501
     wanted = course.document.python
     if is_environment_usable(course):
         return
     shutil.rmtree(course.environment, ignore_errors=True)
     if uv is None:
         if wanted != _MINOR:
-            raise StageError(f"no Python {wanted} here, and no uv that could fetch one", "", "install uv (pip install uv) and run the cell again")
-        _must(course, [sys.executable, "-I", "-m", "venv", str(course.environment)], "cannot make the environment")
+            raise StageError(
+                f"no Python {wanted} here, and no uv that could fetch one",
+                "",
+                "install uv (pip install uv) and run the cell again",
+            )
+        _must(
+            course,
+            [sys.executable, "-I", "-m", "venv", str(course.environment)],
+            "cannot make the environment",
+        )
         return
     python = sys.executable if wanted == _MINOR else _interpreter(course, uv, wanted)
-    _must(course, [uv, "venv", "--quiet", "--no-project", "--python", python, str(course.environment)], "cannot make the environment")
+    _must(
+        course,
+        [uv, "venv", "--quiet", "--no-project", "--python", python, str(course.environment)],
+        "cannot make the environment",
+    )
 
 
 def is_environment_usable(course: Session) -> bool:
     """Tell whether the environment's interpreter starts and fits."""
-    answer = run_process([course.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], 60, course.environ_without_secrets)
+    answer = run_process(
+        [course.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        60,
+        course.environ_without_secrets,
+    )
     return answer.code == 0 and answer.stdout.strip() == course.document.python
 
 
@@ -41,21 +59,50 @@ def _interpreter(course: Session, uv: str, wanted: str) -> str:
     found = run_process([uv, "python", "find", "--no-project", wanted], 120, variables)
     if found.code == 0:
         return found.stdout.strip()
-    course.printer.print_stage_line("install", f"no Python {wanted} on this machine: uv fetches one (about 30 MB)")
-    answer = run_process([uv, "python", "install", "--quiet", wanted], _FETCH_S, {**variables, "UV_PYTHON_DOWNLOADS": "manual"}, beat=course.print_heartbeat)
+    course.printer.print_stage_line(
+        "install", f"no Python {wanted} on this machine: uv fetches one (about 30 MB)"
+    )
+    answer = run_process(
+        [uv, "python", "install", "--quiet", wanted],
+        _FETCH_S,
+        {**variables, "UV_PYTHON_DOWNLOADS": "manual"},
+        beat=course.print_heartbeat,
+    )
     if answer.code:
-        hint = f"run the cell again when the network is there, or choose a runtime with Python {wanted}"
-        raise StageError(f"no Python {wanted} here, and uv cannot fetch one", answer.output_tail, hint)
-    return run_process([uv, "python", "find", "--no-project", "--managed-python", wanted], 120, variables).stdout.strip()
+        hint = (
+            "run the cell again when the network is there, or choose a runtime with Python "
+            f"{wanted}"
+        )
+        raise StageError(
+            f"no Python {wanted} here, and uv cannot fetch one", answer.output_tail, hint
+        )
+    return run_process(
+        [uv, "python", "find", "--no-project", "--managed-python", wanted], 120, variables
+    ).stdout.strip()
 
 
 def _must(course: Session, words: list[str], what: str) -> None:
     answer = run_process(words, 300, _variables(course))
     if answer.code:
-        raise StageError(f"{what} {course.environment}", answer.output_tail, "look whether the disk is full, then run the cell again")
+        raise StageError(
+            f"{what} {course.environment}",
+            answer.output_tail,
+            "look whether the disk is full, then run the cell again",
+        )
 
 
 def _variables(course: Session) -> dict[str, str]:
-    # As for pip: what lies about on the machine in UV_ and PYTHON variables decides nothing. Where uv keeps its Pythons does not matter for what is made.
-    kept = {key: value for key, value in course.environ.items() if key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR")}
-    return {**pip_variables({}, course.environ_without_secrets), **kept, "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1"}
+    # As for pip: what lies about on the machine in UV_ and PYTHON variables decides nothing. Where
+    # uv keeps its Pythons does not matter for what is made.
+    kept = {
+        key: value
+        for key, value in course.environ.items()
+        if key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR")
+    }
+    return {
+        **pip_variables({}, course.environ_without_secrets),
+        **kept,
+        "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_NO_PROGRESS": "1",
+    }

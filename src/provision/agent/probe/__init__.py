@@ -1,1 +1,3 @@
-"""The island: measures the environment it runs in, judges it against expectations, writes a report; stdlib only, imports nothing of ours."""
+"""The island: measures the environment it runs in, judges it against expectations, writes a report;
+stdlib only, imports nothing of ours.
+"""

@@ -1,4 +1,6 @@
-"""JSON in one spelling: sorted keys, UTF-8, no NaN, few digits; its digests, and files that are whole or absent."""
+"""JSON in one spelling: sorted keys, UTF-8, no NaN, few digits; its digests, and files that are
+whole or absent.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,22 @@ _DIGITS = 6
 
 
 def to_canonical_json(value: Any) -> str:
-    """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become texts, because JSON has none."""
-    return json.dumps(to_json_value(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become
+    texts, because JSON has none.
+    """
+    return json.dumps(
+        to_json_value(value),
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
 
 
 def to_json_value(value: Any) -> Any:
-    """The JSON value that `canonical` spells: texts for NaN and infinities, floats of 6 significant digits."""
+    """The JSON value that `canonical` spells: texts for NaN and infinities, floats of 6 significant
+    digits.
+    """
     if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
         return value
     if isinstance(value, float):
@@ -35,14 +47,19 @@ def to_json_value(value: Any) -> Any:
 
 def canonical_digest(value: Any) -> str:
     """`sha256:` and the hash of the canonical spelling."""
-    return "sha256:" + hashlib.sha256(to_canonical_json(value).encode("utf-8", "backslashreplace")).hexdigest()
+    return (
+        "sha256:"
+        + hashlib.sha256(to_canonical_json(value).encode("utf-8", "backslashreplace")).hexdigest()
+    )
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+        with os.fdopen(
+            handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
+        ) as out:
             out.write(text)
         os.replace(temporary, path)
     except BaseException:

@@ -12,9 +12,11 @@ from .model import Check, SelectedCheck, Tier
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A group of checks. Stages with one `process` share a process where no GPU is declared, because importing torch is most of the cost.
+    """A group of checks. Stages with one `process` share a process where no GPU is declared,
+    because importing torch is most of the cost.
 
-    When a process dies, the stages after the one that killed it get a new one. With a GPU every stage has its own process: one CUDA
+    When a process dies, the stages after the one that killed it get a new one. With a GPU every
+    stage has its own process: one CUDA
     error spoils all that follows in it. `timeout_s` allows for a first run without bytecode.
     """
 
@@ -32,11 +34,13 @@ STAGES: tuple[Stage, ...] = (
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),
     Stage("training", "training run", 420, "warm"),
-    # After the training run, so that whatever a direct package changes on import cannot change what was measured.
+    # After the training run, so that whatever a direct package changes on import cannot change what
+    # was measured.
     Stage("imports", "imports of direct packages", 420, "warm"),
     Stage("resume", "resume in a fresh process", 300, "fresh"),
     Stage("launch", "one process a device", 420, "fresh"),
-    # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in their processes.
+    # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in
+    # their processes.
     Stage("device", "memory and speed of the card", 300, "card"),
     Stage("collectives", "several cards", 300, "several"),
     Stage("compile", "torch.compile", 300, "compile"),
@@ -55,29 +59,49 @@ STAGE_ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-"""Set for all but the plain process, which has to see the environment as the user's job will. One thread makes the tiny runs fast on a busy
-machine; offline keeps a dead network from costing 23-47 s a call. All has to stand before the first import."""
+"""Set for all but the plain process, which has to see the environment as the user's job will. One
+thread makes the tiny runs fast on a busy
+machine; offline keeps a dead network from costing 23-47 s a call. All has to stand before the
+first import.
+"""
 
 
-def select_checks(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[SelectedCheck, ...]:
-    """The checks of this verification's tier in catalogue order. `only` names ids to keep; what they come after is kept with them."""
+def select_checks(
+    expected: Expectations, only: frozenset[str] = frozenset()
+) -> tuple[SelectedCheck, ...]:
+    """The checks of this verification's tier in catalogue order. `only` names ids to keep; what
+    they come after is kept with them.
+    """
     kept = _closure(only)
     tiers = tuple(Tier)
     affordable = tiers[: tiers.index(expected.tier) + 1]
-    chosen = [check for check in CHECKS if check.tier in affordable and (check.id in kept if only else is_applicable(check, expected) or not check.quiet)]
-    return tuple(one for check in chosen for one in _instances(check, expected) if not _left_out(one, only))
+    chosen = [
+        check
+        for check in CHECKS
+        if check.tier in affordable
+        and (check.id in kept if only else is_applicable(check, expected) or not check.quiet)
+    ]
+    return tuple(
+        one for check in chosen for one in _instances(check, expected) if not _left_out(one, only)
+    )
 
 
 def known_check_ids(expected: Expectations) -> frozenset[str]:
     """Every id that `only` may name."""
-    return frozenset(check.id for check in CHECKS) | frozenset(one.id for one in select_checks(expected))
+    return frozenset(check.id for check in CHECKS) | frozenset(
+        one.id for one in select_checks(expected)
+    )
 
 
 def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
     """The stages in the order they run, grouped by the process they share."""
     groups: list[list[Stage]] = []
     for stage in STAGES:
-        shares = bool(groups) and groups[-1][-1].process == stage.process and (expected.gpu_type is None or stage.process == "plain")
+        shares = (
+            bool(groups)
+            and groups[-1][-1].process == stage.process
+            and (expected.gpu_type is None or stage.process == "plain")
+        )
         if shares:
             groups[-1].append(stage)
         else:
@@ -91,7 +115,10 @@ def is_applicable(check: Check, expected: Expectations) -> bool:
 
 
 def _instances(check: Check, expected: Expectations) -> Iterator[SelectedCheck]:
-    required = is_applicable(check, expected) and (check.required_by == "always" or (check.required_by != "" and expected.declares(check.required_by)))
+    required = is_applicable(check, expected) and (
+        check.required_by == "always"
+        or (check.required_by != "" and expected.declares(check.required_by))
+    )
     if not check.per_direct_package:
         yield SelectedCheck(check, check.id, check.title, None, required)
         return
@@ -108,4 +135,6 @@ def _closure(only: frozenset[str]) -> frozenset[str]:
 
 
 def _left_out(one: SelectedCheck, only: frozenset[str]) -> bool:
-    return one.subject is not None and bool(only) and one.id not in only and one.check.id not in only
+    return (
+        one.subject is not None and bool(only) and one.id not in only and one.check.id not in only
+    )

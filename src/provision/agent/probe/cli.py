@@ -25,7 +25,9 @@ ERROR_EXIT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 verified (or simulated, where the expectations say that not all is real), 1 failed, 2 no verdict, 3 unverified, 128 + signal when stopped."""
+    """Exit code 0 verified (or simulated, where the expectations say that not all is real), 1
+    failed, 2 no verdict, 3 unverified, 128 + signal when stopped.
+    """
     asked = _parser().parse_args(arguments)
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)
@@ -35,25 +37,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say_error(str(error))
     except Interrupted as stopped:
         return 128 + stopped.signum
-    except Exception as error:  # noqa: BLE001 - our own fault: still one line and no verdict
+    except Exception as error:  # noqa: BLE001
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return _say_error(f"fault of the probe itself: {type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})")
+        return _say_error(
+            f"fault of the probe itself: {type(error).__name__}: {error} "
+            f"({os.path.basename(place.filename)}:{place.lineno})"
+        )
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="probe.pyz", description="Verify that this Python environment is the one that was declared, and that training works in it."
+        prog="probe.pyz",
+        description="Verify that this Python environment is the one that was declared, and that "
+        "training works in it.",
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    whole = verbs.add_parser("verify", help="observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 unverified")
-    whole.add_argument("--expectations", type=Path, required=True, help="expectations.json, made from the lock")
+    whole = verbs.add_parser(
+        "verify",
+        help="observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 "
+        "unverified",
+    )
+    whole.add_argument(
+        "--expectations", type=Path, required=True, help="expectations.json, made from the lock"
+    )
     whole.add_argument("--out", type=Path, required=True, help="where report.json goes")
-    whole.add_argument("--only", action="append", default=[], metavar="ID", help="this check only (repeatable); never ends as verified")
+    whole.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="this check only (repeatable); never ends as verified",
+    )
     whole.add_argument("--events", action="store_true", help="progress as one JSON object a line")
     whole.set_defaults(run=_verify)
-    bare = verbs.add_parser("env", help="say what this machine and this Python are, with nothing declared; nothing is imported or written")
-    bare.add_argument("--torch", action="store_true", help="import torch in a process of its own, and tell its view too")
+    bare = verbs.add_parser(
+        "env",
+        help="say what this machine and this Python are, with nothing declared; nothing is "
+        "imported or written",
+    )
+    bare.add_argument(
+        "--torch",
+        action="store_true",
+        help="import torch in a process of its own, and tell its view too",
+    )
     bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
     bare.set_defaults(run=_env)
     view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
@@ -62,11 +89,20 @@ def _parser() -> argparse.ArgumentParser:
     part = verbs.add_parser("stage", help="observe stages in this process (internal)")
     part.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
     part.add_argument("--expectations", type=Path, required=True)
-    part.add_argument("--out", type=Path, required=True, action="append", metavar="FRAGMENT", help="one for each NAME, in their order")
+    part.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="FRAGMENT",
+        help="one for each NAME, in their order",
+    )
     part.add_argument("--scratch", type=Path, required=True)
     part.add_argument("--only", action="append", default=[], metavar="ID")
     part.set_defaults(run=_stage)
-    rank = verbs.add_parser("rank", help="compute as one of several processes that torchrun started (internal)")
+    rank = verbs.add_parser(
+        "rank", help="compute as one of several processes that torchrun started (internal)"
+    )
     rank.add_argument("backend", choices=["nccl", "gloo"])
     rank.add_argument("folder", type=Path)
     rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
@@ -83,7 +119,10 @@ def _verify(asked: argparse.Namespace) -> int:
     if strange:
         raise ProbeError(f"--only {strange[0]}: there is no check of that id")
     if only and not asked_checks(expected, only):
-        raise ProbeError(f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer verify.tier does")
+        raise ProbeError(
+            f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer "
+            "verify.tier does"
+        )
     _require_writable(asked.out)
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)
@@ -108,7 +147,13 @@ def _env(asked: argparse.Namespace) -> int:
     if asked.output_format == "json":
         _print(json.dumps(found, indent=1, sort_keys=True))
     else:
-        _print((machine_info_text.to_markdown(found) if asked.output_format == "markdown" else machine_info_text.to_text(found)).rstrip("\n"))
+        _print(
+            (
+                machine_info_text.to_markdown(found)
+                if asked.output_format == "markdown"
+                else machine_info_text.to_text(found)
+            ).rstrip("\n")
+        )
     return 0
 
 
@@ -130,8 +175,10 @@ def _stage(asked: argparse.Namespace) -> int:
         if place:
             redirect_output(asked.scratch / f"{name}.log")
         run_stage(name, expected, out, asked.scratch, asked.only)
-    # All is written down. What asked to be told of the end is told (multiprocessing removes its semaphores then), but taking apart all that torch and its
-    # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in which nothing is measured.
+    # All is written down. What asked to be told of the end is told (multiprocessing removes its
+    # semaphores then), but taking apart all that torch and its
+    # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in
+    # which nothing is measured.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -174,7 +221,11 @@ def _say_line(event: dict[str, Any]) -> None:
     if event["event"] == "verdict":
         _print(f"{event['result']}: {event['sentence']}")
     elif event["status"] == "finished":
-        _print(f"{event['title']}: {'ok' if not event['failed'] else str(event['failed']) + ' failed'} ({event['seconds']:.1f} s)")
+        _print(
+            f"{event['title']}: "
+            f"{'ok' if not event['failed'] else str(event['failed']) + ' failed'} "
+            f"({event['seconds']:.1f} s)"
+        )
 
 
 def _print(text: str) -> None:

@@ -20,28 +20,34 @@ _CHECK: dict[str, Any] = {
     "seconds": 0.0,
 }
 _STAGE: dict[str, Any] = {"signal": None, "timed_out": False, "tail": ""}
-"""What a line that does not say it means. A check's id, title, status and message are always said."""
+"""What a line that does not say it means. A check's id, title, status and message are always said."""  # noqa: E501
 _KNOWN = {check.id: check for check in CHECKS}
 
 
 def compact(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without what says nothing: fields at their default, and what follows from the catalogue. `whole` brings all of it back.
+    """Return a report without what says nothing: fields at their default, and what follows from the
+    catalogue. `whole` brings all of it back.
 
-    Readings stand by class. A check that passes and observed exactly what was expected says the value once.
+    Readings stand by class. A check that passes and observed exactly what was expected says the
+    value once.
     """
     found: dict[str, Any] = to_json_value(document)
     checks, stages, readings = (found.get(part) for part in ("checks", "stages", "readings"))
     if isinstance(checks, list):
         found["checks"] = [_brief_check(row) if isinstance(row, dict) else row for row in checks]
     if isinstance(stages, list):
-        found["stages"] = [_without(row, _STAGE) if isinstance(row, dict) else row for row in stages]
+        found["stages"] = [
+            _without(row, _STAGE) if isinstance(row, dict) else row for row in stages
+        ]
     if isinstance(readings, list) and (by_class := _by_class(readings)) is not None:
         found["readings"] = by_class
     return found
 
 
 def expand(document: Any) -> Any:
-    """Return a report with every field said, whichever way it was written. What is no report is returned as it is."""
+    """Return a report with every field said, whichever way it was written. What is no report is
+    returned as it is.
+    """
     if not isinstance(document, dict):
         return document
     found = dict(document)
@@ -51,7 +57,11 @@ def expand(document: Any) -> Any:
     if isinstance(stages, list):
         found["stages"] = [{**_STAGE, **row} if isinstance(row, dict) else row for row in stages]
     if isinstance(readings, dict) and all(isinstance(rows, dict) for rows in readings.values()):
-        rows = [{"key": key, "value": value, "class": kind} for kind, told in readings.items() for key, value in told.items()]
+        rows = [
+            {"key": key, "value": value, "class": kind}
+            for kind, told in readings.items()
+            for key, value in told.items()
+        ]
         found["readings"] = sorted(rows, key=lambda row: row["key"])
     return found
 
@@ -65,7 +75,12 @@ def _brief_check(row: dict[str, Any]) -> dict[str, Any]:
             del said["observed"]
     if known is not None and row.get("group") == known.group:
         del said["group"]
-    if passed and known is not None and known.threshold is not None and row.get("threshold") == to_json_value(known.threshold.to_json()):
+    if (
+        passed
+        and known is not None
+        and known.threshold is not None
+        and row.get("threshold") == to_json_value(known.threshold.to_json())
+    ):
         said["threshold"] = _without_source(known.threshold)
     return said
 
@@ -86,19 +101,32 @@ def _known(row: dict[str, Any]) -> Check | None:
 
 
 def _without_source(threshold: Threshold) -> dict[str, Any]:
-    return {key: value for key, value in to_json_value(threshold.to_json()).items() if key != "source"}
+    return {
+        key: value for key, value in to_json_value(threshold.to_json()).items() if key != "source"
+    }
 
 
 def _without(row: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in defaults or to_canonical_json(value) != to_canonical_json(defaults[key])}
+    return {
+        key: value
+        for key, value in row.items()
+        if key not in defaults or to_canonical_json(value) != to_canonical_json(defaults[key])
+    }
 
 
 def _by_class(rows: list[Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the readings by class and key; None where a row is not what the probe writes, so that nothing of it gets lost."""
+    """Return the readings by class and key; None where a row is not what the probe writes, so that
+    nothing of it gets lost.
+    """
     found: dict[str, dict[str, Any]] = {}
     keys = []
     for row in rows:
-        if not (isinstance(row, dict) and row.keys() == {"key", "value", "class"} and isinstance(row["key"], str) and isinstance(row["class"], str)):
+        if not (
+            isinstance(row, dict)
+            and row.keys() == {"key", "value", "class"}
+            and isinstance(row["key"], str)
+            and isinstance(row["class"], str)
+        ):
             return None
         found.setdefault(row["class"], {})[row["key"]] = row["value"]
         keys.append(row["key"])

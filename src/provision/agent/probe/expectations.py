@@ -23,7 +23,9 @@ LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as specifiers (">=580")."""
+    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as
+    specifiers (">=580").
+    """
 
     ram_bytes: int | None
     disk_bytes: int | None
@@ -44,7 +46,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the declared training will run. `batch_size` counts samples a device and step, `sequence_length` tokens a sample."""
+    """How the declared training will run. `batch_size` counts samples a device and step,
+    `sequence_length` tokens a sample.
+    """
 
     framework: str
     precision: str
@@ -63,7 +67,9 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense TFLOP/s by number format."""
+    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense
+    TFLOP/s by number format.
+    """
 
     memory_bytes: int
     bandwidth_gb_s: float | None
@@ -73,7 +79,9 @@ class CardFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemorySaving:
-    """A change of `training` that saves memory: field to value, and bytes saved on each card by the facts' estimate."""
+    """A change of `training` that saves memory: field to value, and bytes saved on each card by the
+    facts' estimate.
+    """
 
     change: dict[str, Any]
     saves_bytes: int
@@ -81,7 +89,9 @@ class MemorySaving:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None when torch is not locked."""
+    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None
+    when torch is not locked.
+    """
 
     tool: dict[str, str]
     spec: dict[str, str]
@@ -108,19 +118,27 @@ class Expectations:
     card: CardFacts | None = None
     """None where no card is declared or the facts have no row of it."""
     estimate_bytes: int | None = None
-    """What the facts expect the declared training to take of the card's memory, of RAM without one; None where the spec says too little."""
+    """What the facts expect the declared training to take of the card's memory, of RAM without one;
+    None where the spec says too little.
+    """
     levers: tuple[MemorySaving, ...] = ()
     """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
     """What is not real on this machine, in words, as whoever made the machine says."""
     shared: bool = False
-    """Whether the interpreter is that of an image, which holds packages of others too: those are looked at, and nothing is asked of them."""
+    """Whether the interpreter is that of an image, which holds packages of others too: those are
+    looked at, and nothing is asked of them.
+    """
     driver_min: str | None = None
-    """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None where no CUDA is locked."""
+    """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None
+    where no CUDA is locked.
+    """
     installed: str = ""
     """Where the installer noted how each package came there; "": installed.json in the prefix."""
     conda: frozenset[str] = frozenset()
-    """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python packages each of them brought."""
+    """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python
+    packages each of them brought.
+    """
 
     @property
     def provenance_file(self) -> str:
@@ -129,13 +147,23 @@ class Expectations:
 
     @property
     def driver_specifiers(self) -> tuple[str, ...]:
-        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the locked torch."""
-        return tuple(one for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None) if one)
+        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the
+        locked torch.
+        """
+        return tuple(
+            one
+            for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None)
+            if one
+        )
 
     @property
     def proof(self) -> Proof:
         """The strongest training run that the declared framework and the locked packages allow."""
-        if "torch" not in self.packages or self.training.framework == "none" or self.training.method == "inference":
+        if (
+            "torch" not in self.packages
+            or self.training.framework == "none"
+            or self.training.method == "inference"
+        ):
             return Proof.IMPORTS
         if self.training.framework == "hf-trainer" and "transformers" in self.packages:
             return Proof.HF_TRAINER
@@ -153,11 +181,16 @@ class Expectations:
             return self.training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN)
         if need is Need.WORKERS:
             return self.training.dataloader_workers > 0
-        undeclared = {Need.STRATEGY: self.training.strategy == "none", Need.ADAPTER: self.training.method not in ("lora", "qlora")}
+        undeclared = {
+            Need.STRATEGY: self.training.strategy == "none",
+            Need.ADAPTER: self.training.method not in ("lora", "qlora"),
+        }
         return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 
     def declares(self, route: str) -> bool:
-        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""
+        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths",
+        "glibc_min").
+        """
         value: Any = self
         for part in route.split("."):
             value = getattr(value, part)
@@ -165,7 +198,9 @@ class Expectations:
 
 
 def load_expectations(path: Path) -> Expectations:
-    """Read an expectations file. Raises ProbeError with one line naming the file and the field at fault."""
+    """Read an expectations file. Raises ProbeError with one line naming the file and the field at
+    fault.
+    """
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -173,16 +208,22 @@ def load_expectations(path: Path) -> Expectations:
     except (ValueError, RecursionError):
         raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
     expected = parse_expectations(document, str(path))
-    # Where an environment lies is not known of a machine that the probe is carried to: it is the one whose Python runs the probe.
+    # Where an environment lies is not known of a machine that the probe is carried to: it is the
+    # one whose Python runs the probe.
     return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)
 
 
 def parse_expectations(document: object, where: str = "expectations") -> Expectations:
-    """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is missing or of the wrong type."""
+    """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is
+    missing or of the wrong type.
+    """
     take = FieldReader(document, where)
     schema = take.text("schema")
     if schema != SCHEMA:
-        raise ProbeError(f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe that belongs to the tool which wrote the file")
+        raise ProbeError(
+            f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe "
+            "that belongs to the tool which wrote the file"
+        )
     return Expectations(
         tool=take.text_map("tool"),
         spec=take.text_map("spec"),
@@ -198,7 +239,9 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         glibc_min=take.optional_text("glibc_min"),
         packages=take.packages(),
         direct=tuple(normalize_name(name) for name in take.text_list("direct")),
-        extras_allowed=frozenset(normalize_name(name) for name in take.text_list("extras_allowed", optional=True)),
+        extras_allowed=frozenset(
+            normalize_name(name) for name in take.text_list("extras_allowed", optional=True)
+        ),
         gpu_type=take.optional_text("gpu.type"),
         gpu_count=int(take.number("gpu.count")),
         requires=_requires(take),
@@ -207,7 +250,9 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         secrets=take.text_list("secrets"),
         training=_training(take),
         card=_card(take),
-        estimate_bytes=take.optional_size("estimate_bytes") if "estimate_bytes" in take.document else None,
+        estimate_bytes=take.optional_size("estimate_bytes")
+        if "estimate_bytes" in take.document
+        else None,
         levers=_levers(take),
         simulated=take.text_list("simulated", optional=True),
         shared="shared" in take.document and take.typed_value("shared", bool, "true or false"),
@@ -233,7 +278,9 @@ def _training(take: FieldReader) -> Training:
         framework=take.one_of("training.framework", FRAMEWORKS),
         precision=take.one_of("training.precision", PRECISIONS),
         dataloader_workers=int(take.number("training.dataloader_workers")),
-        gradient_checkpointing=take.typed_value("training.gradient_checkpointing", bool, "true or false"),
+        gradient_checkpointing=take.typed_value(
+            "training.gradient_checkpointing", bool, "true or false"
+        ),
         optimizer=take.text("training.optimizer"),
         arguments=take.typed_value("training.arguments", dict, "an object"),
         **_declared_run(take),
@@ -243,10 +290,21 @@ def _training(take: FieldReader) -> Training:
 def _declared_run(take: FieldReader) -> dict[str, Any]:
     if "method" not in take.typed_value("training", dict, "an object"):
         return {}
-    model = take.typed_value("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
+    model = (
+        take.typed_value("training.model", dict, "an object")
+        if take.document["training"].get("model") is not None
+        else None
+    )
     return {
         "method": take.one_of("training.method", METHODS),
-        "model": Model(*(take.optional_size(f"training.model.{name}") for name in ("parameters", "hidden_size", "layers"))) if model is not None else None,
+        "model": Model(
+            *(
+                take.optional_size(f"training.model.{name}")
+                for name in ("parameters", "hidden_size", "layers")
+            )
+        )
+        if model is not None
+        else None,
         "batch_size": take.optional_size("training.batch_size"),
         "sequence_length": take.optional_size("training.sequence_length"),
         "torch_compile": take.typed_value("training.torch_compile", bool, "true or false"),
@@ -258,15 +316,31 @@ def _declared_run(take: FieldReader) -> dict[str, Any]:
 def _card(take: FieldReader) -> CardFacts | None:
     if take.document.get("card") is None:
         return None
-    tflops = {name: take.number(f"card.tflops.{name}") for name in take.typed_value("card.tflops", dict, "an object of numbers")}
-    bandwidth = take.number("card.bandwidth_gb_s") if take.document["card"].get("bandwidth_gb_s") is not None else None
-    return CardFacts(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
+    tflops = {
+        name: take.number(f"card.tflops.{name}")
+        for name in take.typed_value("card.tflops", dict, "an object of numbers")
+    }
+    bandwidth = (
+        take.number("card.bandwidth_gb_s")
+        if take.document["card"].get("bandwidth_gb_s") is not None
+        else None
+    )
+    return CardFacts(
+        int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source")
+    )
 
 
 def _levers(take: FieldReader) -> tuple[MemorySaving, ...]:
     rows = take.typed_value("levers", list, "a list") if "levers" in take.document else []
     for place, row in enumerate(rows):
         saves = row.get("saves_bytes") if isinstance(row, dict) else None
-        if not isinstance(saves, int) or isinstance(saves, bool) or not isinstance(row.get("change"), dict):
-            raise ProbeError(f'{take.where}: levers[{place}] has to be {{"change": object, "saves_bytes": integer}}')
+        if (
+            not isinstance(saves, int)
+            or isinstance(saves, bool)
+            or not isinstance(row.get("change"), dict)
+        ):
+            raise ProbeError(
+                f'{take.where}: levers[{place}] has to be {{"change": object, '
+                f'"saves_bytes": integer}}'
+            )
     return tuple(MemorySaving(row["change"], row["saves_bytes"]) for row in rows)

@@ -1,4 +1,6 @@
-"""Which distributions are installed, where, and what they say of themselves; reads only the head of each metadata file."""
+"""Which distributions are installed, where, and what they say of themselves; reads only the head of
+each metadata file.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,21 @@ from pathlib import Path
 
 from ..core.versions import normalize_name
 
-NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
+NOT_PACKAGES = frozenset(
+    {
+        "test",
+        "tests",
+        "testing",
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "benchmark",
+        "benchmarks",
+        "scripts",
+        "licenses",
+    }
+)
 _SUFFIXES = (".py", ".so", ".pyd")
 
 
@@ -29,7 +45,7 @@ class Distribution:
 
 
 def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:
-    """Every distribution on these sys.path entries, in the order in which Python would find them."""
+    """Every distribution on these sys.path entries, in the order in which Python would find them."""  # noqa: E501
     return tuple(one for entry in dict.fromkeys(entries) for one in _in_entry(entry))
 
 
@@ -41,19 +57,34 @@ def active_distributions(dists: Sequence[Distribution]) -> dict[str, Distributio
     return winners
 
 
-def find_damaged_distributions(dists: Sequence[Distribution], entries: Iterable[str]) -> dict[str, str]:
-    """Distributions whose folder is there and whose METADATA cannot be read: the folder's name by the distribution's."""
+def find_damaged_distributions(
+    dists: Sequence[Distribution], entries: Iterable[str]
+) -> dict[str, str]:
+    """Distributions whose folder is there and whose METADATA cannot be read: the folder's name by
+    the distribution's.
+    """
     whole = {dist.metadata for dist in dists}
-    folders = (os.path.join(entry, name) for entry in dict.fromkeys(entries) for name in _listed(entry) if name.endswith(".dist-info"))
+    folders = (
+        os.path.join(entry, name)
+        for entry in dict.fromkeys(entries)
+        for name in _listed(entry)
+        if name.endswith(".dist-info")
+    )
     broken = (os.path.basename(folder) for folder in folders if folder not in whole)
-    return {normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken}
+    return {
+        normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken
+    }
 
 
 def modules_to_import(dist: Distribution) -> tuple[str, ...]:
-    """The modules to import for a distribution: the one named like it, else all public top-level ones; namespaces give their first real package."""
+    """The modules to import for a distribution: the one named like it, else all public top-level
+    ones; namespaces give their first real package.
+    """
     files = _recorded(dist)
     names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
-    public = sorted(name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES)
+    public = sorted(
+        name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES
+    )
     alike = [name for name in public if normalize_name(name) == dist.name]
     found = (_importable(name, files, dist.name) for name in alike or public)
     return tuple(name for name in found if name)
@@ -68,7 +99,11 @@ def top_level_modules(entry: str) -> frozenset[str]:
     offered = set()
     for name in names:
         stem, dot, _ = name.partition(".")
-        if name.endswith(_SUFFIXES) or (not dot and stem.isidentifier() and os.path.exists(os.path.join(entry, name, "__init__.py"))):
+        if name.endswith(_SUFFIXES) or (
+            not dot
+            and stem.isidentifier()
+            and os.path.exists(os.path.join(entry, name, "__init__.py"))
+        ):
             offered.add(stem)
     return frozenset(offered)
 
@@ -110,7 +145,13 @@ def _read(metadata: str, entry: str, folder: str) -> Distribution | None:
                     python = value.strip()
     except OSError:
         return None
-    return Distribution(normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python) if name else None
+    return (
+        Distribution(
+            normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python
+        )
+        if name
+        else None
+    )
 
 
 def _editable(folder: str) -> bool:
@@ -126,12 +167,19 @@ def _recorded(dist: Distribution) -> list[str]:
     for name in ("RECORD", "SOURCES.txt"):
         text = _text(os.path.join(dist.metadata, name))
         if text:
-            return [line.rsplit(",", 2)[0].strip('"') if name == "RECORD" else line for line in text.splitlines()]
+            return [
+                line.rsplit(",", 2)[0].strip('"') if name == "RECORD" else line
+                for line in text.splitlines()
+            ]
     return []
 
 
 def _declared_modules(dist: Distribution) -> set[str]:
-    return {line.strip().replace("/", ".") for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines() if line.strip()}
+    return {
+        line.strip().replace("/", ".")
+        for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines()
+        if line.strip()
+    }
 
 
 def _top_level(file: str) -> str:
@@ -142,10 +190,19 @@ def _top_level(file: str) -> str:
 
 
 def _importable(name: str, files: Sequence[str], dist: str) -> str:
-    if "." in name or f"{name}/__init__.py" in files or not any(file.startswith(f"{name}/") for file in files):
+    if (
+        "." in name
+        or f"{name}/__init__.py" in files
+        or not any(file.startswith(f"{name}/") for file in files)
+    ):
         return name
     packages = sorted(
-        (file[: -len("/__init__.py")] for file in files if file.startswith(f"{name}/") and file.endswith("/__init__.py")), key=lambda p: (p.count("/"), p)
+        (
+            file[: -len("/__init__.py")]
+            for file in files
+            if file.startswith(f"{name}/") and file.endswith("/__init__.py")
+        ),
+        key=lambda p: (p.count("/"), p),
     )
     alike = [package for package in packages if normalize_name(package.replace("/", "-")) == dist]
     return (alike or packages or [name])[0].replace("/", ".")

@@ -1,4 +1,6 @@
-"""Typed values taken out of a decoded JSON document; what is missing or of another type is said by its place."""
+"""Typed values taken out of a decoded JSON document; what is missing or of another type is said by
+its place.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from .model import ProbeError
 
 
 class FieldReader:
-    """Takes typed values out of a decoded document by dotted route; raises ProbeError naming the file and the route."""
+    """Takes typed values out of a decoded document by dotted route; raises ProbeError naming the
+    file and the route.
+    """
 
     def __init__(self, document: object, where: str) -> None:
         if not isinstance(document, dict):
@@ -36,7 +40,9 @@ class FieldReader:
         """A number of at least 0."""
         value = self._at(route)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
-            raise ProbeError(f"{self.where}: {route} has to be a number of at least 0, it is {value!r:.60}")
+            raise ProbeError(
+                f"{self.where}: {route} has to be a number of at least 0, it is {value!r:.60}"
+            )
         return value
 
     def optional_size(self, route: str) -> int | None:
@@ -55,7 +61,9 @@ class FieldReader:
         block = self.typed_value(route, dict, "an object of texts")
         for key, value in block.items():
             if not isinstance(value, str):
-                raise ProbeError(f"{self.where}: {route}.{key} has to be a text, it is {value!r:.60}")
+                raise ProbeError(
+                    f"{self.where}: {route}.{key} has to be a text, it is {value!r:.60}"
+                )
         return dict(block)
 
     def text_list(self, route: str, optional: bool = False) -> tuple[str, ...]:
@@ -71,8 +79,14 @@ class FieldReader:
         """Locked packages, normal name to version."""
         locked: dict[str, str] = {}
         for place, entry in enumerate(self.typed_value("packages", list, "a list")):
-            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not isinstance(entry.get("version"), str):
-                raise ProbeError(f'{self.where}: packages[{place}] has to be {{"name": text, "version": text}}')
+            if (
+                not isinstance(entry, dict)
+                or not isinstance(entry.get("name"), str)
+                or not isinstance(entry.get("version"), str)
+            ):
+                raise ProbeError(
+                    f'{self.where}: packages[{place}] has to be {{"name": text, "version": text}}'
+                )
             locked[normalize_name(entry["name"])] = entry["version"]
         return locked
 

@@ -1,4 +1,6 @@
-"""What a bare machine is, with nothing declared: system, limits, driver, cards, markers of its place, versions of packages, and torch's own view."""
+"""What a bare machine is, with nothing declared: system, limits, driver, cards, markers of its
+place, versions of packages, and torch's own view.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +25,64 @@ from .redactor import Redactor
 
 SCHEMA = "provision.env/1"
 REPORTED_PACKAGES = (
-    *("torch", "torchvision", "torchaudio", "triton", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "huggingface-hub", "peft"),
-    *("trl", "bitsandbytes", "deepspeed", "flash-attn", "xformers", "numpy", "tensorflow", "jax", "jaxlib"),
+    *(
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "triton",
+        "transformers",
+        "accelerate",
+        "datasets",
+        "tokenizers",
+        "safetensors",
+        "huggingface-hub",
+        "peft",
+    ),
+    *(
+        "trl",
+        "bitsandbytes",
+        "deepspeed",
+        "flash-attn",
+        "xformers",
+        "numpy",
+        "tensorflow",
+        "jax",
+        "jaxlib",
+    ),
 )
 """Packages whose version is told; those that begin with `nvidia-` are told too."""
 _TORCH_TIMEOUT_S = 180
 _TAIL = 1500
 _PATHS = ("CONDA_DEFAULT_ENV", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _GVISOR = "Sun Jan 10 15:06:54 PST 2016"
-"""The date that gVisor's kernel claims in /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""
+"""The date that gVisor's kernel claims in /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""  # noqa: E501
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 
-def collect_machine_info(environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False) -> dict[str, Any]:
-    """Return the document `provision.env/1`, redacted. Imports nothing that is installed; torch, if asked for, in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
-        bench = ObserverContext(expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ)
+def collect_machine_info(
+    environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False
+) -> dict[str, Any]:
+    """Return the document `provision.env/1`, redacted. Imports nothing that is installed; torch, if
+    asked for, in a process of its own.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="provision-probe-", ignore_cleanup_errors=True
+    ) as scratch:
+        bench = ObserverContext(
+            expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ
+        )
         seen, unread = _observed(bench)
         told = {
-            key: value for key, value in {**seen, **_python(), **_place(environ, root), **_cuda(environ, root)}.items() if class_of_reading(key) or key in _OWN
+            key: value
+            for key, value in {
+                **seen,
+                **_python(),
+                **_place(environ, root),
+                **_cuda(environ, root),
+            }.items()
+            if class_of_reading(key) or key in _OWN
         }
         redactor = Redactor.of(environ, _secrets(environ))
         document: dict[str, Any] = {
@@ -59,40 +98,55 @@ def collect_machine_info(environ: Mapping[str, str], root: Path = Path("/"), *, 
 
 
 def inspect_torch() -> dict[str, Any]:
-    """Return what torch says of itself in this process, which imports it; {"error": ...} where that fails."""
+    """Return what torch says of itself in this process, which imports it; {"error": ...} where that
+    fails.
+    """
     try:
         import torch
-    except BaseException as error:  # noqa: BLE001 - an extension may raise a BaseException, a package may call sys.exit on import
+    except BaseException as error:  # noqa: BLE001
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
     found: dict[str, Any] = {}
     bench = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
-    for name, observer in {**{name: observers[name] for name in ("T01", "T02", "T03")}, "gpu.name": _cards_by_torch}.items():
+    for name, observer in {
+        **{name: observers[name] for name in ("T01", "T02", "T03")},
+        "gpu.name": _cards_by_torch,
+    }.items():
         try:
             found.update(observer(bench))
-        except Exception as error:  # noqa: BLE001 - the rest is told all the same
+        except Exception as error:  # noqa: BLE001
             found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
     cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
-    return {**{key: value for key, value in found.items() if not key.startswith("_")}, "torch.cudnn": cudnn, "torch.threads": torch.get_num_threads()}
+    return {
+        **{key: value for key, value in found.items() if not key.startswith("_")},
+        "torch.cudnn": cudnn,
+        "torch.threads": torch.get_num_threads(),
+    }
 
 
 def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
     import torch
 
-    names = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())} if torch.cuda.is_available() else ()
+    names = (
+        {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())}
+        if torch.cuda.is_available()
+        else ()
+    )
     return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
 def _observed(bench: ObserverContext) -> tuple[dict[str, Any], list[str]]:
-    """Ask every observer of the machine and of the driver; one that fails is named, and the others are asked."""
+    """Ask every observer of the machine and of the driver; one that fails is named, and the others
+    are asked.
+    """
     seen: dict[str, Any] = {}
     unread = []
     for stage in ("host", "driver"):
         for name, observer in observers_of(stage).items():
             try:
                 seen.update(observer(bench))
-            except Exception:  # noqa: BLE001 - a machine that hides something is what this is for
+            except Exception:  # noqa: BLE001
                 unread.append(name)
     return seen, unread
 
@@ -125,13 +179,23 @@ def _nothing_declared() -> Expectations:
 
 
 def _secrets(environ: Mapping[str, str]) -> list[str]:
-    """Variables whose names say that they hold a secret: their values are left out wherever they turn up. Short values ("true") are none."""
-    return [name for name, value in environ.items() if len(value) >= _SHORTEST_SECRET and _SECRET.search(name) and not name.startswith("TOKENIZERS_")]
+    """Variables whose names say that they hold a secret: their values are left out wherever they
+    turn up. Short values ("true") are none.
+    """
+    return [
+        name
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST_SECRET
+        and _SECRET.search(name)
+        and not name.startswith("TOKENIZERS_")
+    ]
 
 
 def _python() -> dict[str, Any]:
     conda = os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
-    kind = "virtual environment" if sys.prefix != sys.base_prefix else "conda" if conda else "system"
+    kind = (
+        "virtual environment" if sys.prefix != sys.base_prefix else "conda" if conda else "system"
+    )
     return {
         "python.version": platform.python_version(),
         "python.implementation": sys.implementation.name,
@@ -141,12 +205,20 @@ def _python() -> dict[str, Any]:
 
 
 def _place(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
-    return {"place.product": _product(environ, root), "place.container": _container(environ, root), "place.machine": _machine(root)}
+    return {
+        "place.product": _product(environ, root),
+        "place.container": _container(environ, root),
+        "place.machine": _machine(root),
+    }
 
 
 def _product(environ: Mapping[str, str], root: Path) -> str | None:
-    # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is asked first.
-    vertex = {"COLAB_ENTERPRISE": "Colab Enterprise", "WORKBENCH_INSTANCE": "Vertex AI Workbench"}.get(environ.get("VERTEX_PRODUCT", ""))
+    # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is
+    # asked first.
+    vertex = {
+        "COLAB_ENTERPRISE": "Colab Enterprise",
+        "WORKBENCH_INSTANCE": "Vertex AI Workbench",
+    }.get(environ.get("VERTEX_PRODUCT", ""))
     if vertex or "COLAB_RELEASE_TAG" in environ or (root / "var/colab/hostname").exists():
         return vertex or f"Google Colab {environ.get('COLAB_RELEASE_TAG', '')}".strip()
     return None
@@ -165,12 +237,19 @@ def _machine(root: Path) -> str | None:
         return "gVisor"
     if "microsoft" in version.lower():
         return "WSL"
-    named = " ".join(filter(None, (_line(root / f"sys/class/dmi/id/{part}") for part in ("sys_vendor", "product_name"))))
+    named = " ".join(
+        filter(
+            None,
+            (_line(root / f"sys/class/dmi/id/{part}") for part in ("sys_vendor", "product_name")),
+        )
+    )
     return named or None
 
 
 def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
-    named: dict[str, Any] = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
+    named: dict[str, Any] = {
+        f"variable.{name}": environ.get(name) for name in _PATHS if name in environ
+    }
     try:
         document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
         named["cuda.toolkit"] = document["cuda"]["version"]
@@ -181,24 +260,50 @@ def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
 
 def _packages() -> dict[str, str]:
     found = active_distributions(find_distributions(sys.path))
-    return {name: dist.version for name, dist in sorted(found.items()) if name in REPORTED_PACKAGES or name.startswith("nvidia-")}
+    return {
+        name: dist.version
+        for name, dist in sorted(found.items())
+        if name in REPORTED_PACKAGES or name.startswith("nvidia-")
+    }
 
 
 def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """Import torch in a process of its own: what kills it there is told, and kills nothing here."""
     out = scratch / "torch.json"
     archive = own_program()
-    command = [sys.executable, *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]), "torch", "--out", str(out)]
+    command = [
+        sys.executable,
+        *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]),
+        "torch",
+        "--out",
+        str(out),
+    ]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TORCH_TIMEOUT_S, check=False, env=dict(environ))
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TORCH_TIMEOUT_S,
+            check=False,
+            env=dict(environ),
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
     try:
         told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return told
     except (OSError, ValueError):
-        how = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"ended with exit code {done.returncode}"
-        return {"error": f"importing torch {how}: {(done.stderr or done.stdout).strip()[-_TAIL:]}".rstrip(": ")}
+        how = (
+            f"was ended by signal {-done.returncode}"
+            if done.returncode < 0
+            else f"ended with exit code {done.returncode}"
+        )
+        return {
+            "error": f"importing torch {how}: {(done.stderr or done.stdout).strip()[-_TAIL:]}".rstrip(  # noqa: E501
+                ": "
+            )
+        }
 
 
 def _line(path: Path) -> str:
@@ -210,7 +315,14 @@ def _line(path: Path) -> str:
 
 _OWN = frozenset(
     {
-        *("python.executable", "python.environment", "place.product", "place.container", "place.machine", "cuda.toolkit"),
+        *(
+            "python.executable",
+            "python.environment",
+            "place.product",
+            "place.container",
+            "place.machine",
+            "cuda.toolkit",
+        ),
         *(f"variable.{name}" for name in _PATHS),
     }
 )

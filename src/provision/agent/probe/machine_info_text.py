@@ -14,32 +14,86 @@ _LEAD = 11
 
 
 def to_text(document: Mapping[str, Any], width: int = 0) -> str:
-    """Return the document of `surroundings` as lines; control characters in foreign values are replaced. Lines are broken at `width` characters, 0: never."""
-    return "".join(f"{row}\n" for label, words in _rows(document) for row in _broken(f"{label:<{_LEAD}} {_harmless(words)}".rstrip(), width))
+    """Return the document of `surroundings` as lines; control characters in foreign values are
+    replaced. Lines are broken at `width` characters, 0: never.
+    """
+    return "".join(
+        f"{row}\n"
+        for label, words in _rows(document)
+        for row in _broken(f"{label:<{_LEAD}} {_harmless(words)}".rstrip(), width)
+    )
 
 
 def to_markdown(document: Mapping[str, Any]) -> str:
-    """Return the same for a bug report: a fenced block, in which nothing is a link, a mention or code."""
+    """Return the same for a bug report: a fenced block, in which nothing is a link, a mention or
+    code.
+    """
     return "```text\n" + to_text(document).replace("`", "'") + "```\n"
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seen, packages = document["readings"], document["packages"]
-    yield "system", _joined(_spaced(seen, "os.id", "os.version"), seen.get("host.platform"), _named("kernel", seen, "host.kernel"), _glibc(seen))
+    yield (
+        "system",
+        _joined(
+            _spaced(seen, "os.id", "os.version"),
+            seen.get("host.platform"),
+            _named("kernel", seen, "host.kernel"),
+            _glibc(seen),
+        ),
+    )
     yield (
         "place",
-        _joined(seen.get("place.product"), seen.get("place.container"), seen.get("place.machine") or seen.get("host.machine"))
+        _joined(
+            seen.get("place.product"),
+            seen.get("place.container"),
+            seen.get("place.machine") or seen.get("host.machine"),
+        )
         or "no sign of a container or a cloud",
     )
     yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
-    yield "memory", _joined(_bytes(seen, "host.ram_bytes"), _bytes(seen, "host.cgroup_ram_bytes", "limited to "), _shared(seen))
+    yield (
+        "memory",
+        _joined(
+            _bytes(seen, "host.ram_bytes"),
+            _bytes(seen, "host.cgroup_ram_bytes", "limited to "),
+            _shared(seen),
+        ),
+    )
     yield "disk free", _joined(*_free(seen))
-    yield "limits", _joined(_named("open files", seen, "host.nofile"), _named("umask", seen, "user.umask"), seen.get("locale.encoding"), _person(seen))
+    yield (
+        "limits",
+        _joined(
+            _named("open files", seen, "host.nofile"),
+            _named("umask", seen, "user.umask"),
+            seen.get("locale.encoding"),
+            _person(seen),
+        ),
+    )
     yield "driver", _driver(seen)
     yield "cards", _cards(seen)
-    yield "cuda", _joined(f"toolkit {seen['cuda.toolkit']}" if seen.get("cuda.toolkit") else "no toolkit in /usr/local/cuda", *_variables(seen))
-    yield "python", _joined(_spaced(seen, "python.version", "python.implementation"), seen.get("python.environment"), seen.get("python.executable"))
-    yield "packages", _joined(*(f"{name} {version}" for name, version in packages.items())) or "none of those that matter for training"
+    yield (
+        "cuda",
+        _joined(
+            f"toolkit {seen['cuda.toolkit']}"
+            if seen.get("cuda.toolkit")
+            else "no toolkit in /usr/local/cuda",
+            *_variables(seen),
+        ),
+    )
+    yield (
+        "python",
+        _joined(
+            _spaced(seen, "python.version", "python.implementation"),
+            seen.get("python.environment"),
+            seen.get("python.executable"),
+        ),
+    )
+    yield (
+        "packages",
+        _joined(*(f"{name} {version}" for name, version in packages.items()))
+        or "none of those that matter for training",
+    )
     yield from (("torch", line) for line in _torch(document.get("torch")))
     yield from (("set", words) for words in _harmful(seen))
     if document["unread"]:
@@ -52,20 +106,32 @@ def _broken(row: str, width: int) -> list[str]:
     """A path or a name that is longer than the line stays whole: it is there to be copied."""
     if len(row) <= width or width <= 2 * _LEAD:
         return [row]
-    return textwrap.wrap(row, width, subsequent_indent=" " * (_LEAD + 1), break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        row,
+        width,
+        subsequent_indent=" " * (_LEAD + 1),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _free(seen: Mapping[str, Any]) -> Iterator[str]:
-    """Return the free bytes of each place; a disk whose table of files is full takes no file, however many bytes are free."""
+    """Return the free bytes of each place; a disk whose table of files is full takes no file,
+    however many bytes are free.
+    """
     for key, value in seen.items():
         if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None:
             place = key[len("disk.") : -len(".free_bytes")]
-            yield f"{place} {format_bytes(value)}" + (" (no further file)" if seen.get(f"disk.{place}.free_files") == 0 else "")
+            yield f"{place} {format_bytes(value)}" + (
+                " (no further file)" if seen.get(f"disk.{place}.free_files") == 0 else ""
+            )
 
 
 def _processors(seen: Mapping[str, Any]) -> str:
     quota = seen.get("host.cpu_quota")
-    return f"{_number(seen.get('host.cpus'))} usable of {seen.get('host.cpu_affinity')}" + (f", a quota of {_number(quota)}" if quota is not None else "")
+    return f"{_number(seen.get('host.cpus'))} usable of {seen.get('host.cpu_affinity')}" + (
+        f", a quota of {_number(quota)}" if quota is not None else ""
+    )
 
 
 def _glibc(seen: Mapping[str, Any]) -> str:
@@ -88,19 +154,31 @@ def _driver(seen: Mapping[str, Any]) -> str:
         return "no NVIDIA driver"
     if error is not None:
         return _joined(seen.get("driver.version"), f"NVML answers with error {error}")
-    return _joined(seen.get("driver.version"), _named("for CUDA up to", seen, "driver.cuda"), _named("told by", seen, "driver.by"))
+    return _joined(
+        seen.get("driver.version"),
+        _named("for CUDA up to", seen, "driver.cuda"),
+        _named("told by", seen, "driver.by"),
+    )
 
 
 def _cards(seen: Mapping[str, Any]) -> str:
     totals, used = seen.get("nvml.total_bytes") or [], seen.get("nvml.used_bytes") or []
-    held = [f"{format_bytes(one)} of {format_bytes(whole)} in use" for one, whole in zip(used, totals, strict=False) if one is not None and whole]
+    held = [
+        f"{format_bytes(one)} of {format_bytes(whole)} in use"
+        for one, whole in zip(used, totals, strict=False)
+        if one is not None and whole
+    ]
     shown, there = seen.get("nvml.count") or 0, seen.get("nvml.count_all") or 0
     hidden = f"CUDA_VISIBLE_DEVICES shows {shown} of {there}" if there > shown else None
     return _joined(*(seen.get("nvml.names") or ["none"]), *held, hidden)
 
 
 def _variables(seen: Mapping[str, Any]) -> list[str]:
-    return [f"{key[len('variable.') :]}={value}" for key, value in seen.items() if key.startswith("variable.")]
+    return [
+        f"{key[len('variable.') :]}={value}"
+        for key, value in seen.items()
+        if key.startswith("variable.")
+    ]
 
 
 def _torch(found: Mapping[str, Any] | None) -> Iterator[str]:
@@ -117,9 +195,19 @@ def _torch(found: Mapping[str, Any] | None) -> Iterator[str]:
         _named("instructions", found, "torch.cpu_capability"),
         _named("threads", found, "torch.threads"),
     )
-    card = _joined(found.get("gpu.name"), _named("compute capability", found, "gpu.compute_capability"))
-    yield f"sees {found.get('gpu.count', 0)} GPUs" + (f": {card}" if card else "") if found.get("gpu.available") else "sees no GPU"
-    yield from (f"{key.removesuffix('.error')}: {value}" for key, value in found.items() if key.endswith(".error"))
+    card = _joined(
+        found.get("gpu.name"), _named("compute capability", found, "gpu.compute_capability")
+    )
+    yield (
+        f"sees {found.get('gpu.count', 0)} GPUs" + (f": {card}" if card else "")
+        if found.get("gpu.available")
+        else "sees no GPU"
+    )
+    yield from (
+        f"{key.removesuffix('.error')}: {value}"
+        for key, value in found.items()
+        if key.endswith(".error")
+    )
 
 
 def _harmful(seen: Mapping[str, Any]) -> Iterator[str]:

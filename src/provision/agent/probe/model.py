@@ -1,4 +1,4 @@
-"""The words the probe speaks in: statuses, tiers, checks, readings and judgements, as plain values."""
+"""The words the probe speaks in: statuses, tiers, checks, readings and judgements, as plain values."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Status(str, Enum):
 
 
 class Verdict(str, Enum):
-    """How the whole verification ended. `simulated`: all holds, and something that was looked at is not real."""
+    """How the whole verification ended. `simulated`: all holds, and something that was looked at is
+    not real.
+    """
 
     VERIFIED = "verified"
     SIMULATED = "simulated"
@@ -32,7 +34,7 @@ class Verdict(str, Enum):
 
 
 class Tier(str, Enum):
-    """How much a verification may cost; a tier runs its own checks and those of the cheaper tiers."""
+    """How much a verification may cost; a tier runs its own checks and those of the cheaper tiers."""  # noqa: E501
 
     INVENTORY = "inventory"
     QUICK = "quick"
@@ -89,10 +91,14 @@ class Threshold:
 class Check:
     """One thing a verification asserts.
 
-    `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation that makes it required.
-    `after` names checks whose observation has to have worked first. `causes` are reading keys, most telling first; a key
-    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every direct package. A `quiet` check is left
-    out where it does not apply: a dozen lines on cards would crowd out the rest in the report of a machine without one.
+    `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation
+    that makes it required.
+    `after` names checks whose observation has to have worked first. `causes` are reading keys,
+    most telling first; a key
+    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every
+    direct package. A `quiet` check is left
+    out where it does not apply: a dozen lines on cards would crowd out the rest in the report of
+    a machine without one.
     """
 
     id: str
@@ -111,7 +117,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class SelectedCheck:
-    """A check as asked in one verification: `id` carries the package name where the check is repeated for each direct package."""
+    """A check as asked in one verification: `id` carries the package name where the check is
+    repeated for each direct package.
+    """
 
     check: Check
     id: str
@@ -122,7 +130,7 @@ class SelectedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of one check; `expected` and `observed` are JSON values a person can read."""
+    """What a judge says of one check; `expected` and `observed` are JSON values a person can read."""  # noqa: E501
 
     status: Status
     message: str
@@ -147,7 +155,9 @@ class Reading:
 
 
 class ProbeError(Exception):
-    """The question could not be asked: bad input or no place to write. The text is one line for a person; exit code 2."""
+    """The question could not be asked: bad input or no place to write. The text is one line for a
+    person; exit code 2.
+    """
 
 
 class Interrupted(Exception):

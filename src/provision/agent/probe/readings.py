@@ -100,7 +100,8 @@ READING_CLASSES: tuple[tuple[str, ReadingClass], ...] = (
     ("nvml.reasons", _C.NOISE),
     ("nvml.holders", _C.NOISE),
     ("dcgm.*", _C.CONTEXT),
-    # What each of several cards gave; what the worst gave stands under the key itself, and is compared.
+    # What each of several cards gave; what the worst gave stands under the key itself, and is
+    # compared.
     ("cards.*", _C.NOISE),
     ("numerics.device", _C.CONTEXT),
     ("numerics.fp32_error", _C.MEASUREMENT),
@@ -143,13 +144,23 @@ READING_CLASSES: tuple[tuple[str, ReadingClass], ...] = (
     ("rehearsal.memory_bytes", _C.NOISE),
     ("rehearsal.step_s", _C.NOISE),
 )
-"""What is published of all that observers note, and what a difference in it means; the longest matching pattern counts, the rest stays unpublished."""
+"""What is published of all that observers note, and what a difference in it means; the longest
+matching pattern counts, the rest stays unpublished.
+"""
 
 
 def class_of_reading(key: str) -> ReadingClass | None:
-    """The class of a reading, or None for what observers note for the judges alone (keys that start with "_")."""
-    fitting = [(len(pattern), kind) for pattern, kind in READING_CLASSES if key == pattern or (pattern.endswith(".*") and key.startswith(pattern[:-1]))]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting and not key.startswith("_") else None
+    """The class of a reading, or None for what observers note for the judges alone (keys that start
+    with "_").
+    """
+    fitting = [
+        (len(pattern), kind)
+        for pattern, kind in READING_CLASSES
+        if key == pattern or (pattern.endswith(".*") and key.startswith(pattern[:-1]))
+    ]
+    return (
+        max(fitting, key=lambda pair: pair[0])[1] if fitting and not key.startswith("_") else None
+    )
 
 
 def published_readings(seen: ObservedValues) -> list[Reading]:

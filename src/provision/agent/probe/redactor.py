@@ -13,30 +13,58 @@ from ..core.redact import redact, secret_spellings
 
 _SHORTEST_NAME = 3
 _COMMON_NAMES = frozenset(
-    {"localhost", "root", "user", "none", "linux", "debian", "ubuntu", "python", "torch", "jupyter", "colab", "content", "admin", "nobody", "runner"}
+    {
+        "localhost",
+        "root",
+        "user",
+        "none",
+        "linux",
+        "debian",
+        "ubuntu",
+        "python",
+        "torch",
+        "jupyter",
+        "colab",
+        "content",
+        "admin",
+        "nobody",
+        "runner",
+    }
 )
 # Begins where a run of these characters begins, so that each is read once.
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 
 
 class Redactor:
-    """Replaces what must not be published in captured text; made once per process from the environment it runs in."""
+    """Replaces what must not be published in captured text; made once per process from the
+    environment it runs in.
+    """
 
-    def __init__(self, secrets: Iterable[str] = (), home: str = "", user: str = "", host: str = "") -> None:
+    def __init__(
+        self, secrets: Iterable[str] = (), home: str = "", user: str = "", host: str = ""
+    ) -> None:
         self._secrets = secret_spellings(secrets)
         self._home = home.rstrip("/\\") if len(home.rstrip("/\\")) > 1 else ""
         self._user = _name_pattern(user)
         # The whole name first: what is left of it without its domain is a name too.
-        self._hosts = tuple(pattern for pattern in (_name_pattern(host), _name_pattern(host.partition(".")[0])) if pattern)
+        self._hosts = tuple(
+            pattern
+            for pattern in (_name_pattern(host), _name_pattern(host.partition(".")[0]))
+            if pattern
+        )
 
     @classmethod
     def of(cls, environ: Mapping[str, str], secret_names: Iterable[str]) -> Redactor:
-        """The redactor of this process: values of the declared secrets, home folder, user and host name."""
+        """The redactor of this process: values of the declared secrets, home folder, user and host
+        name.
+        """
         values = [environ[name] for name in secret_names if environ.get(name)]
         return cls(values, os.path.expanduser("~"), _user_name(), socket.gethostname())
 
     def text(self, text: str) -> str:
-        """The text without secrets, token-like strings, e-mail addresses, home folder, user and host name."""
+        """The text without secrets, token-like strings, e-mail addresses, home folder, user and
+        host name.
+        """
         text = redact(text, self._secrets)
         text = _EMAIL.sub("<email>", text)
         if self._home:
@@ -48,7 +76,9 @@ class Redactor:
         return text
 
     def tree(self, value: Any) -> Any:
-        """The same for every text inside a JSON value; object keys that carry a secret are replaced too."""
+        """The same for every text inside a JSON value; object keys that carry a secret are replaced
+        too.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):

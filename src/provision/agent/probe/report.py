@@ -1,4 +1,6 @@
-"""The report of a verification: readings, judged checks, stages, verdict and digests, as one JSON document."""
+"""The report of a verification: readings, judged checks, stages, verdict and digests, as one JSON
+document.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,18 @@ from .canonical_json import canonical_digest
 from .compact import compact
 from .expectations import Expectations
 from .judging.packages import conda_version_differences, version_differences
-from .model import Check, Judgement, ObservedValues, Proof, Reading, ReadingClass, SelectedCheck, Status, Tier, Verdict
+from .model import (
+    Check,
+    Judgement,
+    ObservedValues,
+    Proof,
+    Reading,
+    ReadingClass,
+    SelectedCheck,
+    Status,
+    Tier,
+    Verdict,
+)
 from .own_code import own_digest
 from .readings import published_readings
 from .redactor import Redactor
@@ -31,9 +44,16 @@ class JudgedCheck:
 
 
 def make_report(
-    expected: Expectations, judged: Sequence[JudgedCheck], seen: ObservedValues, runs: Sequence[StageRun], redactor: Redactor, partial: bool
+    expected: Expectations,
+    judged: Sequence[JudgedCheck],
+    seen: ObservedValues,
+    runs: Sequence[StageRun],
+    redactor: Redactor,
+    partial: bool,
 ) -> dict[str, Any]:
-    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some checks were asked for, which is never `verified`."""
+    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some
+    checks were asked for, which is never `verified`.
+    """
     found = [_published(one, redactor) for one in published_readings(seen)]
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -55,17 +75,24 @@ def make_report(
         "packages": _packages(expected, seen, redactor),
         "verdict": verdict_of(expected, judged, partial, redactor),
     }
-    document["digests"] = {"identity": identity_digest(found), "report": canonical_digest(compact(document))}
+    document["digests"] = {
+        "identity": identity_digest(found),
+        "report": canonical_digest(compact(document)),
+    }
     return document
 
 
 def identity_digest(found: Sequence[Reading]) -> str:
     """One digest over the identity readings: equal for two runs of one environment."""
-    return canonical_digest({one.key: one.value for one in found if one.reading_class is ReadingClass.IDENTITY})
+    return canonical_digest(
+        {one.key: one.value for one in found if one.reading_class is ReadingClass.IDENTITY}
+    )
 
 
 def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = False) -> Verdict:
-    """A required failure fails; a required check that is unknown, or a partial run, is unverified; otherwise verified, or simulated where not all is real."""
+    """A required failure fails; a required check that is unknown, or a partial run, is unverified;
+    otherwise verified, or simulated where not all is real.
+    """
     required = [one.judgement.status for one in judged if one.asked.required]
     if Status.FAIL in required:
         return Verdict.FAILED
@@ -74,18 +101,41 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
     return Verdict.SIMULATED if simulated else Verdict.VERIFIED
 
 
-def verdict_of(expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor) -> dict[str, Any]:
-    """The verdict that follows from judged checks, with its counts, its first cause and its sentence."""
+def verdict_of(
+    expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor
+) -> dict[str, Any]:
+    """The verdict that follows from judged checks, with its counts, its first cause and its
+    sentence.
+    """
     result = result_of(judged, partial, bool(expected.simulated))
     telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
-    first = next((one for one in judged if one.asked.required and one.judgement.status is telling), None)
-    counts = {status.value: sum(one.judgement.status is status for one in judged) for status in Status}
+    first = next(
+        (one for one in judged if one.asked.required and one.judgement.status is telling), None
+    )
+    counts = {
+        status.value: sum(one.judgement.status is status for one in judged) for status in Status
+    }
     sentence = redactor.text(_sentence(result, expected, judged, first, partial))
-    return {"result": result.value, "counts": counts, "first_cause": first.asked.id if first else None, "sentence": sentence}
+    return {
+        "result": result.value,
+        "counts": counts,
+        "first_cause": first.asked.id if first else None,
+        "sentence": sentence,
+    }
 
 
-def _sentence(result: Verdict, expected: Expectations, judged: Sequence[JudgedCheck], first: JudgedCheck | None, partial: bool) -> str:
-    proof = "nothing was imported or run (tier: inventory)" if expected.tier is Tier.INVENTORY else _PROOFS[expected.proof]
+def _sentence(
+    result: Verdict,
+    expected: Expectations,
+    judged: Sequence[JudgedCheck],
+    first: JudgedCheck | None,
+    partial: bool,
+) -> str:
+    proof = (
+        "nothing was imported or run (tier: inventory)"
+        if expected.tier is Tier.INVENTORY
+        else _PROOFS[expected.proof]
+    )
     count = sum(one.judgement.status is Status.PASS for one in judged)
     if result is Verdict.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."
@@ -94,12 +144,23 @@ def _sentence(result: Verdict, expected: Expectations, judged: Sequence[JudgedCh
     if result is Verdict.FAILED and first is not None:
         more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
         others = f" (and {more} more)" if more else ""
-        return f"This is not the declared environment: {first.asked.id}: {first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
+        return (
+            f"This is not the declared environment: {first.asked.id}: "
+            f"{first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
+        )
     if first is not None:
-        return f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. Proof asked for: {expected.proof.value}."
+        return (
+            f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. "
+            f"Proof asked for: {expected.proof.value}."
+        )
     asked = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
     passing = f"{count} pass{'es' if count == 1 else ''}"
-    return f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole run: {expected.proof.value}." if partial else ""
+    return (
+        f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole "
+        f"run: {expected.proof.value}."
+        if partial
+        else ""
+    )
 
 
 _PROOFS = {
@@ -108,7 +169,13 @@ _PROOFS = {
     Proof.IMPORTS: "packages import, no training was run (proof: imports)",
 }
 
-EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.SIMULATED: 0, Verdict.FAILED: 1, Verdict.ERROR: 2, Verdict.UNVERIFIED: 3}
+EXIT_CODES = {
+    Verdict.VERIFIED: 0,
+    Verdict.SIMULATED: 0,
+    Verdict.FAILED: 1,
+    Verdict.ERROR: 2,
+    Verdict.UNVERIFIED: 3,
+}
 
 
 def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
@@ -121,25 +188,39 @@ def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
         "required": one.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
-        "threshold": judgement.threshold.to_json() if judgement.threshold and judgement.status is not Status.SKIP else None,
+        "threshold": judgement.threshold.to_json()
+        if judgement.threshold and judgement.status is not Status.SKIP
+        else None,
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": reported_causes(check, judgement.status),
         "seconds": round(one.seconds, 2),
     }
-    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a card are such.
-    return {key: value for key, value in row.items() if value is not None} if judgement.status is Status.SKIP else row
+    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a
+    # card are such.
+    return (
+        {key: value for key, value in row.items() if value is not None}
+        if judgement.status is Status.SKIP
+        else row
+    )
 
 
 def reported_causes(check: Check, status: Status) -> list[str]:
-    """The readings that a check's line names as possible causes: none where it holds or does not apply, since nobody asks for them there."""
+    """The readings that a check's line names as possible causes: none where it holds or does not
+    apply, since nobody asks for them there.
+    """
     return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 
 def _published(one: Reading, redactor: Redactor) -> Reading:
-    # Identity readings are versions and names of products: a host called "debian" must not change os.id. What looks like a token is none of them.
-    return Reading(one.key, (Redactor() if one.reading_class is ReadingClass.IDENTITY else redactor).tree(one.value), one.reading_class)
+    # Identity readings are versions and names of products: a host called "debian" must not change
+    # os.id. What looks like a token is none of them.
+    return Reading(
+        one.key,
+        (Redactor() if one.reading_class is ReadingClass.IDENTITY else redactor).tree(one.value),
+        one.reading_class,
+    )
 
 
 def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> dict[str, Any]:
@@ -148,11 +229,22 @@ def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) 
         return {"locked": len(expected.packages), "matching": None, "differences": []}
     above = seen.get("_packages.required_by", {})
     wrong = [
-        {**one, "observed": redactor.tree(one["observed"]), **({"required_by": above[one["name"]]} if one["name"] in above else {})}
+        {
+            **one,
+            "observed": redactor.tree(one["observed"]),
+            **({"required_by": above[one["name"]]} if one["name"] in above else {}),
+        }
         for one in version_differences(expected, found)
     ]
-    of_conda = [{**one, "observed": redactor.tree(one["observed"])} for one in conda_version_differences(expected, seen.get("_packages.brought"), found)]
-    return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES]}
+    of_conda = [
+        {**one, "observed": redactor.tree(one["observed"])}
+        for one in conda_version_differences(expected, seen.get("_packages.brought"), found)
+    ]
+    return {
+        "locked": len(expected.packages),
+        "matching": len(expected.packages) - len(wrong),
+        "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES],
+    }
 
 
 def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:

@@ -1,4 +1,6 @@
-"""Requirement lines and environment markers as PEP 508 writes them; what cannot be read is said, never guessed."""
+"""Requirement lines and environment markers as PEP 508 writes them; what cannot be read is said,
+never guessed.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,15 @@ from dataclasses import dataclass
 
 from ..core.versions import UnreadableVersion, normalize_name, specifier_allows
 
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*(.*?)\s*", re.DOTALL)
-_TOKEN = re.compile(r"\s*(?:(\()|(\))|'([^']*)'|\"([^\"]*)\"|(===|==|!=|<=|>=|~=|<|>)|([A-Za-z_][A-Za-z0-9_.]*))")
-_VERSIONED = frozenset({"python_version", "python_full_version", "implementation_version", "platform_release"})
+_REQUIREMENT = re.compile(
+    r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*(.*?)\s*", re.DOTALL
+)
+_TOKEN = re.compile(
+    r"\s*(?:(\()|(\))|'([^']*)'|\"([^\"]*)\"|(===|==|!=|<=|>=|~=|<|>)|([A-Za-z_][A-Za-z0-9_.]*))"
+)
+_VERSIONED = frozenset(
+    {"python_version", "python_full_version", "implementation_version", "platform_release"}
+)
 _OLD_NAMES = {
     "os.name": "os_name",
     "sys.platform": "sys_platform",
@@ -26,7 +34,9 @@ _OLD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`name[extras]specifier; marker`; name and extras in PEP 503 spelling, `by_url` when a location replaces the specifier."""
+    """`name[extras]specifier; marker`; name and extras in PEP 503 spelling, `by_url` when a
+    location replaces the specifier.
+    """
 
     name: str
     extras: tuple[str, ...]
@@ -85,7 +95,9 @@ def evaluate_marker(marker: str, environment: Mapping[str, str], extra: str = ""
 
 
 def _extras(text: str | None) -> tuple[str, ...]:
-    return tuple(sorted(normalize_name(part.strip()) for part in (text or "").split(",") if part.strip()))
+    return tuple(
+        sorted(normalize_name(part.strip()) for part in (text or "").split(",") if part.strip())
+    )
 
 
 def _tokens(marker: str) -> list[tuple[str, str]]:
@@ -110,7 +122,9 @@ def _tokens(marker: str) -> list[tuple[str, str]]:
 class _MarkerReader:
     """Reads and evaluates in one pass; `or` binds weaker than `and`."""
 
-    def __init__(self, tokens: list[tuple[str, str]], environment: Mapping[str, str], marker: str) -> None:
+    def __init__(
+        self, tokens: list[tuple[str, str]], environment: Mapping[str, str], marker: str
+    ) -> None:
         self.tokens = tokens
         self.environment = environment
         self.marker = marker
@@ -178,7 +192,8 @@ def _texts_compare(ours: str, operator: str, theirs: str, versioned: bool) -> bo
         try:
             return specifier_allows(f"{operator}{theirs}", ours)
         except UnreadableVersion:
-            # A kernel release such as "6.1.0-13-cloud" is no version; it then compares as text, which is what installers do.
+            # A kernel release such as "6.1.0-13-cloud" is no version; it then compares as text,
+            # which is what installers do.
             pass
     if operator in ("===", "~="):
         raise UnreadableVersion(f"{operator} does not compare texts: {ours!r}, {theirs!r}")

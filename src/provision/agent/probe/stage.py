@@ -1,4 +1,6 @@
-"""The inside of a stage: observes its checks in order and writes down each as soon as it is known, so a crash loses nothing."""
+"""The inside of a stage: observes its checks in order and writes down each as soon as it is known,
+so a crash loses nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(slots=True)
 class StageProgress:
-    """What one stage found so far. `running` names the check under observation and `where` its card, of several; `raised` is what observing raised."""
+    """What one stage found so far. `running` names the check under observation and `where` its
+    card, of several; `raised` is what observing raised.
+    """
 
     seen: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
@@ -44,7 +48,9 @@ class StageProgress:
 
     def save(self, path: Path) -> None:
         """Write the fragment, whole or not at all."""
-        write_atomically(path, to_canonical_json({name: getattr(self, name) for name in self.__slots__}))
+        write_atomically(
+            path, to_canonical_json({name: getattr(self, name) for name in self.__slots__})
+        )
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:
@@ -55,8 +61,12 @@ class StageProgress:
             return cls()
 
 
-def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()) -> StageProgress:
-    """Observe the checks of one stage (those in `only`, else all) in this process, saving the fragment before and after each."""
+def run_stage(
+    name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()
+) -> StageProgress:
+    """Observe the checks of one stage (those in `only`, else all) in this process, saving the
+    fragment before and after each.
+    """
     faulthandler.enable()
     began, _ = _usage()
     redactor = Redactor.of(os.environ, expected.secrets)
@@ -69,9 +79,15 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
             fragment.save(fragment_path)
 
     bench = ObserverContext(expected=expected, scratch=scratch, report_progress=tell)
-    with ClockWatch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, bench.environ) as watch:
+    with ClockWatch(
+        expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, bench.environ
+    ) as watch:
         for one in select_checks(expected):
-            if one.check.stage == name and (not only or one.id in only) and is_applicable(one.check, expected):
+            if (
+                one.check.stage == name
+                and (not only or one.id in only)
+                and is_applicable(one.check, expected)
+            ):
                 if any(before in fragment.raised for before in one.check.after):
                     continue
                 _observe(one, bench, fragment, fragment_path, redactor)
@@ -89,7 +105,9 @@ def die_with_parent() -> None:
 
 
 def redirect_output(log: Path) -> None:
-    """Make everything this process and its children print from now on go to a file, what native code writes included."""
+    """Make everything this process and its children print from now on go to a file, what native
+    code writes included.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -99,14 +117,25 @@ def redirect_output(log: Path) -> None:
 
 
 def truncate_middle(text: str, most: int) -> str:
-    """Return at most about `most` characters of a text: its beginning and, as a traceback says what happened in its last line, twice as much of its end."""
+    """Return at most about `most` characters of a text: its beginning and, as a traceback says what
+    happened in its last line, twice as much of its end.
+    """
     if len(text) <= most:
         return text
     first, last = text[: most // 3], text[-(most - most // 3) :]
-    return f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters left out]\n{last.lstrip()}"
+    return (
+        f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters left "
+        f"out]\n{last.lstrip()}"
+    )
 
 
-def _observe(one: SelectedCheck, bench: ObserverContext, fragment: StageProgress, path: Path, redactor: Redactor) -> None:
+def _observe(
+    one: SelectedCheck,
+    bench: ObserverContext,
+    fragment: StageProgress,
+    path: Path,
+    redactor: Redactor,
+) -> None:
     fragment.running, fragment.where = one.id, ""
     fragment.save(path)
     bench.subject = one.subject
@@ -115,7 +144,7 @@ def _observe(one: SelectedCheck, bench: ObserverContext, fragment: StageProgress
         fragment.seen.update(observers_of(one.check.stage)[one.check.id](bench))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - an extension may raise a BaseException (pyo3 panics do), a package may call sys.exit on import
+    except BaseException as error:  # noqa: BLE001
         fragment.raised[one.id] = _told(error, redactor)
     fragment.seconds[one.id] = time.perf_counter() - began
     fragment.done.append(one.id)
@@ -124,27 +153,42 @@ def _observe(one: SelectedCheck, bench: ObserverContext, fragment: StageProgress
 
 
 def _usage() -> tuple[float, float]:
-    """CPU seconds so far with those of ended children, and peak memory in MB; zeros where the system does not tell."""
+    """CPU seconds so far with those of ended children, and peak memory in MB; zeros where the
+    system does not tell.
+    """
     try:
         import resource
     except ImportError:
         return 0.0, 0.0
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    own, children = (
+        resource.getrusage(resource.RUSAGE_SELF),
+        resource.getrusage(resource.RUSAGE_CHILDREN),
+    )
     unit = 1024 * 1024 if sys.platform == "darwin" else 1024
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, own.ru_maxrss / unit
 
 
 def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
-    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    place = (
+        f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}"
+        if frames
+        else ""
+    )
     text = redactor.text(_without_traceback(str(error)))
     if error.__cause__ is not None and str(error.__cause__) not in str(error):
         text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
-    return {"type": type(error).__name__, "text": truncate_middle(text.strip(), _LONGEST_TEXT), "place": redactor.text(place)}
+    return {
+        "type": type(error).__name__,
+        "text": truncate_middle(text.strip(), _LONGEST_TEXT),
+        "place": redactor.text(place),
+    }
 
 
 def _without_traceback(text: str) -> str:
-    """A worker of a DataLoader sends its whole traceback as the text of its error: who failed, and the last line, which says how."""
+    """A worker of a DataLoader sends its whole traceback as the text of its error: who failed, and
+    the last line, which says how.
+    """
     if "Original Traceback (most recent call last)" not in text:
         return text
     first, *_, last = text.strip().splitlines()

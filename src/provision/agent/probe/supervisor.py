@@ -21,7 +21,9 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How a stage ended: exit code or signal, wall and CPU seconds (children included), peak memory in MB, redacted end of its output."""
+    """How a stage ended: exit code or signal, wall and CPU seconds (children included), peak memory
+    in MB, redacted end of its output.
+    """
 
     name: str
     exit: int | None
@@ -40,9 +42,16 @@ class StageRun:
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the report: to the hundredth of a second and the whole MB, which is as far as they repeat."""
+        """As it stands in the report: to the hundredth of a second and the whole MB, which is as
+        far as they repeat.
+        """
         told = {field: getattr(self, field) for field in self.__slots__}
-        return {**told, "wall_s": round(self.wall_s, 2), "cpu_s": round(self.cpu_s, 2), "maxrss_mb": round(self.maxrss_mb)}
+        return {
+            **told,
+            "wall_s": round(self.wall_s, 2),
+            "cpu_s": round(self.cpu_s, 2),
+            "maxrss_mb": round(self.maxrss_mb),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +72,23 @@ class _ExitStatus:
 
 
 class StageProcess:
-    """A process that runs several stages one after the other; `watch` is told of each stage as it starts and ends.
+    """A process that runs several stages one after the other; `watch` is told of each stage as it
+    starts and ends.
 
-    `deadline` is the moment (monotonic clock) at which the whole verification ends. The process leads a group of its own, which is
-    killed when a stage runs out of time, when the process ended, and when we are interrupted. A stage has started when its fragment
+    `deadline` is the moment (monotonic clock) at which the whole verification ends. The process
+    leads a group of its own, which is
+    killed when a stage runs out of time, when the process ended, and when we are interrupted. A
+    stage has started when its fragment
     exists.
     """
 
     def __init__(
-        self, legs: Sequence[StageTask], deadline: float, redactor: Redactor, started: Callable[[str], None], ended: Callable[[StageRun], None]
+        self,
+        legs: Sequence[StageTask],
+        deadline: float,
+        redactor: Redactor,
+        started: Callable[[str], None],
+        ended: Callable[[StageRun], None],
     ) -> None:
         self._legs = legs
         self._deadline = deadline
@@ -82,10 +99,19 @@ class StageProcess:
         self._timed_out = False
 
     def run(self, command: Sequence[str], environ: Mapping[str, str]) -> list[StageRun]:
-        """Run the command to its end. Returns a run for every stage that began; when the process died, the last of them tells how."""
+        """Run the command to its end. Returns a run for every stage that began; when the process
+        died, the last of them tells how.
+        """
         self._begin_leg()
         with open(self._legs[0].log, "wb") as output:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=dict(environ), start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environ),
+                start_new_session=True,
+            )
             try:
                 ending = self._follow(process)
             finally:
@@ -103,7 +129,10 @@ class StageProcess:
                 return ending
             if self._next_has_begun():
                 self._leg_is_over()
-            elif time.monotonic() > min(self._leg_began + self._leg.timeout_s, self._deadline) and not self._timed_out:
+            elif (
+                time.monotonic() > min(self._leg_began + self._leg.timeout_s, self._deadline)
+                and not self._timed_out
+            ):
                 self._timed_out = True
                 _kill_group(process)
             time.sleep(_PAUSE_S)
@@ -123,7 +152,18 @@ class StageProcess:
     def _leg_is_over(self) -> None:
         leg, fragment = self._leg, StageProgress.load(self._leg.progress_file)
         wall = time.monotonic() - self._leg_began
-        self._close(StageRun(leg.name, 0, None, wall, fragment.cpu_s, fragment.maxrss_mb, False, _tail(leg.log, self._redactor)))
+        self._close(
+            StageRun(
+                leg.name,
+                0,
+                None,
+                wall,
+                fragment.cpu_s,
+                fragment.maxrss_mb,
+                False,
+                _tail(leg.log, self._redactor),
+            )
+        )
         self._begin_leg()
 
     def _last_run(self, ending: _ExitStatus) -> StageRun:

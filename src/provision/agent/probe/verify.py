@@ -1,4 +1,6 @@
-"""One verification: runs the stages in order, gathers what they saw, judges it, and makes the report."""
+"""One verification: runs the stages in order, gathers what they saw, judges it, and makes the
+report.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .catalogue import STAGE_ENVIRONMENT, STAGES, Stage, group_stages_by_process, is_applicable, select_checks
+from .catalogue import (
+    STAGE_ENVIRONMENT,
+    STAGES,
+    Stage,
+    group_stages_by_process,
+    is_applicable,
+    select_checks,
+)
 from .expectations import Expectations
 from .model import Judgement, SelectedCheck, Status
 from .own_code import own_program
@@ -36,23 +45,51 @@ class _Gathered:
     runs: list[StageRun] = field(default_factory=list)
 
 
-def verify(expected: Expectations, source: Path, only: frozenset[str], watch: EventCallback, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Run every stage that has a check to observe and return the report document. `source` is the expectations file the stages read."""
+def verify(
+    expected: Expectations,
+    source: Path,
+    only: frozenset[str],
+    watch: EventCallback,
+    environ: Mapping[str, str],
+) -> dict[str, Any]:
+    """Run every stage that has a check to observe and return the report document. `source` is the
+    expectations file the stages read.
+    """
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
-        verification = _Verification(expected, source, select_checks(expected, only), watch, environ, Path(scratch))
+        verification = _Verification(
+            expected, source, select_checks(expected, only), watch, environ, Path(scratch)
+        )
         for group in group_stages_by_process(expected):
             verification.observe(group)
         from .report import JudgedCheck, make_report
 
-        judged = [JudgedCheck(one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)) for one in verification.checks]
-        return make_report(expected, judged, verification.gathered.seen, verification.gathered.runs, verification.redactor, partial=bool(only))
+        judged = [
+            JudgedCheck(
+                one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)
+            )
+            for one in verification.checks
+        ]
+        return make_report(
+            expected,
+            judged,
+            verification.gathered.seen,
+            verification.gathered.runs,
+            verification.redactor,
+            partial=bool(only),
+        )
 
 
 class _Verification:
     """One verification under way."""
 
     def __init__(
-        self, expected: Expectations, source: Path, checks: tuple[SelectedCheck, ...], watch: EventCallback, environ: Mapping[str, str], scratch: Path
+        self,
+        expected: Expectations,
+        source: Path,
+        checks: tuple[SelectedCheck, ...],
+        watch: EventCallback,
+        environ: Mapping[str, str],
+        scratch: Path,
     ) -> None:
         self.expected, self.source, self.checks, self.scratch = expected, source, checks, scratch
         self.watch, self.environ = watch, environ
@@ -65,36 +102,72 @@ class _Verification:
         from .judging import ObservationLog, judge
 
         found = self.gathered
-        return judge(one, self.expected, found.seen, ObservationLog(frozenset(found.done), found.raised, found.deaths, found.absent))
+        return judge(
+            one,
+            self.expected,
+            found.seen,
+            ObservationLog(frozenset(found.done), found.raised, found.deaths, found.absent),
+        )
 
     def observe(self, group: Sequence[Stage]) -> None:
-        """Run a group of stages in one process; after a death the stages behind it run in a new one."""
+        """Run a group of stages in one process; after a death the stages behind it run in a new
+        one.
+        """
         left = [stage for stage in group if self._ready(stage)]
         while left:
             if time.monotonic() >= self.deadline:
                 late = [one.id for stage in left for one in self._ready(stage)]
-                self.gathered.absent.update(dict.fromkeys(late, f"not observed: the time limit of {self.expected.timeout_s:g} s was used up"))
+                self.gathered.absent.update(
+                    dict.fromkeys(
+                        late,
+                        f"not observed: the time limit of {self.expected.timeout_s:g} s "
+                        "was used up",
+                    )
+                )
                 return
             legs = [self._leg(stage) for stage in left]
-            process = StageProcess(legs, self.deadline, self.redactor, self._say_started, self._gather)
+            process = StageProcess(
+                legs, self.deadline, self.redactor, self._say_started, self._gather
+            )
             runs = process.run(self._command(left, legs), self._environment(left[0]))
             left = left[len(runs) :]
 
     def _ready(self, stage: Stage) -> list[SelectedCheck]:
-        ours = [one for one in self.checks if one.check.stage == stage.name and is_applicable(one.check, self.expected)]
+        ours = [
+            one
+            for one in self.checks
+            if one.check.stage == stage.name and is_applicable(one.check, self.expected)
+        ]
         return [one for one in ours if not _blocked(one, ours, self.gathered)]
 
     def _leg(self, stage: Stage) -> StageTask:
-        return StageTask(stage.name, stage.timeout_s, self.scratch / f"{stage.name}.json", self.scratch / f"{stage.name}.log")
+        return StageTask(
+            stage.name,
+            stage.timeout_s,
+            self.scratch / f"{stage.name}.json",
+            self.scratch / f"{stage.name}.log",
+        )
 
     def _command(self, stages: Sequence[Stage], legs: Sequence[StageTask]) -> list[str]:
-        command = [sys.executable, "-u", *_probe_command(), "stage", *(stage.name for stage in stages)]
+        command = [
+            sys.executable,
+            "-u",
+            *_probe_command(),
+            "stage",
+            *(stage.name for stage in stages),
+        ]
         command += ["--expectations", str(self.source), "--scratch", str(self.scratch)]
         command += [part for leg in legs for part in ("--out", str(leg.progress_file))]
-        return command + [part for stage in stages for one in self._ready(stage) for part in ("--only", one.id)]
+        return command + [
+            part for stage in stages for one in self._ready(stage) for part in ("--only", one.id)
+        ]
 
     def _environment(self, stage: Stage) -> dict[str, str]:
-        return dict(self.environ) if stage.process == "plain" else {**self.environ, **STAGE_ENVIRONMENT}
+        return (
+            dict(self.environ)
+            if stage.process == "plain"
+            else {**self.environ, **STAGE_ENVIRONMENT}
+        )
 
     def _say_started(self, name: str) -> None:
         self.watch({"event": "stage", "stage": name, "title": _TITLES[name], "status": "started"})
@@ -107,8 +180,11 @@ class _Verification:
         self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **told})
 
 
-def _add(gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Sequence[SelectedCheck]) -> None:
-    # What a stage printed matters when something in it went wrong; otherwise it is only a longer report.
+def _add(
+    gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Sequence[SelectedCheck]
+) -> None:
+    # What a stage printed matters when something in it went wrong; otherwise it is only a longer
+    # report.
     gathered.runs.append(run if fragment.raised or not fragment.ended else replace(run, tail=""))
     gathered.seen.update(fragment.seen)
     gathered.done.update(fragment.done)
@@ -117,7 +193,9 @@ def _add(gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Seq
     if fragment.ended:
         return
     if fragment.running is not None:
-        gathered.deaths[fragment.running] = f"{run.how}, on {fragment.where}" if fragment.where else run.how
+        gathered.deaths[fragment.running] = (
+            f"{run.how}, on {fragment.where}" if fragment.where else run.how
+        )
         gathered.seconds[fragment.running] = run.wall_s
     late = [one.id for one in ready if one.id not in fragment.done and one.id != fragment.running]
     gathered.absent.update(dict.fromkeys(late, f"not observed: the stage {run.how}"))
@@ -125,7 +203,10 @@ def _add(gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Seq
 
 def _blocked(one: SelectedCheck, ours: Sequence[SelectedCheck], gathered: _Gathered) -> bool:
     here = {other.id for other in ours}
-    return any(before not in here and (before not in gathered.done or before in gathered.raised) for before in one.check.after)
+    return any(
+        before not in here and (before not in gathered.done or before in gathered.raised)
+        for before in one.check.after
+    )
 
 
 def _probe_command() -> list[str]:

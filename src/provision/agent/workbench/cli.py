@@ -1,4 +1,6 @@
-"""The door of the program on an instance: `run` follows a document, `launch` starts a program with its secrets, `fetch` puts one in place."""
+"""The door of the program on an instance: `run` follows a document, `launch` starts a program with
+its secrets, `fetch` puts one in place.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         document = read_document(asked.document)
         if document.nonce != asked.nonce:
-            raise DocumentError("the document is of another run: its nonce is not the one that was announced")
+            raise DocumentError(
+                "the document is of another run: its nonce is not the one that was announced"
+            )
     except DocumentError as error:
         print(f"provision: {error}", flush=True)
         return 2
@@ -40,34 +44,57 @@ def main(words: Sequence[str] | None = None) -> int:
     cleaner = SecretRedactor()
     cloud = CloudClient(asked.metadata, asked.storage, asked.secrets)
     named = cloud.read_metadata_attribute("jupyter-user") or "jupyter"
-    machine = Instance(find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner)
-    return run_phases(document, machine, cloud, StatusReporter(document, cloud, asked.work, cleaner, _say), asked.log)
+    machine = Instance(
+        find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner
+    )
+    return run_phases(
+        document,
+        machine,
+        cloud,
+        StatusReporter(document, cloud, asked.work, cleaner, _say),
+        asked.log,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="device.pyz", description="Sets up this instance as a document says, proves it, and reports.")
+    parser = argparse.ArgumentParser(
+        prog="device.pyz",
+        description="Sets up this instance as a document says, proves it, and reports.",
+    )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     verb = verbs.add_parser("run", help="follow a document")
     verb.add_argument("--document", type=Path, required=True, metavar="FILE")
-    verb.add_argument("--work", type=Path, required=True, metavar="FOLDER", help="where files of this run lie")
+    verb.add_argument(
+        "--work", type=Path, required=True, metavar="FOLDER", help="where files of this run lie"
+    )
     verb.add_argument("--nonce", required=True, help="which run it is")
-    verb.add_argument("--log", type=Path, required=True, metavar="FILE", help="what is sent at the end")
+    verb.add_argument(
+        "--log", type=Path, required=True, metavar="FILE", help="what is sent at the end"
+    )
     for service in ("metadata", "storage", "secrets"):
         verb.add_argument(f"--{service}", required=True, metavar="URL")
     return parser
 
 
 def _launch(words: Sequence[str]) -> int:
-    """Become `launch --secret=NAME=REFERENCE ... -- PROGRAM ...`, with the secrets in its variables and nowhere else."""
+    """Become `launch --secret=NAME=REFERENCE ... -- PROGRAM ...`, with the secrets in its variables
+    and nowhere else.
+    """
     split = words.index("--") if "--" in words else len(words)
     references = dict(word.removeprefix("--secret=").partition("=")[::2] for word in words[:split])
     program = list(words[split + 1 :])
     if not program or not all(word.startswith("--secret=") for word in words[:split]):
         print("usage: launch --secret=NAME=REFERENCE ... -- PROGRAM ...", file=sys.stderr)
         return 2
-    cloud = CloudClient(os.environ.get("PROVISION_METADATA", _METADATA), "", os.environ.get("PROVISION_SECRETS", _SECRETS))
+    cloud = CloudClient(
+        os.environ.get("PROVISION_METADATA", _METADATA),
+        "",
+        os.environ.get("PROVISION_SECRETS", _SECRETS),
+    )
     try:
-        os.environ.update({name: cloud.read_secret(reference) for name, reference in references.items()})
+        os.environ.update(
+            {name: cloud.read_secret(reference) for name, reference in references.items()}
+        )
         os.execvp(program[0], program)
     except CloudError as error:
         print(f"provision: {error}", file=sys.stderr)

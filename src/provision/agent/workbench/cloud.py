@@ -1,4 +1,6 @@
-"""What an instance asks of Google's services, as itself: its metadata, objects in Cloud Storage, values in Secret Manager."""
+"""What an instance asks of Google's services, as itself: its metadata, objects in Cloud Storage,
+values in Secret Manager.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ _LATER = (408, 429, 500, 502, 503, 504)
 
 
 class CloudError(Exception):
-    """A service did not give what was asked; the text is one line for a person, without any token or value."""
+    """A service did not give what was asked; the text is one line for a person, without any token
+    or value.
+    """
 
 
 @dataclass
 class CloudClient:
-    """The services by address, and the token that opens them (of the instance's own service account)."""
+    """The services by address, and the token that opens them (of the instance's own service
+    account).
+    """
 
     metadata_url: str
     storage_url: str
@@ -39,21 +45,29 @@ class CloudClient:
     def read_metadata_attribute(self, key: str) -> str | None:
         """Return a value of the instance's metadata, None where there is none."""
         try:
-            return self._metadata("GET", f"instance/attributes/{quote(key)}").decode("utf-8", "replace")
+            return self._metadata("GET", f"instance/attributes/{quote(key)}").decode(
+                "utf-8", "replace"
+            )
         except CloudError:
             return None
 
     def write_guest_attribute(self, key: str, value: str) -> bool:
-        """Write a guest attribute of our namespace; tell whether it was taken. It is not tried again: writes are few a minute."""
+        """Write a guest attribute of our namespace; tell whether it was taken. It is not tried
+        again: writes are few a minute.
+        """
         try:
-            self._metadata("PUT", f"instance/guest-attributes/provision/{key}", value.encode(), tries=1)
+            self._metadata(
+                "PUT", f"instance/guest-attributes/provision/{key}", value.encode(), tries=1
+            )
         except CloudError:
             return False
         return True
 
     def read_object(self, address: str, sha256: str) -> bytes:
         """Return an object whose sha256 is the announced one."""
-        content = self._authorised("GET", self._object(address) + "?alt=media", f"cannot read {address}")
+        content = self._authorised(
+            "GET", self._object(address) + "?alt=media", f"cannot read {address}"
+        )
         if hashlib.sha256(content).hexdigest() != sha256:
             raise CloudError(f"{address} is not what was announced: its sha256 differs")
         return content
@@ -61,13 +75,21 @@ class CloudClient:
     def write_object(self, address: str, content: bytes, kind: str) -> None:
         """Write an object in one request."""
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"
+        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"  # noqa: E501
         self._authorised("POST", url, f"cannot write {address}", content, kind)
 
     def read_secret(self, reference: str) -> str:
-        """Return the value of a secret's version. Source: Secret Manager REST, projects.secrets.versions.access."""
+        """Return the value of a secret's version. Source: Secret Manager REST,
+        projects.secrets.versions.access.
+        """
         try:
-            answer = json.loads(self._authorised("GET", f"{self.secrets_url}/v1/{reference}:access", f"cannot read the secret {reference}"))
+            answer = json.loads(
+                self._authorised(
+                    "GET",
+                    f"{self.secrets_url}/v1/{reference}:access",
+                    f"cannot read the secret {reference}",
+                )
+            )
             return base64.b64decode(answer["payload"]["data"]).decode()
         except (ValueError, KeyError, TypeError):
             raise CloudError(f"cannot read the secret {reference}: the answer is no text") from None
@@ -76,7 +98,9 @@ class CloudClient:
         bucket, _, name = address.removeprefix("gs://").partition("/")
         return f"{self.storage_url}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
 
-    def _metadata(self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES) -> bytes:
+    def _metadata(
+        self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES
+    ) -> bytes:
         return self._ask(
             [urllib.request.ProxyHandler({})],
             urllib.request.Request(f"{self.metadata_url}/{path}", content, _FLAVOR, method=method),
@@ -84,24 +108,41 @@ class CloudClient:
             tries,
         )
 
-    def _authorised(self, method: str, url: str, failing: str, content: bytes | None = None, kind: str = "") -> bytes:
-        headers = {"Authorization": f"Bearer {self._bearer()}", **({"Content-Type": kind} if kind else {})}
-        return self._ask([], urllib.request.Request(url, content, headers, method=method), failing, _TRIES)
+    def _authorised(
+        self, method: str, url: str, failing: str, content: bytes | None = None, kind: str = ""
+    ) -> bytes:
+        headers = {
+            "Authorization": f"Bearer {self._bearer()}",
+            **({"Content-Type": kind} if kind else {}),
+        }
+        return self._ask(
+            [], urllib.request.Request(url, content, headers, method=method), failing, _TRIES
+        )
 
     def _bearer(self) -> str:
         if time.monotonic() >= self._until:
             try:
-                answer = json.loads(self._metadata("GET", "instance/service-accounts/default/token"))
+                answer = json.loads(
+                    self._metadata("GET", "instance/service-accounts/default/token")
+                )
                 self._token, lifetime = str(answer["access_token"]), float(answer["expires_in"])
             except (ValueError, KeyError, TypeError):
                 raise CloudError("the instance has no token: it needs a service account") from None
             self._until = time.monotonic() + max(0.0, lifetime - 60)
         return self._token
 
-    def _ask(self, more: list[urllib.request.BaseHandler], request: urllib.request.Request, failing: str, tries: int) -> bytes:
+    def _ask(
+        self,
+        more: list[urllib.request.BaseHandler],
+        request: urllib.request.Request,
+        failing: str,
+        tries: int,
+    ) -> bytes:
         for attempt in range(tries):
             call = TimedCall(self.limits)
-            opener = urllib.request.build_opener(_NoRedirect(), HttpHandler(call), HttpsHandler(call), *more)
+            opener = urllib.request.build_opener(
+                _NoRedirect(), HttpHandler(call), HttpsHandler(call), *more
+            )
             try:
                 with opener.open(request, timeout=self.limits.whole_s) as answer:
                     content: bytes = answer.read()

@@ -17,7 +17,9 @@ _MINOR = re.compile(r"3\.\d{1,2}")
 _VERSION = re.compile(r"\d+(\.\d+)+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SYSTEM_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-_SECRET = re.compile(r"projects/[A-Za-z0-9:._-]+/secrets/[A-Za-z0-9_-]+/versions/(latest|[0-9]+|[A-Za-z][A-Za-z0-9_-]*)")
+_SECRET = re.compile(
+    r"projects/[A-Za-z0-9:._-]+/secrets/[A-Za-z0-9_-]+/versions/(latest|[0-9]+|[A-Za-z][A-Za-z0-9_-]*)"
+)
 _KERNEL = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 _WHEEL = re.compile(r"uv-[A-Za-z0-9_.-]+\.whl")
 
@@ -28,7 +30,9 @@ class DocumentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file in Cloud Storage that the document names: its gs:// address and the sha256 of its content (hexadecimal)."""
+    """A file in Cloud Storage that the document names: its gs:// address and the sha256 of its
+    content (hexadecimal).
+    """
 
     address: str
     sha256: str
@@ -52,7 +56,9 @@ class KernelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that one run is told. `install` is a document of the installer without an interpreter, `expectations` one of the probe; both are handed on."""
+    """All that one run is told. `install` is a document of the installer without an interpreter,
+    `expectations` one of the probe; both are handed on.
+    """
 
     nonce: str
     digest: str
@@ -83,7 +89,10 @@ class Document:
     @property
     def variables(self) -> dict[str, str]:
         """What programs in the environment get: `env`, and PROVISION_PATH_<NAME> for each path."""
-        return {**self.env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()}}
+        return {
+            **self.env,
+            **{f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()},
+        }
 
 
 def read_document(path: Path) -> Document:
@@ -99,19 +108,27 @@ def read_document(path: Path) -> Document:
 def parse_document(document: object) -> Document:
     """Turn a decoded document into a Document; raises DocumentError with the first place at fault.
 
-    Whatever reaches a command line is checked against its grammar here, though it was checked where it was written: no value may begin with a dash, hold a
+    Whatever reaches a command line is checked against its grammar here, though it was checked
+    where it was written: no value may begin with a dash, hold a
     control character, or name a place that it should not.
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise DocumentError(f"the document is not for this program, which reads {SCHEMA}")
     take = _FieldReader(document)
-    gpu, kernel, uv = take.part("gpu", optional=True), take.part("kernel", optional=True), take.part("uv", optional=True)
+    gpu, kernel, uv = (
+        take.part("gpu", optional=True),
+        take.part("kernel", optional=True),
+        take.part("uv", optional=True),
+    )
     return Document(
         nonce=take.like("nonce", _NONCE),
         digest=take.like("digest", _SHA256).removeprefix("sha256:"),
         python=take.like("python", _MINOR),
         python_mirror=None if document.get("python_mirror") is None else take.text("python_mirror"),
-        uv=uv and LockedUv(uv.like("version", _VERSION), tuple(uv.part("files").table(_WHEEL, _SHA256).values())),
+        uv=uv
+        and LockedUv(
+            uv.like("version", _VERSION), tuple(uv.part("files").table(_WHEEL, _SHA256).values())
+        ),
         install=_install(take),
         expectations=take.part("expectations").document,
         installer=_fetched(take.part("fetch").part("installer")),
@@ -121,7 +138,10 @@ def parse_document(document: object) -> Document:
         status=take.part("report").like("status", _ADDRESS),
         system_packages=tuple(take.texts("system_packages", _SYSTEM_PACKAGE)),
         env=take.part("env").table(_VARIABLE),
-        paths={name: _absolute(path, name) for name, path in take.part("paths").table(_VARIABLE).items()},
+        paths={
+            name: _absolute(path, name)
+            for name, path in take.part("paths").table(_VARIABLE).items()
+        },
         secrets=take.part("secrets").table(_VARIABLE, _SECRET),
         gpu=(gpu.text("type"), gpu.count("count")) if gpu else None,
         driver_timeout_s=take.count("driver_timeout_s") if "driver_timeout_s" in document else 900,
@@ -135,12 +155,17 @@ def _install(take: _FieldReader) -> dict[str, Any]:
     if not isinstance(install.document.get("packages"), list):
         raise DocumentError("the document: install.packages has to be a list")
     if "python" in install.document or install.document.get("mode") != "own":
-        raise DocumentError("the document: install has to be in mode own, without an interpreter: the environment is made here")
+        raise DocumentError(
+            "the document: install has to be in mode own, without an interpreter: the "
+            "environment is made here"
+        )
     return install.document
 
 
 def _fetched(take: _FieldReader) -> RemoteFile:
-    return RemoteFile(take.like("uri", _ADDRESS), take.like("sha256", _SHA256).removeprefix("sha256:"))
+    return RemoteFile(
+        take.like("uri", _ADDRESS), take.like("sha256", _SHA256).removeprefix("sha256:")
+    )
 
 
 def _absolute(path: str, name: str) -> str:
@@ -183,14 +208,25 @@ class _FieldReader:
 
     def texts(self, key: str, form: re.Pattern[str] | None = None) -> list[str]:
         value = self.document.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) and (form is None or form.fullmatch(one)) for one in value):
-            raise self._wrong(key, "a list of texts" + (f" of the form {form.pattern}" if form else ""))
+        if not isinstance(value, list) or not all(
+            isinstance(one, str) and (form is None or form.fullmatch(one)) for one in value
+        ):
+            raise self._wrong(
+                key, "a list of texts" + (f" of the form {form.pattern}" if form else "")
+            )
         return value
 
     def table(self, keys: re.Pattern[str], values: re.Pattern[str] | None = None) -> dict[str, str]:
         for key, value in self.document.items():
-            if not keys.fullmatch(key) or not isinstance(value, str) or "\0" in value or (values is not None and not values.fullmatch(value)):
-                raise self._wrong(key, "a name with a text" + (f" of the form {values.pattern}" if values else ""))
+            if (
+                not keys.fullmatch(key)
+                or not isinstance(value, str)
+                or "\0" in value
+                or (values is not None and not values.fullmatch(value))
+            ):
+                raise self._wrong(
+                    key, "a name with a text" + (f" of the form {values.pattern}" if values else "")
+                )
         return dict(self.document)
 
     def _wrong(self, key: str, what: str) -> DocumentError:

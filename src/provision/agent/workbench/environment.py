@@ -1,4 +1,6 @@
-"""The environment of a lock on the data disk: uv, the interpreter, the packages, the kernel. It is made as the person who uses it."""
+"""The environment of a lock on the data disk: uv, the interpreter, the packages, the kernel. It is
+made as the person who uses it.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,26 @@ def environment_prefix(document: Document, machine: Instance) -> Path:
 
 
 def is_environment_complete(document: Document, machine: Instance) -> bool:
-    """Tell whether the environment is there and whole: its marker, written last, fits, and its interpreter starts (an image upgrade may have taken it away)."""
+    """Tell whether the environment is there and whole: its marker, written last, fits, and its
+    interpreter starts (an image upgrade may have taken it away).
+    """
     try:
-        marker = json.loads(machine.read_file(environment_prefix(document, machine) / MARKER_FILE) or "null")
+        marker = json.loads(
+            machine.read_file(environment_prefix(document, machine) / MARKER_FILE) or "null"
+        )
     except ValueError:
         return False
-    return bool(marker == _marker(document, machine)) and _minor(str(environment_prefix(document, machine) / "bin/python"), machine) == document.python
+    return (
+        bool(marker == _marker(document, machine))
+        and _minor(str(environment_prefix(document, machine) / "bin/python"), machine)
+        == document.python
+    )
 
 
 def find_uv(document: Document, machine: Instance) -> str:
-    """Return a uv: that of the machine where it is the locked version (or any, where none is locked), else the locked wheel, by pip, its hash checked."""
+    """Return a uv: that of the machine where it is the locked version (or any, where none is
+    locked), else the locked wheel, by pip, its hash checked.
+    """
     there = machine.which("uv")
     if document.uv is None:
         if there is None:
@@ -54,9 +66,13 @@ def find_uv(document: Document, machine: Instance) -> str:
 
 
 def find_python(document: Document, uv: str, machine: Instance) -> str:
-    """Return an interpreter of the locked minor: one that uv fetched earlier or finds, one of the image's conda folders, else one that uv fetches now."""
+    """Return an interpreter of the locked minor: one that uv fetched earlier or finds, one of the
+    image's conda folders, else one that uv fetches now.
+    """
     variables = _uv_variables(machine)
-    answer = machine.run([uv, "python", "find", "--system", document.python], 120, variables=variables)
+    answer = machine.run(
+        [uv, "python", "find", "--system", document.python], 120, variables=variables
+    )
     if answer.code == 0 and _minor(found := answer.stdout, machine) == document.python:
         return found
     for folder in _CONDA:
@@ -67,34 +83,76 @@ def find_python(document: Document, uv: str, machine: Instance) -> str:
     mirror = {"UV_PYTHON_INSTALL_MIRROR": document.python_mirror} if document.python_mirror else {}
     fetch = {**variables, **mirror, "UV_PYTHON_DOWNLOADS": "manual"}
     machine.run_checked(
-        f"no Python {document.python} on this image, and uv cannot fetch it", [uv, "python", "install", document.python], _FETCH_S, variables=fetch
+        f"no Python {document.python} on this image, and uv cannot fetch it",
+        [uv, "python", "install", document.python],
+        _FETCH_S,
+        variables=fetch,
     )
-    return machine.run_checked(f"no Python {document.python}", [uv, "python", "find", "--managed-python", document.python], 120, variables=variables)
+    return machine.run_checked(
+        f"no Python {document.python}",
+        [uv, "python", "find", "--managed-python", document.python],
+        120,
+        variables=variables,
+    )
 
 
-def create_environment(document: Document, uv: str, python: str, machine: Instance, told: Callable[[int], None]) -> dict[str, Any]:
-    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last.
+def create_environment(
+    document: Document, uv: str, python: str, machine: Instance, told: Callable[[int], None]
+) -> dict[str, Any]:
+    """Make the environment anew: the interpreter, then the packages by the installer, each file
+    checked against its hash; the marker comes last.
 
     `told` hears now and then how many packages have come.
     """
     where = environment_prefix(document, machine)
     variables = _uv_variables(machine)
-    machine.run_checked(f"cannot make the environment {where}", [uv, "venv", "--clear", "--python", python, str(where)], 300, variables=variables)
-    machine.write_file(where / "install.json", json.dumps({**document.install, "python": str(where / "bin/python")}))
-    words = ["install", "--document", str(where / "install.json"), "--result", str(where / "installed.json"), "--uv", uv]
+    machine.run_checked(
+        f"cannot make the environment {where}",
+        [uv, "venv", "--clear", "--python", python, str(where)],
+        300,
+        variables=variables,
+    )
+    machine.write_file(
+        where / "install.json",
+        json.dumps({**document.install, "python": str(where / "bin/python")}),
+    )
+    words = [
+        "install",
+        "--document",
+        str(where / "install.json"),
+        "--result",
+        str(where / "installed.json"),
+        "--uv",
+        uv,
+    ]
     with report_install_progress(where, machine.provision_folder / "cache", told):
-        machine.run_checked("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
-    installed: dict[str, Any] = json.loads(machine.read_file(where / "installed.json", 2**24) or "{}")
+        machine.run_checked(
+            "cannot install the packages",
+            [sys.executable, "-I", str(machine.work / "installer.pyz"), *words],
+            _INSTALL_S,
+            variables=variables,
+        )
+    installed: dict[str, Any] = json.loads(
+        machine.read_file(where / "installed.json", 2**24) or "{}"
+    )
     # Addresses of mirrors may hold passwords.
     machine.write_file(where / "install.json", "{}\n")
-    machine.write_file(where / MARKER_FILE, json.dumps(_marker(document, machine), sort_keys=True) + "\n")
+    machine.write_file(
+        where / MARKER_FILE, json.dumps(_marker(document, machine), sort_keys=True) + "\n"
+    )
     return dict(installed.get("counts", {}))
 
 
 def remove_old_environments(document: Document, machine: Instance) -> list[str]:
-    """Remove environments of earlier locks but the newest, which a running kernel may still use; return their names."""
+    """Remove environments of earlier locks but the newest, which a running kernel may still use;
+    return their names.
+    """
     folder = machine.provision_folder / "envs"
-    others = [one for one in folder.iterdir() if _DIGEST12.fullmatch(one.name) and one.name != document.digest[:12]]
+    others = [
+        one
+        for one in folder.iterdir()
+        if _DIGEST12.fullmatch(one.name) and one.name != document.digest[:12]
+    ]
     old = sorted(others, key=lambda one: one.lstat().st_mtime)[:-1]
     if old:
         machine.run(["rm", "-rf", "--one-file-system", "--", *map(str, old)], 600)
@@ -102,7 +160,9 @@ def remove_old_environments(document: Document, machine: Instance) -> list[str]:
 
 
 def create_declared_folders(document: Document, machine: Instance) -> None:
-    """Make the declared folders that are missing below the person's home; elsewhere they are the image's, or mounted, and the probe says what is missing."""
+    """Make the declared folders that are missing below the person's home; elsewhere they are the
+    image's, or mounted, and the probe says what is missing.
+    """
     home = f"{machine.user.home}/"
     for path in document.paths.values():
         if path.startswith(home):
@@ -110,11 +170,15 @@ def create_declared_folders(document: Document, machine: Instance) -> None:
 
 
 def register_kernel(document: Document, machine: Instance) -> str | None:
-    """Register the environment with Jupyter, for the person; return the kernel's name, None where there is none to register.
+    """Register the environment with Jupyter, for the person; return the kernel's name, None where
+    there is none to register.
 
-    Where the spec has secrets, the kernel starts through this program, which fetches them into its variables: the file holds references only.
+    Where the spec has secrets, the kernel starts through this program, which fetches them into
+    its variables: the file holds references only.
     """
-    if document.kernel is None or not any(one.get("name") == "ipykernel" for one in document.install["packages"]):
+    if document.kernel is None or not any(
+        one.get("name") == "ipykernel" for one in document.install["packages"]
+    ):
         return None
     where = environment_prefix(document, machine)
     python = str(where / "bin/python")
@@ -122,43 +186,95 @@ def register_kernel(document: Document, machine: Instance) -> str | None:
     if document.secrets:
         program = machine.provision_folder / "launch.pyz"
         _copy(machine.work / "device.pyz", program, machine)
-        argv = [python, "-I", str(program), "launch", *(f"--secret={name}={reference}" for name, reference in sorted(document.secrets.items())), "--", *argv]
+        argv = [
+            python,
+            "-I",
+            str(program),
+            "launch",
+            *(
+                f"--secret={name}={reference}"
+                for name, reference in sorted(document.secrets.items())
+            ),
+            "--",
+            *argv,
+        ]
     # Jupyter fills in ${NAME} from its own environment; a $ of the author's is doubled to stay one.
     declared = {name: value.replace("$", "$$") for name, value in document.variables.items()}
     env = {**declared, "VIRTUAL_ENV": str(where), "PATH": f"{where / 'bin'}:${{PATH}}"}
     metadata = {"provision": {"environment_digest": f"sha256:{document.digest}"}}
-    spec = {"argv": argv, "display_name": document.kernel.title, "language": "python", "env": env, "metadata": metadata}
+    spec = {
+        "argv": argv,
+        "display_name": document.kernel.title,
+        "language": "python",
+        "env": env,
+        "metadata": metadata,
+    }
     machine.write_file(
-        machine.user.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json", json.dumps(spec, indent=1, sort_keys=True) + "\n"
+        machine.user.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json",
+        json.dumps(spec, indent=1, sort_keys=True) + "\n",
     )
     return document.kernel.name
 
 
 def _copy(source: Path, target: Path, machine: Instance) -> None:
-    machine.run_checked(f"cannot write {target}", ["install", "-D", "--mode=644", "--", str(source), str(target)], 60)
+    machine.run_checked(
+        f"cannot write {target}",
+        ["install", "-D", "--mode=644", "--", str(source), str(target)],
+        60,
+    )
 
 
 def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) -> None:
-    """Put the locked uv in place: straight from the index that the document names, else by a pip, which finds its own and knows more of them."""
+    """Put the locked uv in place: straight from the index that the document names, else by a pip,
+    which finds its own and knows more of them.
+    """
     index = document.install.get("indexes", {}).get("pypi")
     if index:
-        asked = {"index": index, "name": "uv", "version": uv.version, "hashes": uv.hashes, "target": str(tools)}
+        asked = {
+            "index": index,
+            "name": "uv",
+            "version": uv.version,
+            "hashes": uv.hashes,
+            "target": str(tools),
+        }
         # Through stdin: the address may hold a password.
-        machine.run([sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"], _FETCH_S, given=json.dumps(asked).encode())
+        machine.run(
+            [sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"],
+            _FETCH_S,
+            given=json.dumps(asked).encode(),
+        )
         if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
             return
-    requirement = f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes)
+    requirement = f"uv=={uv.version} " + " ".join(
+        f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes
+    )
     wanted = tools.with_name(tools.name + ".txt")
     machine.write_file(wanted, requirement + "\n")
     variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
-    words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
+    words = [
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
+        "--upgrade",
+        "--target",
+        str(tools),
+        "--requirement",
+        str(wanted),
+    ]
     for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
         answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
         if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
             return
         if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
-            raise PhaseFailed(f"cannot install uv {uv.version} by its hash: exit code {answer.code}\n{answer.output}")
-    raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
+            raise PhaseFailed(
+                f"cannot install uv {uv.version} by its hash: exit code "
+                f"{answer.code}\n{answer.output}"
+            )
+    raise PhaseFailed(
+        f"there is neither uv {uv.version} nor a pip on this machine that could install it"
+    )
 
 
 def _uv_version(program: str, machine: Instance) -> str | None:
@@ -182,4 +298,9 @@ def _minor(python: str, machine: Instance) -> str | None:
 
 
 def _marker(document: Document, machine: Instance) -> dict[str, str]:
-    return {"schema": _MARKER_SCHEMA, "digest": f"sha256:{document.digest}", "prefix": str(environment_prefix(document, machine)), "python": document.python}
+    return {
+        "schema": _MARKER_SCHEMA,
+        "digest": f"sha256:{document.digest}",
+        "prefix": str(environment_prefix(document, machine)),
+        "python": document.python,
+    }

@@ -1,4 +1,6 @@
-"""How many packages are there while uv works: counted from outside, as uv tells nothing before its end."""
+"""How many packages are there while uv works: counted from outside, as uv tells nothing before its
+end.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,17 @@ from pathlib import Path
 
 COUNT_INTERVAL_S = 2.0
 _ARCHIVES = "archive-v0"
-"""The folder of uv's cache in which each wheel lies once it is fetched, checked and unpacked, under a name of its own (uv 0.11, uv-cache crate)."""
+"""The folder of uv's cache in which each wheel lies once it is fetched, checked and unpacked, under
+a name of its own (uv 0.11, uv-cache crate).
+"""
 
 
 @contextmanager
-def report_install_progress(prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = COUNT_INTERVAL_S) -> Iterator[None]:
-    """While the block runs, tell how many packages have come: first they are unpacked in uv's cache, in the end all of them are linked into the environment.
+def report_install_progress(
+    prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = COUNT_INTERVAL_S
+) -> Iterator[None]:
+    """While the block runs, tell how many packages have come: first they are unpacked in uv's
+    cache, in the end all of them are linked into the environment.
 
     Names are counted alone: no file that the person owns is opened.
     """

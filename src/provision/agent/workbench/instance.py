@@ -1,4 +1,6 @@
-"""The instance as the phases see it: who owns the environment, where things lie, and how programs are started."""
+"""The instance as the phases see it: who owns the environment, where things lie, and how programs
+are started.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,19 @@ from typing import Any
 
 from .status import SecretRedactor
 
-_VARIABLES = ("PATH", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_VARIABLES = (
+    "PATH",
+    "LANG",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 _QUIET = {
     "PIP_PROGRESS_BAR": "off",
     "PIP_NO_INPUT": "1",
@@ -37,7 +51,9 @@ class PhaseFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended (124: its time was up), the end of all that it wrote, and what it wrote to stdout."""
+    """How a program ended (124: its time was up), the end of all that it wrote, and what it wrote
+    to stdout.
+    """
 
     code: int
     output: str
@@ -56,7 +72,9 @@ class UserAccount:
 
 @dataclass
 class Instance:
-    """One instance. All below the person's home is done as that person: root follows no link that a person can place."""
+    """One instance. All below the person's home is done as that person: root follows no link that a
+    person can place.
+    """
 
     user: UserAccount
     work: Path
@@ -78,13 +96,21 @@ class Instance:
         given: bytes = b"",
         folder: Path | None = None,
     ) -> ProcessResult:
-        """Run a program to its end, as the person or as root, with few variables; what it writes goes to the log, cleaned. At the limit its group is killed."""
+        """Run a program to its end, as the person or as root, with few variables; what it writes
+        goes to the log, cleaned. At the limit its group is killed.
+        """
         own = self.environ.get("HOME", "/root") if root else str(self.user.home)
         base = {key: value for key in _VARIABLES if (value := self.environ.get(key))}
         try:
             process = subprocess.Popen(
                 list(argv),
-                env={**base, **_QUIET, "HOME": own, "USER": "root" if root else self.user.name, **(variables or {})},
+                env={
+                    **base,
+                    **_QUIET,
+                    "HOME": own,
+                    "USER": "root" if root else self.user.name,
+                    **(variables or {}),
+                },
                 cwd=folder or "/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -103,7 +129,7 @@ class Instance:
         return ProcessResult(code, text[-4000:], told.strip())
 
     def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **how: Any) -> str:
-        """Run a program and return its stdout; raise PhaseFailed with its last words when it fails."""
+        """Run a program and return its stdout; raise PhaseFailed with its last words when it fails."""  # noqa: E501
         answer = self.run(argv, timeout_s, **how)
         if answer.code == 124:
             raise PhaseFailed(f"{what}: not done within {timeout_s:.0f} s\n{answer.output}")
@@ -113,14 +139,31 @@ class Instance:
 
     def write_file(self, path: Path, text: str) -> None:
         """Write a file as the person, whole or not at all."""
-        self.run_checked(f"cannot write {path}", [sys.executable, "-I", "-c", _PUT, str(path)], 60, given=text.encode())
+        self.run_checked(
+            f"cannot write {path}",
+            [sys.executable, "-I", "-c", _PUT, str(path)],
+            60,
+            given=text.encode(),
+        )
 
     def read_file(self, path: Path, limit: int = 2**20) -> str | None:
         """Read a file as the person; None where there is none."""
-        argv = [sys.executable, "-I", "-c", "import sys; sys.stdout.write(open(sys.argv[1], encoding='utf-8').read(int(sys.argv[2])))", str(path), str(limit)]
+        argv = [
+            sys.executable,
+            "-I",
+            "-c",
+            (
+                "import sys; sys.stdout.write(open(sys.argv[1], "
+                "encoding='utf-8').read(int(sys.argv[2])))"
+            ),
+            str(path),
+            str(limit),
+        ]
         if not os.path.lexists(path):
             return None
-        answer = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, **self._account())
+        answer = subprocess.run(
+            argv, capture_output=True, text=True, timeout=60, check=False, **self._account()
+        )
         return str(answer.stdout) if answer.returncode == 0 else None
 
     def which(self, program: str) -> str | None:
@@ -128,7 +171,11 @@ class Instance:
         return shutil.which(program, path=self.environ.get("PATH"))
 
     def _account(self) -> dict[str, Any]:
-        return {} if os.getuid() == self.user.uid else {"user": self.user.uid, "group": self.user.gid, "extra_groups": self._groups()}
+        return (
+            {}
+            if os.getuid() == self.user.uid
+            else {"user": self.user.uid, "group": self.user.gid, "extra_groups": self._groups()}
+        )
 
     def _groups(self) -> list[int]:
         try:
@@ -150,7 +197,9 @@ os.replace(temporary, path)
 
 
 def find_user_account(name: str) -> UserAccount:
-    """Return the person of this name where there is one; else root, with the folder that would be the home."""
+    """Return the person of this name where there is one; else root, with the folder that would be
+    the home.
+    """
     try:
         known = pwd.getpwnam(name)
     except KeyError:
@@ -158,7 +207,9 @@ def find_user_account(name: str) -> UserAccount:
     return UserAccount(known.pw_name, known.pw_uid, known.pw_gid, Path(known.pw_dir))
 
 
-def _to_the_end(process: subprocess.Popen[bytes], given: bytes, timeout_s: float) -> tuple[bytes, bytes, int]:
+def _to_the_end(
+    process: subprocess.Popen[bytes], given: bytes, timeout_s: float
+) -> tuple[bytes, bytes, int]:
     try:
         output = process.communicate(given, timeout=timeout_s)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,6 @@
-"""The proof: the probe, in the environment that was made, with the variables and secrets that programs there get."""
+"""The proof: the probe, in the environment that was made, with the variables and secrets that
+programs there get.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class ProbeResult:
 
 
 def fetch_secrets(document: Document, cloud: CloudClient, machine: Instance) -> dict[str, str]:
-    """Return the declared secrets by variable; from now on no text that leaves holds one of them. Raises CloudError."""
+    """Return the declared secrets by variable; from now on no text that leaves holds one of them.
+    Raises CloudError.
+    """
     values = {}
     for name, reference in sorted(document.secrets.items()):
         values[name] = cloud.read_secret(reference)
@@ -37,7 +41,9 @@ def fetch_secrets(document: Document, cloud: CloudClient, machine: Instance) -> 
 
 
 def find_simulated_parts(document: Document, cloud: CloudClient) -> list[str]:
-    """Return what is not real here: what the document says, and what the machine says of itself (a sandbox does)."""
+    """Return what is not real here: what the document says, and what the machine says of itself (a
+    sandbox does).
+    """
     try:
         told = json.loads(cloud.read_metadata_attribute(_ATTRIBUTE) or "[]")
     except ValueError:
@@ -46,21 +52,42 @@ def find_simulated_parts(document: Document, cloud: CloudClient) -> list[str]:
     return list(dict.fromkeys([*document.simulated, *(str(one)[:200] for one in listed)]))
 
 
-def run_probe(document: Document, machine: Instance, secrets: Mapping[str, str], not_real: list[str]) -> ProbeResult:
-    """Run the probe as the person and return what it says; raises PhaseFailed when it gives no verdict."""
+def run_probe(
+    document: Document, machine: Instance, secrets: Mapping[str, str], not_real: list[str]
+) -> ProbeResult:
+    """Run the probe as the person and return what it says; raises PhaseFailed when it gives no
+    verdict.
+    """
     where = environment_prefix(document, machine)
     folder = machine.provision_folder / "reports" / document.nonce
     expectations = _expectations(document, where, not_real)
     machine.write_file(folder / "expectations.json", json.dumps(expectations))
-    machine.run(["rm", "-f", "--", str(folder / "report.json")], 60)  # one of an earlier try is no answer
-    argv = [str(where / "bin/python"), str(machine.work / "probe.pyz"), "verify", "--expectations", str(folder / "expectations.json")]
+    machine.run(
+        ["rm", "-f", "--", str(folder / "report.json")], 60
+    )  # one of an earlier try is no answer
+    argv = [
+        str(where / "bin/python"),
+        str(machine.work / "probe.pyz"),
+        "verify",
+        "--expectations",
+        str(folder / "expectations.json"),
+    ]
     path = f"{where / 'bin'}:{machine.environ.get('PATH', '/usr/bin:/bin')}"
     variables = {**document.variables, **secrets, "VIRTUAL_ENV": str(where), "PATH": path}
     limit = float(expectations.get("timeout_s", 1800)) + _GRACE_S
-    answer = machine.run([*argv, "--out", str(folder / "report.json")], limit, variables=variables, folder=machine.user.home)
+    answer = machine.run(
+        [*argv, "--out", str(folder / "report.json")],
+        limit,
+        variables=variables,
+        folder=machine.user.home,
+    )
     if answer.code not in (0, 1, 3):
-        raise PhaseFailed(f"the verification could not run: exit code {answer.code}\n{answer.output}")
-    report = machine.redactor.without_values(machine.read_file(folder / "report.json", MAX_REPORT_BYTES) or "").encode()
+        raise PhaseFailed(
+            f"the verification could not run: exit code {answer.code}\n{answer.output}"
+        )
+    report = machine.redactor.without_values(
+        machine.read_file(folder / "report.json", MAX_REPORT_BYTES) or ""
+    ).encode()
     try:
         verdict = str(json.loads(report)["verdict"]["result"])
     except (ValueError, KeyError, TypeError):
@@ -71,4 +98,9 @@ def run_probe(document: Document, machine: Instance, secrets: Mapping[str, str],
 def _expectations(document: Document, where: Path, not_real: list[str]) -> dict[str, Any]:
     told = document.expectations
     python = told.get("python")
-    return {**told, "nonce": document.nonce, "simulated": not_real, "python": {**(python if isinstance(python, dict) else {}), "prefix": str(where)}}
+    return {
+        **told,
+        "nonce": document.nonce,
+        "simulated": not_real,
+        "python": {**(python if isinstance(python, dict) else {}), "prefix": str(where)},
+    }

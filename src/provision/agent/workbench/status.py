@@ -1,4 +1,6 @@
-"""What the outside hears while a run is at work: guest attributes within their limits, a status object, a log without secrets."""
+"""What the outside hears while a run is at work: guest attributes within their limits, a status
+object, a log without secrets.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ from .document import Document
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
 MAX_STATUS_WRITES = 8
 MAX_PROGRESS_WRITES = 6
-"""Writes beside these that tell how many packages are there, each after twice the wait of the one before. Our choice."""
+"""Writes beside these that tell how many packages are there, each after twice the wait of the one
+before. Our choice.
+"""
 FIRST_PROGRESS_S = 5.0
 MIN_WRITE_INTERVAL_S = 5.0
-"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
-(Compute Engine documentation, "View guest attributes")."""
+"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service:
+10 queries a minute, also those of the image's own agent
+(Compute Engine documentation, "View guest attributes").
+"""
 LONG_PHASES = ("packages", "verify")
 """Phases that take minutes and are told in any case."""
 MAX_LOG_BYTES = 4 * 2**20
@@ -29,7 +35,9 @@ _LONGEST_LINE = 300
 
 @dataclass
 class SecretRedactor:
-    """Takes secrets out of text: their values in the spellings in which they show up, and what has the shape of a token."""
+    """Takes secrets out of text: their values in the spellings in which they show up, and what has
+    the shape of a token.
+    """
 
     secrets: list[str] = field(default_factory=list)
 
@@ -40,7 +48,10 @@ class SecretRedactor:
     def clean(self, text: str) -> str:
         """Return the text without them, without control characters but newline and tab."""
         text = redact(text, self.secrets)
-        return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
+        return "".join(
+            character if character.isprintable() or character in "\n\t" else " "
+            for character in text
+        )
 
     def without_values(self, text: str) -> str:
         """Return the text without the values alone."""
@@ -93,7 +104,11 @@ class StatusReporter:
         told = self._write(state, **reason)
         status = {**self._status(state), **reason}
         try:
-            self.cloud.write_object(self.document.status, (json.dumps(status, sort_keys=True) + "\n").encode(), "application/json")
+            self.cloud.write_object(
+                self.document.status,
+                (json.dumps(status, sort_keys=True) + "\n").encode(),
+                "application/json",
+            )
             told = True
         except CloudError as error:
             self.log_line(str(error))
@@ -102,7 +117,13 @@ class StatusReporter:
 
     def report_result(self, verdict: str, code: int, report: bytes) -> None:
         """Tell where the report is and what it holds."""
-        told = {"n": self.document.nonce, "v": verdict, "exit": code, "sha256": hashlib.sha256(report).hexdigest(), "uri": self.document.report}
+        told = {
+            "n": self.document.nonce,
+            "v": verdict,
+            "exit": code,
+            "sha256": hashlib.sha256(report).hexdigest(),
+            "uri": self.document.report,
+        }
         if not self.cloud.write_guest_attribute("result", json.dumps(told, separators=(",", ":"))):
             self.log_line("cannot write the guest attribute provision/result")
 
@@ -112,7 +133,9 @@ class StatusReporter:
             with open(path, "rb") as log:
                 log.seek(max(0, path.stat().st_size - MAX_LOG_BYTES))
                 text = log.read().decode("utf-8", "replace")
-            self.cloud.write_object(self.document.log, self.redactor.clean(text).encode(), "text/plain; charset=utf-8")
+            self.cloud.write_object(
+                self.document.log, self.redactor.clean(text).encode(), "text/plain; charset=utf-8"
+            )
         except OSError as error:
             self.log_line(f"cannot read {path}: {error.strerror or error}")
         except CloudError as error:
@@ -124,10 +147,18 @@ class StatusReporter:
 
     def _tell(self, state: str, **more: str) -> bool:
         self.last_write = self.clock()
-        taken = self.cloud.write_guest_attribute("status", json.dumps({**self._status(state), **more}, separators=(",", ":")))
+        taken = self.cloud.write_guest_attribute(
+            "status", json.dumps({**self._status(state), **more}, separators=(",", ":"))
+        )
         if not taken:
             self.log_line("cannot write the guest attribute provision/status")
         return taken
 
     def _status(self, state: str) -> dict[str, object]:
-        return {"n": self.document.nonce, "s": state, "p": self.phase, "i": self.installed, "of": self.document.package_count}
+        return {
+            "n": self.document.nonce,
+            "s": state,
+            "p": self.phase,
+            "i": self.installed,
+            "of": self.document.package_count,
+        }

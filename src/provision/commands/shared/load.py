@@ -31,7 +31,9 @@ class SpecHasErrors(CheckFailed):
 
 
 class CheckedDocument(NamedTuple):
-    """One document of a spec file with everything that is said about it; `spec` is None when it cannot be understood."""
+    """One document of a spec file with everything that is said about it; `spec` is None when it
+    cannot be understood.
+    """
 
     source: Source
     spec: Spec | None
@@ -41,7 +43,8 @@ class CheckedDocument(NamedTuple):
 class LoadedSpec(NamedTuple):
     """A spec without errors, its text, and the facts it was judged by.
 
-    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked, and `declared` the spec as it was written. `refused` are the
+    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked,
+    and `declared` the spec as it was written. `refused` are the
     errors that concern single targets, by target, of a spec that was loaded with `apart`.
     """
 
@@ -61,13 +64,19 @@ class LoadedSpec(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The absolute folder of our own files, beside the spec; that of a sandbox never holds what is real."""
+        """The absolute folder of our own files, beside the spec; that of a sandbox never holds what
+        is real.
+        """
         return state_folder(self.path, sandbox=self.sandbox_sources is not None)
 
     @property
     def lock_path(self) -> Path:
         """The lock beside the spec; in a sandbox the substitute's, among our own files."""
-        return lock_path(self.path) if self.sandbox_sources is None else self.folder / f"{self.stem}.lock"
+        return (
+            lock_path(self.path)
+            if self.sandbox_sources is None
+            else self.folder / f"{self.stem}.lock"
+        )
 
 
 def state_folder(path: Path, *, sandbox: bool = False) -> Path:
@@ -77,32 +86,49 @@ def state_folder(path: Path, *, sandbox: bool = False) -> Path:
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
-    """Read every document of a file and return what is said about each; raises SourceError when the file cannot be read."""
-    return tuple(_check_document(document, facts) for document in source.read_spec_file(path, reader))
+    """Read every document of a file and return what is said about each; raises SourceError when the
+    file cannot be read.
+    """
+    return tuple(
+        _check_document(document, facts) for document in source.read_spec_file(path, reader)
+    )
 
 
 def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
-    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError when there is none to speak of.
+    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError
+    when there is none to speak of.
 
-    With `apart`, errors that all concern single targets, and leave another one, are returned in `refused`.
+    With `apart`, errors that all concern single targets, and leave another one, are returned in
+    `refused`.
     """
     check_spec_name(path, reader)
     facts = load_facts()
     documents = check_file(path, reader, facts)
     if len(documents) != 1:
-        raise UsageError(f"{path} holds {len(documents)} specs", why="this command takes one", hint="put each into a file of its own")
+        raise UsageError(
+            f"{path} holds {len(documents)} specs",
+            why="this command takes one",
+            hint="put each into a file of its own",
+        )
     judged = documents[0]
     errors = [finding for finding in judged.diagnostics if finding.severity is Severity.ERROR]
     by_target = _group_by_target(errors, judged.spec) if apart and judged.spec is not None else {}
     if judged.spec is None or (errors and not by_target):
         raise SpecHasErrors(judged.source, judged.diagnostics, "the spec has errors")
-    refused = {name: SpecHasErrors(judged.source, of, f"target {name} has errors in the spec") for name, of in by_target.items()}
-    rest = tuple(finding for finding in judged.diagnostics if finding.severity is not Severity.ERROR)
+    refused = {
+        name: SpecHasErrors(judged.source, of, f"target {name} has errors in the spec")
+        for name, of in by_target.items()
+    }
+    rest = tuple(
+        finding for finding in judged.diagnostics if finding.severity is not Severity.ERROR
+    )
     return LoadedSpec(path, judged.source, judged.spec, facts, rest, target_errors=refused)
 
 
 def _group_by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Diagnostic, ...]]:
-    """Return errors by the one target that each concerns; {} when one concerns more than a target, or no target is without an error."""
+    """Return errors by the one target that each concerns; {} when one concerns more than a target,
+    or no target is without an error.
+    """
     found: dict[str, tuple[Diagnostic, ...]] = {}
     for error in errors:
         route = error.where.route if isinstance(error.where, RouteLocation) else ()
@@ -113,7 +139,9 @@ def _group_by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Di
 
 
 def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Ask the rules again, of each set of versions that the lock holds; a finding told twice is kept once."""
+    """Ask the rules again, of each set of versions that the lock holds; a finding told twice is
+    kept once.
+    """
     found: dict[tuple[str, str], Diagnostic] = {}
     for spec, resolved in resolved_sets(loaded.spec, lock):
         for diagnostic in rules.run_rules(LintContext(spec, loaded.source, loaded.facts, resolved)):
@@ -122,20 +150,35 @@ def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
 
 
 def resolved_sets(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, ResolvedSet]]:
-    """Yield each set of versions in a lock with the part of the spec that it is for: the targets that use it, and no others."""
+    """Yield each set of versions in a lock with the part of the spec that it is for: the targets
+    that use it, and no others.
+    """
     for environment in lock.environments:
-        targets = {name: target for name, target in spec.targets.items() if lock.environment(name, environment.platform) == environment}
+        targets = {
+            name: target
+            for name, target in spec.targets.items()
+            if lock.environment(name, environment.platform) == environment
+        }
         if targets:
             yield (
                 spec.model_copy(update={"targets": targets}),
-                ResolvedSet(lock.versions(environment), lock.python, environment.flavour, lock.built(environment)),
+                ResolvedSet(
+                    lock.versions(environment),
+                    lock.python,
+                    environment.flavour,
+                    lock.built(environment),
+                ),
             )
 
 
 def _check_document(document: Source, facts: Facts) -> CheckedDocument:
     spec, problems = source.validate_source(document)
     found = (*document.diagnostics, *problems)
-    more = rules.run_rules_on_invalid_spec(document.data or {}) if spec is None else rules.run_rules(LintContext(spec, document, facts))
+    more = (
+        rules.run_rules_on_invalid_spec(document.data or {})
+        if spec is None
+        else rules.run_rules(LintContext(spec, document, facts))
+    )
     findings = (*found, *more)
     document.check_fixes(finding.fix for finding in findings if finding.fix is not None)
     return CheckedDocument(document, spec, findings)

@@ -20,11 +20,17 @@ def worst_exit_code(failed: ErrorsByTarget) -> int:
 
 @contextmanager
 def collect_errors(
-    name: str, names: tuple[str, ...], failed: ErrorsByTarget | None, tell: ProgressCallback, settle: Callable[[ProvisionError], None] = lambda _: None
+    name: str,
+    names: tuple[str, ...],
+    failed: ErrorsByTarget | None,
+    tell: ProgressCallback,
+    settle: Callable[[ProvisionError], None] = lambda _: None,
 ) -> Iterator[None]:
-    """Keep an error of one target among several in `failed`; of a single one, or without `failed`, it goes on its way, and so does one of the ledger.
+    """Keep an error of one target among several in `failed`; of a single one, or without `failed`,
+    it goes on its way, and so does one of the ledger.
 
-    `settle` sees to what the error left, so that the others can go on; where it fails itself, nothing does.
+    `settle` sees to what the error left, so that the others can go on; where it fails itself,
+    nothing does.
     """
     try:
         yield
@@ -36,7 +42,18 @@ def collect_errors(
         try:
             settle(error)
         except ProvisionError as trouble:
-            error.hint = "\n".join(filter(None, (error.hint, f"what it left could not be settled, so no other target was begun: {trouble.what}")))
+            error.hint = "\n".join(
+                filter(
+                    None,
+                    (
+                        error.hint,
+                        (
+                            "what it left could not be settled, so no other target was begun: "
+                            f"{trouble.what}"
+                        ),
+                    ),
+                )
+            )
             raise error from trouble
         tell(f"target {name} failed: {error.what}")
         failed[name] = error

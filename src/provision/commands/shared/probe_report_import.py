@@ -1,4 +1,6 @@
-"""A report of a probe that was carried by hand: whose it is, whether it may be believed, and where it is kept. It is never a target's own verdict."""
+"""A report of a probe that was carried by hand: whose it is, whether it may be believed, and where
+it is kept. It is never a target's own verdict.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from provision.verification.consistency import find_contradictions
 from provision.verification.untrusted_report import read_untrusted_report, serialize_report
 from provision.views.report import html
 
-_AGAIN = "export the probe again with `provision probe export`, run it there, and add the report that it writes, as it is"
+_AGAIN = (
+    "export the probe again with `provision probe export`, run it there, and add the report "
+    "that it writes, as it is"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,11 @@ def import_probe_report(
     default: Path | None = None,
     lock_wait_s: float = 0,
 ) -> ImportedProbeReport | None:
-    """Keep the report that `content` holds when it answers a probe exported for a target of `spec`; None when it is no such report.
+    """Keep the report that `content` holds when it answers a probe exported for a target of `spec`;
+    None when it is no such report.
 
-    Without a spec it is held against `default`, unless it says that it is of a notebook: that finds its own spec. Raises Refused, with nothing written,
+    Without a spec it is held against `default`, unless it says that it is of a notebook: that
+    finds its own spec. Raises Refused, with nothing written,
     for one that is damaged, forged or of another time.
     """
     report = read_untrusted_report(content, name)
@@ -67,19 +74,31 @@ def import_probe_report(
     with store.exclusive(lock_wait_s, tell):
         world.perform(MakeFolder(path.parent, 0o700), tell)
         world.perform(WriteFile(path, serialize_report(report), 0o600), tell)
-        page = html.render_report(dict(report.document), f"{place.stem} on {place.target}, carried by hand")
+        page = html.render_report(
+            dict(report.document), f"{place.stem} on {place.target}, carried by hand"
+        )
         world.perform(WriteFile(path.with_suffix(".html"), page, 0o600), tell)
     return ImportedProbeReport(place, report, path, path.with_suffix(".html"))
 
 
 def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
-    """Return where the report of a carried probe is kept: apart from the reports of what provision itself made and verified."""
+    """Return where the report of a carried probe is kept: apart from the reports of what provision
+    itself made and verified.
+    """
     return loaded.folder / "carried" / f"{loaded.stem}.{target}" / "report.json"
 
 
-def _find_context(report: Report, loaded: LoadedSpec, target: str | None, world: System) -> TargetContext | None:
+def _find_context(
+    report: Report, loaded: LoadedSpec, target: str | None, world: System
+) -> TargetContext | None:
     """Return the place whose exported probe a report answers, by its nonce."""
-    for name in loaded.spec.targets if target is None else (target,) if target in loaded.spec.targets else ():
+    for name in (
+        loaded.spec.targets
+        if target is None
+        else (target,)
+        if target in loaded.spec.targets
+        else ()
+    ):
         try:
             place = get_locked_context(loaded, name, world)
         except (LockError, Refused):
@@ -90,24 +109,49 @@ def _find_context(report: Report, loaded: LoadedSpec, target: str | None, world:
 
 
 def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
-    """Refuse a report of a target that no notebook is made of: it answers what was asked earlier, or provision's own run on some machine."""
+    """Refuse a report of a target that no notebook is made of: it answers what was asked earlier,
+    or provision's own run on some machine.
+    """
     subject = report.document["subject"]
     meant = loaded.spec.targets.get(target or subject["target"])
-    if meant is None or meant.kind == "colab" or subject["kind"] != meant.kind or report.document["spec"]["name"] != loaded.spec.name:
+    if (
+        meant is None
+        or meant.kind == "colab"
+        or subject["kind"] != meant.kind
+        or report.document["spec"]["name"] != loaded.spec.name
+    ):
         return
-    why = f"its nonce is {escape_line(subject['nonce'][:40])}, and no probe that this version exports of spec and lock as they are carries that"
+    why = (
+        f"its nonce is {escape_line(subject['nonce'][:40])}, and no probe that this version "
+        "exports of spec and lock as they are carries that"
+    )
     hint = f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}"
-    raise Refused(f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now", why=why, hint=hint)
+    raise Refused(
+        f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now",
+        why=why,
+        hint=hint,
+    )
 
 
 def _list_contradictions(report: Report, place: TargetContext) -> Iterator[str]:
     asked, document = build_probe_expectations(place), report.document
-    yield from (f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}" for what, there, ours in _compare_subject(document, asked) if there != ours)
+    yield from (
+        f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}"
+        for what, there, ours in _compare_subject(document, asked)
+        if there != ours
+    )
     yield from find_contradictions(document, asked)
 
 
-def _compare_subject(document: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for block, key in (("spec", "name"), ("spec", "digest"), ("lock", "digest"), ("lock", "environment_digest")):
+def _compare_subject(
+    document: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    for block, key in (
+        ("spec", "name"),
+        ("spec", "digest"),
+        ("lock", "digest"),
+        ("lock", "environment_digest"),
+    ):
         yield f"{block} {key}", document[block].get(key), asked[block][key]
     for key, ours in (("target", asked["target"]["name"]), ("kind", asked["target"]["kind"])):
         yield key, document["subject"].get(key), ours

@@ -1,4 +1,6 @@
-"""Reports that people put into the folder of their target by hand: filed when they fit, else set aside, with the reason beside them."""
+"""Reports that people put into the folder of their target by hand: filed when they fit, else set
+aside, with the reason beside them.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,22 @@ REJECTED_FOLDER = "refused"
 
 @dataclass(frozen=True, slots=True)
 class InboxResult:
-    """What was found in the folders: the reports that were filed, and for each refused file where it lies now and why."""
+    """What was found in the folders: the reports that were filed, and for each refused file where
+    it lies now and why.
+    """
 
     imported: tuple[ImportedReport, ...] = ()
     rejected: tuple[tuple[Path, ProvisionError], ...] = ()
 
 
-def process_inbox(loaded: LoadedSpec, world: System, tell: ProgressCallback, *, lock_wait_s: float = 0) -> InboxResult:
-    """File what was dropped for the Colab targets of a spec; where nothing was, nothing is locked or loaded.
+def process_inbox(
+    loaded: LoadedSpec, world: System, tell: ProgressCallback, *, lock_wait_s: float = 0
+) -> InboxResult:
+    """File what was dropped for the Colab targets of a spec; where nothing was, nothing is locked
+    or loaded.
 
-    A file that is refused is moved to the folder `refused` beside it, with a .txt that says why: so it is named once, and not lost.
+    A file that is refused is moved to the folder `refused` beside it, with a .txt that says why:
+    so it is named once, and not lost.
     """
     store = LocalStore(loaded.folder, world)
     if not any(_find_new_reports(loaded, store.load_ledger().state, world)):
@@ -54,17 +62,31 @@ def process_inbox(loaded: LoadedSpec, world: System, tell: ProgressCallback, *, 
     return InboxResult(tuple(filed), tuple(refused))
 
 
-def _find_new_reports(loaded: LoadedSpec, state: State, world: System) -> Iterator[tuple[str, Path]]:
-    """Yield (target, path) of each file that is not one of ours; report.json is not where its content is another than we filed."""
+def _find_new_reports(
+    loaded: LoadedSpec, state: State, world: System
+) -> Iterator[tuple[str, Path]]:
+    """Yield (target, path) of each file that is not one of ours; report.json is not where its
+    content is another than we filed.
+    """
     for target, place in loaded.spec.targets.items():
-        if not isinstance(place, ColabTarget) or state.resource(f"{loaded.stem}/{target}", NOTEBOOK_PART) is None:
+        if (
+            not isinstance(place, ColabTarget)
+            or state.resource(f"{loaded.stem}/{target}", NOTEBOOK_PART) is None
+        ):
             continue
         folder = loaded.folder / "reports" / f"{loaded.stem}.{target}"
         recorded = (state.resource(f"{loaded.stem}/{target}", "verification") or {}).get("sha256")
         for name in world.list_folder(folder):
-            foreign = name.lower().endswith(".json") and not name.startswith(".") and name not in _OWN_FILES
-            # What a run through Colab's command line has fetched waits for that run to be gone on with.
-            ours = name == _REPORT and (place.via != "browser" or _sha256(folder / name, world) == recorded)
+            foreign = (
+                name.lower().endswith(".json")
+                and not name.startswith(".")
+                and name not in _OWN_FILES
+            )
+            # What a run through Colab's command line has fetched waits for that run to be gone on
+            # with.
+            ours = name == _REPORT and (
+                place.via != "browser" or _sha256(folder / name, world) == recorded
+            )
             if foreign and not ours:
                 yield target, folder / name
 
@@ -76,8 +98,17 @@ def _sha256(path: Path, world: System) -> str:
         return ""
 
 
-def _import_report(target: str, path: Path, loaded: LoadedSpec, store: LocalStore, world: System, tell: ProgressCallback) -> ImportedReport:
-    from provision.commands.colab_report_import import import_report_for_target  # here: as a rule nothing was dropped
+def _import_report(
+    target: str,
+    path: Path,
+    loaded: LoadedSpec,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+) -> ImportedReport:
+    from provision.commands.colab_report_import import (
+        import_report_for_target,
+    )  # here: as a rule nothing was dropped
     from provision.verification.untrusted_report import read_untrusted_report
 
     name = path.relative_to(loaded.folder.parent).as_posix()
@@ -85,17 +116,39 @@ def _import_report(target: str, path: Path, loaded: LoadedSpec, store: LocalStor
         content = world.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         raise Refused(error.what, why=error.why, hint=error.hint) from error
-    received = import_report_for_target(read_untrusted_report(content, name), name, loaded, target, store.load_ledger().state, store, world, tell)
+    received = import_report_for_target(
+        read_untrusted_report(content, name),
+        name,
+        loaded,
+        target,
+        store.load_ledger().state,
+        store,
+        world,
+        tell,
+    )
     if path.name != _REPORT:
         world.perform(RemoveTree(path), tell)
     return received
 
 
-def _reject_report(path: Path, error: ProvisionError, world: System, tell: ProgressCallback) -> Path:
+def _reject_report(
+    path: Path, error: ProvisionError, world: System, tell: ProgressCallback
+) -> Path:
     folder = path.parent / REJECTED_FOLDER
     taken = world.list_folder(folder)
-    name = next(name for number in range(1, 10_000) if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken)
+    name = next(
+        name
+        for number in range(1, 10_000)
+        if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken
+    )
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(MoveFile(path, folder / name), tell)
-    world.perform(WriteFile(folder / f"{name}.txt", escape_control("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n", 0o600), tell)
+    world.perform(
+        WriteFile(
+            folder / f"{name}.txt",
+            escape_control("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n",
+            0o600,
+        ),
+        tell,
+    )
     return folder / name

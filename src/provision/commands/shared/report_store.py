@@ -20,10 +20,19 @@ class StoredReport(NamedTuple):
     state: State
 
 
-def write_report_page(report: Report, json_path: Path, place: TargetContext, world: System, tell: ProgressCallback) -> Path:
+def write_report_page(
+    report: Report, json_path: Path, place: TargetContext, world: System, tell: ProgressCallback
+) -> Path:
     """Write the page of a report beside it."""
     html_path = json_path.with_suffix(".html")
-    world.perform(WriteFile(html_path, html.render_report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
+    world.perform(
+        WriteFile(
+            html_path,
+            html.render_report(dict(report.document), f"{place.stem} on {place.target}"),
+            0o600,
+        ),
+        tell,
+    )
     return html_path
 
 
@@ -39,19 +48,27 @@ def store_report(
     nonce: str = "",
     sha256: str = "",
 ) -> StoredReport:
-    """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere, `sha256` that of a file which people may replace."""
+    """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere,
+    `sha256` that of a file which people may replace.
+    """
     from provision.commands.shared.target_plans import expectations_digest
 
     html_path = write_report_page(report, json_path, place, world, tell)
     record = _record(report, json_path, html_path, place, expectations_digest(place), world.now())
     run = {"nonce": nonce} if nonce else {}
-    file = {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))} if sha256 else {}
+    file = (
+        {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))}
+        if sha256
+        else {}
+    )
     after = state.with_record(place.address, "verification", {**record, **run, **file})
     store.save(after, expecting=state.serial)
     return StoredReport(html_path, after)
 
 
-def _record(report: Report, json_path: Path, html_path: Path, place: TargetContext, promised: str, now: str) -> dict[str, Any]:
+def _record(
+    report: Report, json_path: Path, html_path: Path, place: TargetContext, promised: str, now: str
+) -> dict[str, Any]:
     return {
         "title": f"verification of {place.target}: {report.verdict}",
         "verdict": report.verdict,

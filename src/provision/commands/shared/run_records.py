@@ -15,16 +15,35 @@ from provision.effects import Reader
 from provision.errors import ProvisionError, Refused
 
 _LIMIT = 4 * 2**20
-_PARTS = {"subject": dict, "program": dict, "ended": dict, "limits": dict, "peaks": dict, "cards": list, "monitor": dict, "series": dict, "torch": list}
+_PARTS = {
+    "subject": dict,
+    "program": dict,
+    "ended": dict,
+    "limits": dict,
+    "peaks": dict,
+    "cards": list,
+    "monitor": dict,
+    "series": dict,
+    "torch": list,
+}
 
 
 def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
     """Return the path of a target's last record; raises Refused when there is none."""
     folder = run_records_folder(loaded, target)
-    names = [name for name in reader.list_folder(folder) if name.endswith(".json") and not name.startswith(".")]
+    names = [
+        name
+        for name in reader.list_folder(folder)
+        if name.endswith(".json") and not name.startswith(".")
+    ]
     if not names:
-        hint = f"make one with `provision run {quote(str(loaded.path))} --target {quote(target)} -- PROGRAM`"
-        raise Refused(f"there is no record of a run on {target}", why=f"looked in {folder}", hint=hint)
+        hint = (
+            f"make one with `provision run {quote(str(loaded.path))} --target {quote(target)} "
+            "-- PROGRAM`"
+        )
+        raise Refused(
+            f"there is no record of a run on {target}", why=f"looked in {folder}", hint=hint
+        )
     return folder / max(names)
 
 
@@ -33,14 +52,30 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
     try:
         document = json.loads(reader.read(path, _LIMIT))
     except (ValueError, RecursionError):
-        raise ProvisionError(f"{path} is not a record of a run", why="it is not valid JSON", hint="run the program again") from None
+        raise ProvisionError(
+            f"{path} is not a record of a run",
+            why="it is not valid JSON",
+            hint="run the program again",
+        ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         hint = "`provision report` shows reports; records are in .provision/reports/*/runs/"
-        raise ProvisionError(f"{path} is not a record of a run", why=f"its schema is {schema!r:.60}, not {SCHEMA!r}", hint=hint)
+        raise ProvisionError(
+            f"{path} is not a record of a run",
+            why=f"its schema is {schema!r:.60}, not {SCHEMA!r}",
+            hint=hint,
+        )
     body = {key: value for key, value in document.items() if key != "digest"}
-    wrong = next((name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)), None)
+    wrong = next(
+        (name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)), None
+    )
     if wrong or document.get("digest") != canonical_digest(body):
-        why = f"{wrong} is missing or of another type" if wrong else "its digest is not that of its content"
-        raise ProvisionError(f"the record {path} is damaged or was changed", why=why, hint="run the program again")
+        why = (
+            f"{wrong} is missing or of another type"
+            if wrong
+            else "its digest is not that of its content"
+        )
+        raise ProvisionError(
+            f"the record {path} is damaged or was changed", why=why, hint="run the program again"
+        )
     return body

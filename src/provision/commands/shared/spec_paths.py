@@ -17,9 +17,18 @@ def lock_path(path: Path) -> Path:
 
 
 def check_spec_name(path: Path, reader: Reader) -> None:
-    """Raise UsageError for a name that would not keep lock and environments apart from another spec's."""
+    """Raise UsageError for a name that would not keep lock and environments apart from another
+    spec's.
+    """
     if path.suffix not in (".yaml", ".yml"):
-        raise UsageError(f"{path} is no name for a spec", why="its lock and environments are named by what stands before .yaml", hint="name it NAME.yaml")
+        raise UsageError(
+            f"{path} is no name for a spec",
+            why="its lock and environments are named by what stands before .yaml",
+            hint="name it NAME.yaml",
+        )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if reader.exists(path) and reader.exists(other):
-        raise UsageError(f"{path} and {other} would share one lock and one environment", hint="rename one of them")
+        raise UsageError(
+            f"{path} and {other} would share one lock and one environment",
+            hint="rename one of them",
+        )

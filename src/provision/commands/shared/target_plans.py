@@ -1,4 +1,6 @@
-"""What apply would do: places, their actions, and whether verification follows; made the same way by plan and by apply."""
+"""What apply would do: places, their actions, and whether verification follows; made the same way
+by plan and by apply.
+"""
 
 from __future__ import annotations
 
@@ -39,44 +41,88 @@ class TargetPlans:
     @property
     def awaits_report(self) -> bool:
         """Whether a notebook's report is still to come home."""
-        return any(self.plan.verifications[name].needed for name, place in self.contexts.items() if runs_in_browser(place))
+        return any(
+            self.plan.verifications[name].needed
+            for name, place in self.contexts.items()
+            if runs_in_browser(place)
+        )
 
 
-def select_targets(loaded: LoadedSpec, names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
-    """Return the targets meant: those named, the single one, or all with `everything`; raises UsageError when that is not clear."""
+def select_targets(
+    loaded: LoadedSpec, names: tuple[str, ...], *, everything: bool
+) -> tuple[str, ...]:
+    """Return the targets meant: those named, the single one, or all with `everything`; raises
+    UsageError when that is not clear.
+    """
     known = tuple(loaded.spec.targets)
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise UsageError(f"the spec has no target {wrong[0]}", hint=f"its targets: {', '.join(known)}")
+        raise UsageError(
+            f"the spec has no target {wrong[0]}", hint=f"its targets: {', '.join(known)}"
+        )
     if names:
         return tuple(dict.fromkeys(names))
     if len(known) == 1 or everything:
         return known
     listed = ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
-    raise UsageError("the spec has several targets", why=listed, hint="name them with --target, or take all with --all")
+    raise UsageError(
+        "the spec has several targets",
+        why=listed,
+        hint="name them with --target, or take all with --all",
+    )
 
 
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
-    """Raise Refused for the first target of a kind that this version does not make; asks nothing of the world."""
+    """Raise Refused for the first target of a kind that this version does not make; asks nothing of
+    the world.
+    """
     for name in names:
         kind = loaded.spec.targets[name].kind
         if kind not in DRIVERS:
             span = loaded.source.span(SpecPlace(("targets", name, "kind")))
-            hint = f"kinds made by this version: {', '.join(sorted(DRIVERS))}; pick another target with --target"
-            raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: targets of kind {kind} cannot be made by this version", hint=hint)
+            hint = (
+                f"kinds made by this version: {', '.join(sorted(DRIVERS))}; pick another "
+                "target with --target"
+            )
+            raise Refused(
+                f"{span.file}:{span.start.line}:{span.start.column}: targets of kind "
+                f"{kind} cannot be made by this version",
+                hint=hint,
+            )
 
 
-def get_driver_and_context(loaded: LoadedSpec, lock: Lock, name: str, reader: Reader) -> tuple[Driver, TargetContext]:
-    """Return a target's kind and the place it stands for; raises Refused when this version does not know the kind."""
+def get_driver_and_context(
+    loaded: LoadedSpec, lock: Lock, name: str, reader: Reader
+) -> tuple[Driver, TargetContext]:
+    """Return a target's kind and the place it stands for; raises Refused when this version does not
+    know the kind.
+    """
     refuse_unknown_kinds(loaded, (name,))
     spec = (loaded.declared or loaded.spec).for_target(name)
     kind = DRIVERS[spec.targets[name].kind]
     promised = loaded.spec.for_target(name) if loaded.declared is not None else None
-    said = shlex.quote(str(loaded.path)) + (f" --target {name}" if len(loaded.spec.targets) > 1 else "")
-    place = TargetContext(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.sandbox_sources, promised, said)
+    said = shlex.quote(str(loaded.path)) + (
+        f" --target {name}" if len(loaded.spec.targets) > 1 else ""
+    )
+    place = TargetContext(
+        spec,
+        name,
+        loaded.stem,
+        loaded.folder,
+        lock,
+        kind.platform or reader.platform(),
+        loaded.sandbox_sources,
+        promised,
+        said,
+    )
     if loaded.sandbox_sources is None:
         return kind, place
-    return kind, replace(place, sandbox_sources=with_package_sources(loaded.sandbox_sources, lock, place.environment, reader))
+    return kind, replace(
+        place,
+        sandbox_sources=with_package_sources(
+            loaded.sandbox_sources, lock, place.environment, reader
+        ),
+    )
 
 
 def is_notebook(place: TargetContext) -> bool:
@@ -101,15 +147,19 @@ def plan_targets(
     adopt: bool = False,
     failed: ErrorsByTarget | None = None,
 ) -> TargetPlans:
-    """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do.
+    """Return the plan for some targets; raises Refused with everything that the spec asks and a
+    target does not do.
 
-    With `failed`, the error of one target is kept there by its name, and the plan is that of the others.
+    With `failed`, the error of one target is kept there by its name, and the plan is that of the
+    others.
     """
     actions: list[Action] = []
     verifications, places = {}, {}
     for name in names:
         try:
-            place, steps, check = _plan_target(loaded, lock, name, ledger, reader, verify=verify, adopt=adopt)
+            place, steps, check = _plan_target(
+                loaded, lock, name, ledger, reader, verify=verify, adopt=adopt
+            )
         except ProvisionError as error:
             if failed is None:
                 raise
@@ -118,50 +168,94 @@ def plan_targets(
         actions += steps
         places[name], verifications[name] = place, check
     state = ledger.state
-    spec_digest = digest_of({"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())})
-    plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
+    spec_digest = digest_of(
+        {"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())}
+    )
+    plan = Plan(
+        tuple(actions),
+        verifications,
+        spec_digest,
+        lock.digest,
+        state.lineage if state.serial else "",
+        state.serial,
+    )
     return TargetPlans(plan, places)
 
 
 def _plan_target(
-    loaded: LoadedSpec, lock: Lock, name: str, ledger: Ledger, reader: Reader, *, verify: bool, adopt: bool
+    loaded: LoadedSpec,
+    lock: Lock,
+    name: str,
+    ledger: Ledger,
+    reader: Reader,
+    *,
+    verify: bool,
+    adopt: bool,
 ) -> tuple[TargetContext, tuple[Action, ...], Verification]:
     kind, plain = get_driver_and_context(loaded, lock, name, reader)
     place = replace(plain, adopt=adopt)
     have = kind.observe(place, ledger, reader)
     raise_refusals(loaded, kind.refusals(place, have))
     steps = tuple(kind.plan(place, have))
-    refuse_foreign_removals(ledger, (effect for step in steps for effect in step.effects), place.folder)
+    refuse_foreign_removals(
+        ledger, (effect for step in steps for effect in step.effects), place.folder
+    )
     stored = ledger.state.resource(place.address, "verification") or {}
-    changed = any(_changes_environment(step, ledger.state) and not _is_answered(step, stored) for step in steps)
+    changed = any(
+        _changes_environment(step, ledger.state) and not _is_answered(step, stored)
+        for step in steps
+    )
     check = plan_verification(place, ledger.state, reader, changed=changed, asked=verify)
-    if not check.needed and kind.platform is None and stored.get("verdict") == "failed":  # what made it fail may have been put right since
+    if (
+        not check.needed and kind.platform is None and stored.get("verdict") == "failed"
+    ):  # what made it fail may have been put right since
         check = replace(check, needed=True, reason=f"the last one failed, on {stored['at'][:10]}")
     return place, steps, _restarting(check, steps, ledger.state)
 
 
 def _is_answered(step: Action, stored: Mapping[str, Any]) -> bool:
-    """Tell whether the stored report answers a notebook's question, although its files are written again."""
-    return step.part == NOTEBOOK_PART and bool(stored.get("nonce")) and (step.record or {}).get("nonce") == stored["nonce"]
+    """Tell whether the stored report answers a notebook's question, although its files are written
+    again.
+    """
+    return (
+        step.part == NOTEBOOK_PART
+        and bool(stored.get("nonce"))
+        and (step.record or {}).get("nonce") == stored["nonce"]
+    )
 
 
 def _changes_environment(step: Action, state: State) -> bool:
-    """Tell whether a step changes what is verified: of an instance that is recorded, only a new run does."""
+    """Tell whether a step changes what is verified: of an instance that is recorded, only a new run
+    does.
+    """
     if is_former_part(step.part):
         return False
     made = state.resource(step.address, step.part) if step.part == "instance" else None
-    return step.operation is not Operation.KEEP and (made is None or step.record is None or step.record.get("nonce") != made.get("nonce"))
+    return step.operation is not Operation.KEEP and (
+        made is None or step.record is None or step.record.get("nonce") != made.get("nonce")
+    )
 
 
 def _restarting(check: Verification, steps: tuple[Action, ...], state: State) -> Verification:
-    """Return a verification with what it has to do with an instance: that one is started anew, or, where its run was verified already, restarted for it."""
-    step = next((step for step in steps if step.part == "instance" and step.operation in (Operation.KEEP, Operation.CHANGE)), None)
+    """Return a verification with what it has to do with an instance: that one is started anew, or,
+    where its run was verified already, restarted for it.
+    """
+    step = next(
+        (
+            step
+            for step in steps
+            if step.part == "instance" and step.operation in (Operation.KEEP, Operation.CHANGE)
+        ),
+        None,
+    )
     if step is None or not check.needed:
         return check
     stored, record = state.resource(step.address, "verification"), step.record or {}
     if stored and stored.get("nonce") == record.get("nonce"):
         return replace(check, reason=f"{check.reason}; {RESTART_NOTE}")
-    return replace(check, reason="it is started anew") if _changes_environment(step, state) else check
+    return (
+        replace(check, reason="it is started anew") if _changes_environment(step, state) else check
+    )
 
 
 def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
@@ -169,7 +263,9 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
     try:
         saved = json.loads(reader.read(path, _LIMIT))
     except (ValueError, RecursionError):
-        raise ExternalError(f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`") from None
+        raise ExternalError(
+            f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`"
+        ) from None
     now = plan.fingerprint()
     moved = [key for key in now if not isinstance(saved, dict) or saved.get(key) != now[key]]
     if moved:
@@ -180,8 +276,17 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
         )
 
 
-def plan_verification(place: TargetContext, state: State, reader: Reader, *, changed: bool = False, asked: bool = False) -> Verification:
-    """Return whether a place is to be verified and why: its stored verdict counts for the same promises, judged by the same probe, only."""
+def plan_verification(
+    place: TargetContext,
+    state: State,
+    reader: Reader,
+    *,
+    changed: bool = False,
+    asked: bool = False,
+) -> Verification:
+    """Return whether a place is to be verified and why: its stored verdict counts for the same
+    promises, judged by the same probe, only.
+    """
     tier = place.spec.verify.tier
     stored = state.resource(place.address, "verification")
     if asked:
@@ -189,15 +294,26 @@ def plan_verification(place: TargetContext, state: State, reader: Reader, *, cha
     if is_notebook(place):
         made = state.resource(place.address, NOTEBOOK_PART) or {}
         if stored is None or not stored["verdict"]:
-            return Verification(True, tier, "its report has not come home yet" if runs_in_browser(place) else "it was not verified yet")
+            return Verification(
+                True,
+                tier,
+                "its report has not come home yet"
+                if runs_in_browser(place)
+                else "it was not verified yet",
+            )
         if changed or stored.get("nonce") != made.get("nonce"):
-            because = f"the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier notebook, and is void"
+            because = (
+                f"the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier "
+                "notebook, and is void"
+            )
             return Verification(True, tier, because)
     if changed:
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
-    if isinstance(place.spec.targets[place.target], LocalTarget) and not reader.exists(place.folder / str(stored["report"])):
+    if isinstance(place.spec.targets[place.target], LocalTarget) and not reader.exists(
+        place.folder / str(stored["report"])
+    ):
         return Verification(True, tier, "its report is gone")
     instance = state.resource(place.address, "instance")
     if instance is not None and instance.get("ended"):
@@ -206,21 +322,31 @@ def plan_verification(place: TargetContext, state: State, reader: Reader, *, cha
         return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != expectations_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
-    return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since")
+    return Verification(
+        False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since"
+    )
 
 
 def expectations_digest(place: TargetContext) -> str:
     """Return the digest over what is promised of a place and the probe that would judge it."""
     prefix = DRIVERS[place.spec.targets[place.target].kind].get_interpreter(place).prefix
-    return digest_of_expectations(expectations_of(place.effective_spec, place.target, place.lock, place.environment, prefix), probe_digest())
+    return digest_of_expectations(
+        expectations_of(place.effective_spec, place.target, place.lock, place.environment, prefix),
+        probe_digest(),
+    )
 
 
 def raise_refusals(loaded: LoadedSpec, refusals: tuple[Refusal, ...]) -> None:
-    """Raise Refused with everything that a target refuses, each at its place in the spec; nothing happens where there is none."""
+    """Raise Refused with everything that a target refuses, each at its place in the spec; nothing
+    happens where there is none.
+    """
     if not refusals:
         return
     lines = []
     for refusal in refusals:
         span = loaded.source.span(SpecPlace(refusal.route))
-        lines.append(f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}" + (f" ({refusal.hint})" if refusal.hint else ""))
+        lines.append(
+            f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}"
+            + (f" ({refusal.hint})" if refusal.hint else "")
+        )
     raise Refused("this target cannot be made here", why="\n".join(lines))

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Finds Colab targets that are driven by Colab's command line (`via: colab-cli`) and name a runtime version.
+Finds Colab targets that are driven by Colab's command line (`via: colab-cli`) and name a runtime
+version.
 
 ## Why
 
-The command line has no option for the version, on purpose: its sessions are always on the newest runtime.
+The command line has no option for the version, on purpose: its sessions are always on the newest
+runtime.
 
 ## How to fix
 
@@ -29,12 +31,17 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
             continue
         yield RULE.diagnostic(
-            f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: colab-cli always gets the newest one",
+            f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: "
+            "colab-cli always gets the newest one",
             colab.runtime_route,
             why="Colab's command line has no option for the runtime version.",
             way_out="write via: browser to keep the version, or runtime: latest",
             related=(related_at((*colab.site.route, "via"), "the way there"),),
-            fix=Fix("go through the browser", (set_field_edit(case, (*colab.site.route, "via"), "browser"),), Applicability.UNSAFE),
+            fix=Fix(
+                "go through the browser",
+                (set_field_edit(case, (*colab.site.route, "via"), "browser"),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -47,11 +54,25 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", via: colab-cli}\n', '"2026.07"'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  c: {kind: colab, via: colab-cli, isolation: venv, runtime: "2026.04"}\n', '"2026.04"'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", via: colab-cli}\n',
+            '"2026.07"',
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  c: {kind: colab, via: '
+            'colab-cli, isolation: venv, runtime: "2026.04"}\n',
+            '"2026.04"',
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, via: colab-cli}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "via: colab-cli}\n"
+        ),
     ),
 )

@@ -6,13 +6,16 @@ Finds folders below /content/drive at Colab targets, those of `env` too.
 
 ## Why
 
-A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the browser. A program that comes first makes the folder on the
-machine's own disk: what it writes there is lost, and mounting then fails with "Mountpoint must not already contain files". Below the mount, files lie in
+A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the
+browser. A program that comes first makes the folder on the
+machine's own disk: what it writes there is lost, and mounting then fails with "Mountpoint must
+not already contain files". Below the mount, files lie in
 MyDrive or Shareddrives.
 
 ## How to fix
 
-Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is slow with many small files.
+Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is
+slow with many small files.
 """
 
 from __future__ import annotations
@@ -24,7 +27,11 @@ from provision.rules.colab import ColabTargetFacts, colab_targets
 from provision.rules.folders import DRIVE_MOUNTS, is_within
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
-DRIVE_FOLDERS = tuple(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive", "Shareddrives", "Shared drives", "Othercomputers"))
+DRIVE_FOLDERS = tuple(
+    f"{drive}/{name}"
+    for drive in DRIVE_MOUNTS
+    for name in ("MyDrive", "My Drive", "Shareddrives", "Shared drives", "Othercomputers")
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -46,16 +53,19 @@ def _folders(case: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route
 def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
     driven, outside = colab.target.via == "colab-cli", not is_within(path, *DRIVE_FOLDERS)
     return RULE.diagnostic(
-        f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has only after it was mounted",
+        f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
+        "only after it was mounted",
         route,
         severity=None if driven or outside or route[0] == "env" else Severity.INFO,
         why=(
             "Colab's command line has no browser to agree in."
             if driven
-            else "What is made before lies on the machine's own disk, and mounting then fails: Mountpoint must not already contain files."
+            else "What is made before lies on the machine's own disk, and mounting then fails: "
+            "Mountpoint must not already contain files."
         )
         + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
-        way_out="run drive.mount in the first cell, or write a folder below /content and copy what is to stay",
+        way_out="run drive.mount in the first cell, or write a folder below /content and copy what "
+        "is to stay",
         related=(related_at(colab.site.route, "this runtime"),),
     )
 
@@ -71,11 +81,19 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB}", "/content/drive/MyDrive/out"),
-        Example(f"{HEAD}paths: {{data: /content/drive/data}}\n{COLAB}", "/content/drive/data"),
-        Example(f"{HEAD}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB}", "/content/drive/MyDrive/hf"),
         Example(
-            f"{HEAD.replace('3.12', '3.13')}paths: {{data: /content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: colab-cli}}\n",
+            f"{HEAD}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB}",
+            "/content/drive/MyDrive/out",
+        ),
+        Example(f"{HEAD}paths: {{data: /content/drive/data}}\n{COLAB}", "/content/drive/data"),
+        Example(
+            f"{HEAD}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB}",
+            "/content/drive/MyDrive/hf",
+        ),
+        Example(
+            f"{HEAD.replace('3.12', '3.13')}paths: {{data: "
+            f"/content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: "
+            f"colab-cli}}\n",
             "/content/drive/MyDrive/d",
         ),
     ),

@@ -6,25 +6,37 @@ Looks up whether Colab offers the accelerator of each Colab target.
 
 ## Why
 
-Colab has a handful of cards. A notebook that asks for another one opens without it, and Colab's command line takes an A100 instead of a name it does not know.
+Colab has a handful of cards. A notebook that asks for another one opens without it, and Colab's
+command line takes an A100 instead of a name it does not know.
 
 ## How to fix
 
-Give the Colab target a `gpu` of its own: the finding names the smallest that is no weaker than the one asked for.
+Give the Colab target a `gpu` of its own: the finding names the smallest that is no weaker than
+the one asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    Replace,
+    RouteLocation,
+    Severity,
+)
 from provision.facts import Card
 from provision.rules.colab import ColabTargetFacts, colab_targets, smallest_sufficient_card
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known accelerator that Colab does not offer. An unknown card is another rule's (GPU001)."""
+    """Yield a finding for each known accelerator that Colab does not offer. An unknown card is
+    another rule's (GPU001).
+    """
     for colab in colab_targets(case):
         card, kind = colab.site.card, colab.site.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
@@ -43,7 +55,9 @@ def _finding(case: LintContext, colab: ColabTargetFacts, card: Card | None) -> D
         why=f"It offers {', '.join(other.name for other in offered)}.",
         way_out=f"write gpu: {name} at target {colab.name}",
         related=() if own else (related_at(route, "card asked for here"),),
-        fix=None if own and case.source.text(route) is None else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
+        fix=None
+        if own and case.source.text(route) is None
+        else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
     )
 
 
@@ -57,19 +71,34 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n',
+            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n',
             '{kind: colab, runtime: "2026.07"}',
         ),
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: RTX-4090}\n', "RTX-4090"),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n',
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", gpu: RTX-4090}\n',
+            "RTX-4090",
+        ),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n',
             '{kind: colab, runtime: "2026.07"}',
             other_ids=("CUD010",),
         ),
     ),
     good=(
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
-        Example('gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
+        Example(
+            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", gpu: T4}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
     ),
 )

@@ -2,17 +2,20 @@
 
 ## What it does
 
-Finds versions of the packages that Colab's kernel lives on with which it was seen not to come back: ipython 9 and newer. Asked of the spec where it lets
+Finds versions of the packages that Colab's kernel lives on with which it was seen not to come
+back: ipython 9 and newer. Asked of the spec where it lets
 nothing else through, and of each resolved set: ipykernel and ipywidgets bring ipython.
 
 ## Why
 
-With `isolation: system` the package replaces the runtime's own. At the next restart the kernel cannot be imported, the notebook does not connect any more, and
+With `isolation: system` the package replaces the runtime's own. At the next restart the kernel
+cannot be imported, the notebook does not connect any more, and
 only a new runtime helps.
 
 ## How to fix
 
-Keep the package below that version, or say `isolation: venv`, where Colab's kernel keeps its own packages.
+Keep the package below that version, or say `isolation: venv`, where Colab's kernel keeps its own
+packages.
 """
 
 from __future__ import annotations
@@ -21,7 +24,13 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.facts.schema_platforms import ProtectedPackage
-from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, breaks_kernel, replaced_packages
+from provision.rules.colab import (
+    BaseRuntime,
+    PackageReplacement,
+    base_runtimes,
+    breaks_kernel,
+    replaced_packages,
+)
 from provision.rules.package_lines import set_version_edit, yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
@@ -35,14 +44,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 yield _finding(case, system, change, deadly[change.package])
 
 
-def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage) -> Diagnostic:
+def _finding(
+    case: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
+) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
-    edit = set_version_edit(case, change.route, change.line, safe) if change.line else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
+    edit = (
+        set_version_edit(case, change.route, change.line, safe)
+        if change.line
+        else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
+    )
     return RULE.diagnostic(
-        f"target {system.colab.name}: {change.requested} takes the place of {row.package} {change.installed} and keeps Colab's kernel from starting",
+        f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
+        f"{change.installed} and keeps Colab's kernel from starting",
         change.route,
         severity=row.evidence.cap_severity(Severity.ERROR),
-        why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new runtime helps then.",
+        why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
+        "runtime helps then.",
         way_out=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
         related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
@@ -56,18 +73,31 @@ RULE = Rule(
     name="colab-kernel-dies",
     severity=Severity.ERROR,
     summary="A package that keeps Colab's kernel from starting.",
-    sources=("googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0", "googlecolab/colabtools#5133"),
+    sources=(
+        "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
+        "googlecolab/colabtools#5133",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["ipython>=9"]\n{COLAB}', '"ipython>=9"'),
         Example(f"{HEAD}packages: [ipython==9.4.0]\n{COLAB}", "ipython==9.4.0"),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12")),
+        Example(
+            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            "[ipywidgets]",
+            ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12"),
+        ),
     ),
     good=(
         Example(f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}"),
         Example(f'{HEAD}packages: ["ipython>=8"]\n{COLAB}'),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12")),
-        Example(f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", isolation: venv}}\n'),
+        Example(
+            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
+        ),
+        Example(
+            f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'"2026.07", isolation: venv}}\n'
+        ),
     ),
 )

@@ -2,18 +2,22 @@
 
 ## What it does
 
-Compares the packages that google-colab pins and that its kernel imports when it starts (google-auth, ipykernel, ipython, tornado) with those of the runtime,
-where packages go on top of it (`isolation: system`). Asked of the spec where it lets nothing else through, and of each resolved set. Versions that are known to
+Compares the packages that google-colab pins and that its kernel imports when it starts
+(google-auth, ipykernel, ipython, tornado) with those of the runtime,
+where packages go on top of it (`isolation: system`). Asked of the spec where it lets nothing
+else through, and of each resolved set. Versions that are known to
 end the kernel have a rule of their own.
 
 ## Why
 
-google-colab works with exactly these versions. Some others were seen to work, some keep the kernel from starting, and then only a new runtime helps. A lock is
+google-colab works with exactly these versions. Some others were seen to work, some keep the
+kernel from starting, and then only a new runtime helps. A lock is
 made to be applied unseen, so it leaves them alone.
 
 ## How to fix
 
-Ask for the runtime's own version, loosen the package that needs another one, or say `isolation: venv`, where Colab's kernel keeps its own packages.
+Ask for the runtime's own version, loosen the package that needs another one, or say `isolation:
+venv`, where Colab's kernel keeps its own packages.
 """
 
 from __future__ import annotations
@@ -21,7 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, breaks_kernel, replaced_packages
+from provision.rules.colab import (
+    BaseRuntime,
+    PackageReplacement,
+    base_runtimes,
+    breaks_kernel,
+    replaced_packages,
+)
 from provision.rules.package_lines import set_version_edit, yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
@@ -38,13 +48,20 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
     name, row = system.colab.name, case.facts.protected[change.package]
     pin = f"{change.package}=={change.installed}"
-    edit = set_version_edit(case, change.route, change.line, f"=={change.installed}") if change.line else Insert(("packages",), None, yaml_scalar(pin))
+    edit = (
+        set_version_edit(case, change.route, change.line, f"=={change.installed}")
+        if change.line
+        else Insert(("packages",), None, yaml_scalar(pin))
+    )
     return RULE.diagnostic(
-        f"target {name}: {change.requested} takes the place of {change.package} {change.installed}, which Colab's kernel runs on",
+        f"target {name}: {change.requested} takes the place of {change.package} "
+        f"{change.installed}, which Colab's kernel runs on",
         change.route,
         severity=row.evidence.cap_severity(Severity.ERROR),
-        why=f"google-colab pins {change.package} exactly, and imports it when the kernel starts; with another one the kernel may not come back.",
-        way_out=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target {name}",
+        why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
+        "starts; with another one the kernel may not come back.",
+        way_out=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
+        f"{name}",
         related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
     )
@@ -57,17 +74,30 @@ RULE = Rule(
     name="colab-kernel-package",
     severity=Severity.ERROR,
     summary="A package that Colab's kernel runs on is replaced.",
-    sources=("googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins", "googlecolab/colabtools#5133"),
+    sources=(
+        "googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins",
+        "googlecolab/colabtools#5133",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}packages: [ipykernel==6.29.5]\n{COLAB}", "ipykernel==6.29.5"),
         Example(f'{HEAD}packages: ["tornado>=6.6"]\n{COLAB}', '"tornado>=6.6"'),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", ResolvedSet({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12")),
+        Example(
+            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            "[ipywidgets]",
+            ResolvedSet({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12"),
+        ),
     ),
     good=(
         Example(f"{HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB}"),
-        Example(f"{HEAD}packages: [ipykernel]\n{COLAB}", resolved=ResolvedSet({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12")),
-        Example(f'{HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", isolation: venv}}\n'),
+        Example(
+            f"{HEAD}packages: [ipykernel]\n{COLAB}",
+            resolved=ResolvedSet({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12"),
+        ),
+        Example(
+            f"{HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07", isolation: venv}}\n'
+        ),
     ),
 )

@@ -6,7 +6,8 @@ Finds Colab targets with more than one card.
 
 ## Why
 
-Every runtime that Colab offers has a single card. The second one never appears, and training for several cards does not start.
+Every runtime that Colab offers has a single card. The second one never appears, and training for
+several cards does not start.
 
 ## How to fix
 
@@ -17,7 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    Replace,
+    RouteLocation,
+    Severity,
+)
 from provision.rules.colab import colab_targets, smallest_sufficient_card
 from provision.rules.rule import Example, LintContext, Rule
 
@@ -30,14 +39,26 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         own = device.gpu_route == (*colab.site.route, "gpu")
         card = colab.site.card
-        name = device.gpu.type if card is None or card.colab else smallest_sufficient_card(case, card).name
-        edit = Replace(RouteLocation(device.gpu_route), name) if own else Insert(colab.site.route, "gpu", name)
+        name = (
+            device.gpu.type
+            if card is None or card.colab
+            else smallest_sufficient_card(case, card).name
+        )
+        edit = (
+            Replace(RouteLocation(device.gpu_route), name)
+            if own
+            else Insert(colab.site.route, "gpu", name)
+        )
         yield RULE.diagnostic(
-            f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab runtime has one",
+            f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab "
+            "runtime has one",
             device.gpu_route if own else colab.site.route,
             why="Colab offers no runtime with several cards.",
-            way_out=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for {device.gpu}",
-            fix=None if own and case.source.text(device.gpu_route) is None else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
+            way_out=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
+            f"{device.gpu}",
+            fix=None
+            if own and case.source.text(device.gpu_route) is None
+            else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
         )
 
 
@@ -46,15 +67,31 @@ RULE = Rule(
     name="colab-one-gpu",
     severity=Severity.ERROR,
     summary="Several cards are asked for, and a Colab runtime has one.",
-    sources=("googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",),
+    sources=(
+        "googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n', '{kind: colab, runtime: "2026.07"}'),
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: "T4:4"}\n', '"T4:4"'),
+        Example(
+            'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n',
+            '{kind: colab, runtime: "2026.07"}',
+        ),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", gpu: "T4:4"}\n',
+            '"T4:4"',
+        ),
     ),
     good=(
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
-        Example('gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
+        Example(
+            'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  '
+            'colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'
+        ),
     ),
 )

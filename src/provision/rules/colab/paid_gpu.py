@@ -6,7 +6,8 @@ Says, for each Colab target whose card takes compute units, how many an hour.
 
 ## Why
 
-The free tier has one kind of card. With a free account, a notebook that asks for another one is offered that, or none; the verification then finds another card
+The free tier has one kind of card. With a free account, a notebook that asks for another one is
+offered that, or none; the verification then finds another card
 than the spec names.
 
 ## How to fix
@@ -30,12 +31,18 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         card, device = colab.site.card, colab.site.gpu_settings
         if card is None or not card.colab or card.name == free:
             continue
-        rates = [shape.units_per_hour for shape in case.facts.shapes if shape.card == card.name and shape.units_per_hour]
+        rates = [
+            shape.units_per_hour
+            for shape in case.facts.shapes
+            if shape.card == card.name and shape.units_per_hour
+        ]
         own = device.gpu_route == (*colab.site.route, "gpu")
         yield RULE.diagnostic(
-            f"target {colab.name}: {card.name} on Colab takes compute units" + (f", about {min(rates)} an hour" if rates else ""),
+            f"target {colab.name}: {card.name} on Colab takes compute units"
+            + (f", about {min(rates)} an hour" if rates else ""),
             device.gpu_route if own else colab.site.route,
-            why=f"The only card of the free tier is {free}; with a free account the runtime comes without {card.name}.",
+            why=f"The only card of the free tier is {free}; with a free account the runtime "
+            f"comes without {card.name}.",
             way_out=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
         )
 
@@ -45,16 +52,33 @@ RULE = Rule(
     name="colab-paid-gpu",
     severity=Severity.INFO,
     summary="A card that is not in Colab's free tier.",
-    sources=("googlecolab/google-colab-cli README, 2026-07-30", "chrisjmccormick.github.io, Colab GPUs, 2026-03-09"),
+    sources=(
+        "googlecolab/google-colab-cli README, 2026-07-30",
+        "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n', '{kind: colab, runtime: "2026.07"}'),
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: A100-80GB}\n', "A100-80GB"),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n',
+            '{kind: colab, runtime: "2026.07"}',
+        ),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", gpu: A100-80GB}\n',
+            "A100-80GB",
+        ),
     ),
     good=(
-        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
         Example('gpu: L4\npython: "3.12"\npackages: []\n'),
     ),
 )

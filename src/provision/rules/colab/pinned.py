@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the packages that google-colab pins (pandas, requests, portpicker and others) with those of the runtime, where packages go on top of it. Those that the
+Compares the packages that google-colab pins (pandas, requests, portpicker and others) with those
+of the runtime, where packages go on top of it. Those that the
 kernel runs on have a rule of their own.
 
 ## Why
 
-google-colab was made for these versions. pip warns of the conflict and goes on. The kernel was seen to start with others; forms, tables and the file browser
+google-colab was made for these versions. pip warns of the conflict and goes on. The kernel was
+seen to start with others; forms, tables and the file browser
 were not tried with them.
 
 ## How to fix
@@ -29,7 +31,9 @@ MOST = 5
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one note for each Colab target."""
-    names = [row.package for row in case.facts.protected.values() if row.pinned and not row.critical]
+    names = [
+        row.package for row in case.facts.protected.values() if row.pinned and not row.critical
+    ]
     for system in base_runtimes(case):
         found = tuple(replaced_packages(case, system, names))
         if not found:
@@ -59,10 +63,16 @@ RULE = Rule(
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),
-        Example(f"{HEAD}packages: [pandas]\n{COLAB}", "pandas", ResolvedSet({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12")),
+        Example(
+            f"{HEAD}packages: [pandas]\n{COLAB}",
+            "pandas",
+            ResolvedSet({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12"),
+        ),
     ),
     good=(
         Example(f'{HEAD}packages: ["pandas>=2"]\n{COLAB}'),
-        Example(f"{HEAD}packages: [pandas]\n{COLAB}", resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12")),
+        Example(
+            f"{HEAD}packages: [pandas]\n{COLAB}", resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12")
+        ),
     ),
 )

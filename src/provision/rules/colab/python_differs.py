@@ -2,16 +2,19 @@
 
 ## What it does
 
-Compares `python` with the Python of the runtime that a Colab target names, where packages are to go on top of the runtime's own (`isolation: system`).
+Compares `python` with the Python of the runtime that a Colab target names, where packages are to
+go on top of the runtime's own (`isolation: system`).
 
 ## Why
 
-A runtime has one Python, and its notebook runs on that. Wheels that were locked for another one cannot be installed there, and changing the interpreter of a
+A runtime has one Python, and its notebook runs on that. Wheels that were locked for another one
+cannot be installed there, and changing the interpreter of a
 runtime is not supported.
 
 ## How to fix
 
-Take a runtime with that Python, write the runtime's Python in the spec, or say `isolation: venv` for an environment of its own.
+Take a runtime with that Python, write the runtime's Python in the spec, or say `isolation: venv`
+for an environment of its own.
 """
 
 from __future__ import annotations
@@ -29,23 +32,45 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target whose runtime has another Python."""
     for colab in colab_targets(case):
         runtime = colab.site.runtime
-        if runtime is not None and colab.target.isolation == "system" and runtime.minor != case.spec.python:
+        if (
+            runtime is not None
+            and colab.target.isolation == "system"
+            and runtime.minor != case.spec.python
+        ):
             yield _finding(case, colab, runtime.minor)
 
 
 def _finding(case: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
-    fitting = [row.runtime for row in pinnable_runtimes(case, case.spec.python)] if colab.target.via == "browser" else []
-    isolated = Fix("make an environment of its own there", (set_field_edit(case, (*colab.site.route, "isolation"), "venv"),), Applicability.UNSAFE)
+    fitting = (
+        [row.runtime for row in pinnable_runtimes(case, case.spec.python)]
+        if colab.target.via == "browser"
+        else []
+    )
+    isolated = Fix(
+        "make an environment of its own there",
+        (set_field_edit(case, (*colab.site.route, "isolation"), "venv"),),
+        Applicability.UNSAFE,
+    )
     fix = isolated
     if fitting:
-        fix = Fix(f"take runtime {fitting[-1]}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),), Applicability.UNSAFE)
+        fix = Fix(
+            f"take runtime {fitting[-1]}",
+            (set_field_edit(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),),
+            Applicability.UNSAFE,
+        )
     evidence = colab.site.python.evidence if colab.site.python else None
     return RULE.diagnostic(
-        f'target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and python: "{case.spec.python}" is asked for',
+        f"target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and "
+        f'python: "{case.spec.python}" is asked for',
         colab.runtime_route,
         severity=evidence.cap_severity(Severity.ERROR) if evidence else None,
         why="What is locked for one Python cannot be installed for another.",
-        way_out=(f'write runtime: "{fitting[-1]}" (runtimes with that Python: {format_versions(fitting)}), ' if fitting else "")
+        way_out=(
+            f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
+            f"{format_versions(fitting)}), "
+            if fitting
+            else ""
+        )
         + f'isolation: venv, or python: "{has}"',
         related=(related_at(("python",), "Python asked for here"),),
         fix=fix,
@@ -57,16 +82,33 @@ RULE = Rule(
     name="colab-python-differs",
     severity=Severity.ERROR,
     summary="The Python of a Colab runtime is another one than the spec's.",
-    sources=("googlecolab/backend-info README and pip-freeze of each runtime version", "googlecolab/colabtools#3716"),
+    sources=(
+        "googlecolab/backend-info README and pip-freeze of each runtime version",
+        "googlecolab/colabtools#3716",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n', '"2026.07"'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, via: colab-cli}\n', "{kind: colab, via: colab-cli}"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n',
+            '"2026.07"',
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "via: colab-cli}\n",
+            "{kind: colab, via: colab-cli}",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", isolation: venv}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07", isolation: venv}\n'
+        ),
         Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
     ),
 )

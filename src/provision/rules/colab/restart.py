@@ -1,17 +1,21 @@
-"""A package that Colab's kernel has loaded already is replaced there, so the runtime must be restarted.
+"""A package that Colab's kernel has loaded already is replaced there, so the runtime must be
+restarted.
 
 ## What it does
 
-Compares numpy and Pillow with those of the runtime, where packages go on top of it (`isolation: system`).
+Compares numpy and Pillow with those of the runtime, where packages go on top of it (`isolation:
+system`).
 
 ## Why
 
-Colab's kernel imports both when it starts. What is installed afterwards lies on disk while the old one stays in memory: "numpy.dtype size changed, may indicate
+Colab's kernel imports both when it starts. What is installed afterwards lies on disk while the
+old one stays in memory: "numpy.dtype size changed, may indicate
 binary incompatibility". A restart helps, and ends a "Run all" where it is.
 
 ## How to fix
 
-Ask for the runtime's version, and no restart is needed; one lock holds for all targets, so the others get it too. Or keep yours, and restart once.
+Ask for the runtime's version, and no restart is needed; one lock holds for all targets, so the
+others get it too. Or keep yours, and restart once.
 """
 
 from __future__ import annotations
@@ -25,15 +29,21 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target that needs a restart: at each line that brings it about, or one for all of a resolved set."""
+    """Yield a finding for each Colab target that needs a restart: at each line that brings it
+    about, or one for all of a resolved set.
+    """
     names = [row.package for row in case.facts.protected.values() if row.restart]
     for system in base_runtimes(case):
         found = tuple(replaced_packages(case, system, names))
-        for group in (found,) if case.resolved is not None and found else [(change,) for change in found]:
+        for group in (
+            (found,) if case.resolved is not None and found else [(change,) for change in found]
+        ):
             yield _finding(case, system, group)
 
 
-def _finding(case: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]) -> Diagnostic:
+def _finding(
+    case: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
+) -> Diagnostic:
     pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
     edits: tuple[Edit, ...] = tuple(
         set_version_edit(case, change.route, change.line, f"=={change.installed}")
@@ -41,11 +51,14 @@ def _finding(case: LintContext, system: BaseRuntime, group: tuple[PackageReplace
         else Insert(("packages",), None, yaml_scalar(f"{change.package}=={change.installed}"))
         for change in group
     )
-    what = " and ".join(f"{change.requested} takes the place of {change.installed}" for change in group)
+    what = " and ".join(
+        f"{change.requested} takes the place of {change.installed}" for change in group
+    )
     return RULE.diagnostic(
         f"target {system.colab.name}: {what}, which Colab's kernel has loaded: a restart is needed",
         next((change.route for change in group if change.line), group[0].route),
-        why="Until then the old one is in memory and the new one on disk, which ends in numpy.dtype size changed and the like. A restart cuts off Run all.",
+        why="Until then the old one is in memory and the new one on disk, which ends in "
+        "numpy.dtype size changed and the like. A restart cuts off Run all.",
         way_out=f"ask for {pins}, the runtime's own; or restart once after the installation",
         related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
@@ -59,17 +72,31 @@ RULE = Rule(
     name="colab-restart",
     severity=Severity.WARNING,
     summary="A package that Colab's kernel has loaded is replaced there.",
-    sources=("googlecolab/colabtools#5238", "googlecolab/colabtools#5204", "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports"),
+    sources=(
+        "googlecolab/colabtools#5238",
+        "googlecolab/colabtools#5204",
+        "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["numpy>=2.1"]\n{COLAB}', '"numpy>=2.1"'),
-        Example(f"{HEAD}packages: [numpy]\n{COLAB}", "numpy", ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12")),
+        Example(
+            f"{HEAD}packages: [numpy]\n{COLAB}",
+            "numpy",
+            ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12"),
+        ),
         Example(f"{HEAD}packages: [pillow==10.0.0]\n{COLAB}", "pillow==10.0.0"),
     ),
     good=(
         Example(f"{HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB}"),
-        Example(f"{HEAD}packages: [numpy]\n{COLAB}", resolved=ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12")),
-        Example(f'{HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", isolation: venv}}\n'),
+        Example(
+            f"{HEAD}packages: [numpy]\n{COLAB}",
+            resolved=ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12"),
+        ),
+        Example(
+            f'{HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'"2026.07", isolation: venv}}\n'
+        ),
     ),
 )

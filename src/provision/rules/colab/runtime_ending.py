@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the day a runtime version came out, and the time for which Colab offers one (about a year), with the day of the facts. The day of the facts is used
+Compares the day a runtime version came out, and the time for which Colab offers one (about a
+year), with the day of the facts. The day of the facts is used
 rather than today's, so that an unchanged spec is judged the same tomorrow.
 
 ## Why
 
-When a version is no longer offered, the notebook opens on the newest one, with another Python and other packages.
+When a version is no longer offered, the notebook opens on the newest one, with another Python
+and other packages.
 
 ## How to fix
 
@@ -20,12 +22,22 @@ from collections.abc import Iterator
 from datetime import date
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import ColabTargetFacts, add_months, colab_targets, facts_date, named_runtimes, pinnable_runtimes, runtime_end_date
+from provision.rules.colab import (
+    ColabTargetFacts,
+    add_months,
+    colab_targets,
+    facts_date,
+    named_runtimes,
+    pinnable_runtimes,
+    runtime_end_date,
+)
 from provision.rules.package_lines import set_field_edit
 from provision.rules.rule import Example, LintContext, Rule
 
 NOTICE_MONTHS = 3
-"""Months before the end: a new version comes out every quarter, so another one is there to move to. Our choice."""
+"""Months before the end: a new version comes out every quarter, so another one is there to move to.
+Our choice.
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -40,17 +52,34 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _finding(case: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
-    versions = pinnable_runtimes(case, case.spec.python if colab.target.isolation == "system" else None)
-    newer = versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
-    when = f"may be gone since about {end:%Y-%m}" if end <= facts_date(case) else f"is offered until about {end:%Y-%m}"
+    versions = pinnable_runtimes(
+        case, case.spec.python if colab.target.isolation == "system" else None
+    )
+    newer = (
+        versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
+    )
+    when = (
+        f"may be gone since about {end:%Y-%m}"
+        if end <= facts_date(case)
+        else f"is offered until about {end:%Y-%m}"
+    )
     return RULE.diagnostic(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of {facts_date(case)})",
+        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
+        f"{facts_date(case)})",
         colab.runtime_route,
-        why="A runtime version can be chosen for about a year. After that the notebook opens on the newest one.",
+        why="A runtime version can be chosen for about a year. After that the notebook opens "
+        "on the newest one.",
         way_out=f'write runtime: "{newer}"'
         if newer
-        else f'no newer version has Python {case.spec.python}: plan for python: "{named_runtimes(case)[-1].minor}", or isolation: venv',
-        fix=Fix(f"take runtime {newer}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
+        else f"no newer version has Python {case.spec.python}: plan for python: "
+        f'"{named_runtimes(case)[-1].minor}", or isolation: venv',
+        fix=Fix(
+            f"take runtime {newer}",
+            (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newer}"'),),
+            Applicability.UNSAFE,
+        )
+        if newer
+        else None,
     )
 
 
@@ -59,16 +88,34 @@ RULE = Rule(
     name="colab-runtime-ending",
     severity=Severity.WARNING,
     summary="A Colab runtime version that is at its end, or near it.",
-    sources=("conda-incubator/condacolab#79", "googlecolab/backend-info README: runtime versions with their days"),
+    sources=(
+        "conda-incubator/condacolab#79",
+        "googlecolab/backend-info README: runtime versions with their days",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2025.10"}\n', '"2025.10"'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.01"}\n', '"2026.01"'),
-        Example('gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2025.07"}\n', '"2025.07"'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2025.10"}\n',
+            '"2025.10"',
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.01"}\n',
+            '"2026.01"',
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2025.07"}\n',
+            '"2025.07"',
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.04"}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.04"}\n'
+        ),
         Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Finds Colab targets on `latest`, written or by default, where a runtime version could be named: one with the spec's Python, or any one with `isolation: venv`.
+Finds Colab targets on `latest`, written or by default, where a runtime version could be named:
+one with the spec's Python, or any one with `isolation: venv`.
 With `via: colab-cli` there is no choice: that way always ends on the newest.
 
 ## Why
 
-From one runtime version to the next about a third of some 700 packages changes, and now and then Python itself (3.12 to 3.13 in August 2026). What was verified
+From one runtime version to the next about a third of some 700 packages changes, and now and then
+Python itself (3.12 to 3.13 in August 2026). What was verified
 is then not what runs.
 
 ## How to fix
@@ -30,18 +32,27 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for colab in colab_targets(case):
         runtime = colab.site.runtime
         own = colab.target.isolation == "venv"
-        if colab.target.runtime != "latest" or colab.target.via != "browser" or not (own or (runtime and runtime.minor == case.spec.python)):
+        if (
+            colab.target.runtime != "latest"
+            or colab.target.via != "browser"
+            or not (own or (runtime and runtime.minor == case.spec.python))
+        ):
             continue
         versions = pinnable_runtimes(case, None if own else case.spec.python)
         if not versions:
             continue
         newest = versions[-1].runtime
         yield RULE.diagnostic(
-            f"target {colab.name}: runtime latest is another one every few weeks; the newest that can be named is {newest}",
+            f"target {colab.name}: runtime latest is another one every few weeks; the "
+            f"newest that can be named is {newest}",
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             way_out=f'write runtime: "{newest}"',
-            fix=Fix(f"name runtime {newest}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newest}"'),), Applicability.UNSAFE),
+            fix=Fix(
+                f"name runtime {newest}",
+                (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newest}"'),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -50,16 +61,33 @@ RULE = Rule(
     name="colab-runtime-moves",
     severity=Severity.INFO,
     summary="A Colab target takes whatever runtime is the newest that day.",
-    sources=("googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08", "googlecolab/colabtools#6081"),
+    sources=(
+        "googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08",
+        "googlecolab/colabtools#6081",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, isolation: venv}\n', "{kind: colab, isolation: venv}"),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: latest, isolation: venv}\n', "latest"),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "isolation: venv}\n",
+            "{kind: colab, isolation: venv}",
+        ),
+        Example(
+            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "runtime: latest, isolation: venv}\n",
+            "latest",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.07"}\n'
+        ),
         Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, via: colab-cli, isolation: venv}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "via: colab-cli, isolation: venv}\n"
+        ),
     ),
 )

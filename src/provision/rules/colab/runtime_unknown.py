@@ -6,11 +6,13 @@ Looks up the runtime version of each Colab target among those that Colab has nam
 
 ## Why
 
-A notebook that asks for a version that does not exist gets the newest one, with another Python and other packages.
+A notebook that asks for a version that does not exist gets the newest one, with another Python
+and other packages.
 
 ## How to fix
 
-Write one of the versions that the finding names. A version newer than the facts may exist: Colab shows the list under Runtime, Change runtime type.
+Write one of the versions that the finding names. A version newer than the facts may exist: Colab
+shows the list under Runtime, Change runtime type.
 """
 
 from __future__ import annotations
@@ -32,14 +34,21 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         newer = asked > known[-1]
         near = min(known, key=lambda name: (abs(_months(name) - _months(asked)), name))
         yield RULE.diagnostic(
-            f"target {colab.name}: the facts know no Colab runtime {asked}" + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
+            f"target {colab.name}: the facts know no Colab runtime {asked}"
+            + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
             colab.runtime_route,
             severity=Severity.UNKNOWN if newer else None,
-            why="What it holds cannot be told. Colab shows its list under Runtime, Change runtime type, Runtime version."
+            why="What it holds cannot be told. Colab shows its list under Runtime, Change "
+            "runtime type, Runtime version."
             if newer
             else "No version of that name was published, or it is gone.",
-            way_out=f"write one of {', '.join(known)}" + (", or keep it if Colab's list shows it" if newer else ""),
-            fix=Fix(f"take runtime {near}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{near}"'),), Applicability.UNSAFE),
+            way_out=f"write one of {', '.join(known)}"
+            + (", or keep it if Colab's list shows it" if newer else ""),
+            fix=Fix(
+                f"take runtime {near}",
+                (set_field_edit(case, (*colab.site.route, "runtime"), f'"{near}"'),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -53,15 +62,32 @@ RULE = Rule(
     name="colab-runtime-unknown",
     severity=Severity.ERROR,
     summary="A Colab runtime version that the facts do not know.",
-    sources=("googlecolab/backend-info README: runtime versions", "googlecolab/colab-vscode: runtime_version_names"),
+    sources=(
+        "googlecolab/backend-info README: runtime versions",
+        "googlecolab/colab-vscode: runtime_version_names",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.05"}\n', '"2026.05"'),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2027.01"}\n', '"2027.01"'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.05"}\n',
+            '"2026.05"',
+        ),
+        Example(
+            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2027.01"}\n',
+            '"2027.01"',
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.04"}\n'),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: latest}\n'),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            'runtime: "2026.04"}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+            "runtime: latest}\n"
+        ),
     ),
 )

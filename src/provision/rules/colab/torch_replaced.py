@@ -2,18 +2,23 @@
 
 ## What it does
 
-Compares the version and CUDA flavour of torch with those of the runtime, where packages go on top of it. Looks whether torchvision and torchaudio, which every
+Compares the version and CUDA flavour of torch with those of the runtime, where packages go on
+top of it. Looks whether torchvision and torchaudio, which every
 runtime brings, are replaced with it.
 
 ## Why
 
-torchvision holds code that was compiled for one torch; so does torchaudio before 2.11. With another torch, importing them fails ("operator torchvision::nms
-does not exist", "undefined symbol"), and transformers imports torchvision as soon as it is there: a Trainer job that never shows an image ends there.
-Where they are replaced too, it works, and costs: torch with its CUDA libraries is a download of gigabytes, made anew on every new runtime.
+torchvision holds code that was compiled for one torch; so does torchaudio before 2.11. With
+another torch, importing them fails ("operator torchvision::nms
+does not exist", "undefined symbol"), and transformers imports torchvision as soon as it is
+there: a Trainer job that never shows an image ends there.
+Where they are replaced too, it works, and costs: torch with its CUDA libraries is a download of
+gigabytes, made anew on every new runtime.
 
 ## How to fix
 
-List torchvision (and torchaudio) beside torch: the lock takes those that belong together. Or keep the runtime's torch, take a runtime that has the one asked
+List torchvision (and torchaudio) beside torch: the lock takes those that belong together. Or
+keep the runtime's torch, take a runtime that has the one asked
 for, or say `isolation: venv`.
 """
 
@@ -26,13 +31,21 @@ from packaging.version import Version
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import cuda_of
-from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, pinnable_runtimes, replaced_packages
+from provision.rules.colab import (
+    BaseRuntime,
+    PackageReplacement,
+    base_runtimes,
+    pinnable_runtimes,
+    replaced_packages,
+)
 from provision.rules.package_lines import version_specifiers
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
 class TorchReplacement(NamedTuple):
-    """What takes the place of a runtime's torch, in words; where that is asked for; its version where another one is wanted; and a way back."""
+    """What takes the place of a runtime's torch, in words; where that is asked for; its version
+    where another one is wanted; and a way back.
+    """
 
     wanted: str
     route: Route
@@ -41,9 +54,14 @@ class TorchReplacement(NamedTuple):
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose torch is replaced: a warning where companions are left behind, else a note."""
+    """Yield a finding for each Colab target whose torch is replaced: a warning where companions are
+    left behind, else a note.
+    """
     for system in base_runtimes(case):
-        if "torch" in system.packages and (swap := _version(case, system) or _build(case, system)) is not None:
+        if (
+            "torch" in system.packages
+            and (swap := _version(case, system) or _build(case, system)) is not None
+        ):
             yield _finding(case, system, swap)
 
 
@@ -52,12 +70,15 @@ def _version(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     if change is None:
         return None
     older = change.version is not None and change.version < Version(change.installed)
-    fitting = [row.runtime for row in pinnable_runtimes(case, case.spec.python) if _lets(change, row.torch)]
+    fitting = [
+        row.runtime for row in pinnable_runtimes(case, case.spec.python) if _lets(change, row.torch)
+    ]
     return TorchReplacement(
         change.requested + (" (older)" if older else ""),
         change.route,
         change,
-        f"ask for torch=={change.installed} where that will do" + (f', or take runtime "{fitting[-1]}", which has the one asked for' if fitting else ""),
+        f"ask for torch=={change.installed} where that will do"
+        + (f', or take runtime "{fitting[-1]}", which has the one asked for' if fitting else ""),
     )
 
 
@@ -71,36 +92,65 @@ def _lets(change: PackageReplacement, torch: str) -> bool:
 def _build(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return what is swapped where the version stays and the flavour does not."""
     device, has = system.colab.site.gpu_settings, Version(system.packages["torch"]).local
-    named = case.spec.package("torch") is not None if case.resolved is None else "torch" in case.resolved.versions
+    named = (
+        case.spec.package("torch") is not None
+        if case.resolved is None
+        else "torch" in case.resolved.versions
+    )
     wanted = device.flavour or (case.resolved.flavour if case.resolved is not None else None)
     if not named or has is None or wanted in (None, has):
         return None
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
-    back = f'write cuda: "{cuda_of(has)}" at target {system.colab.name}' if has != "cpu" and wanted != "cpu" else "leave torch out of the packages there"
-    return TorchReplacement(f"torch of the build {wanted}", route, None, f"{back}, the runtime's own")
+    back = (
+        f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
+        if has != "cpu" and wanted != "cpu"
+        else "leave torch out of the packages there"
+    )
+    return TorchReplacement(
+        f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
+    )
 
 
 def _finding(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
     left = _left(case, system, swap)
-    behind = " and leaves " + " and ".join(f"{name} {system.packages[name]}" for name in left) + " behind" if left else ""
+    behind = (
+        " and leaves "
+        + " and ".join(f"{name} {system.packages[name]}" for name in left)
+        + " behind"
+        if left
+        else ""
+    )
     edits = tuple(Insert(("packages",), None, name) for name in left)
     return RULE.diagnostic(
-        f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch {system.packages['torch']}{behind}",
+        f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
+        f"{system.packages['torch']}{behind}",
         swap.route,
         severity=None if left else Severity.INFO,
-        why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} built for its torch: importing fails with another one."
+        why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} built "
+        "for its torch: importing fails with another one."
         if left
         else "That is a download of gigabytes on every new runtime.",
-        way_out=(f"add {' and '.join(left)} to the packages, or " if left else "nothing, where that is meant, or ") + swap.back,
+        way_out=(
+            f"add {' and '.join(left)} to the packages, or "
+            if left
+            else "nothing, where that is meant, or "
+        )
+        + swap.back,
         related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
     )
 
 
 def _left(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
-    """Return the companions of the runtime's torch that stay and do not go with what takes its place."""
+    """Return the companions of the runtime's torch that stay and do not go with what takes its
+    place.
+    """
     mine = case.facts.torch_release(Version(system.packages["torch"]).public)
-    other = case.facts.torch_release(str(swap.change.version)) if swap.change and swap.change.version else None
+    other = (
+        case.facts.torch_release(str(swap.change.version))
+        if swap.change and swap.change.version
+        else None
+    )
     if swap.change is None and _same_major(system, swap):
         return []
     left = []
@@ -113,13 +163,19 @@ def _left(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> lis
 
 
 def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
-    """Tell whether both builds are for one CUDA major version, which is all that companions compare at import (torchvision/extension.py)."""
+    """Tell whether both builds are for one CUDA major version, which is all that companions compare
+    at import (torchvision/extension.py).
+    """
     has, wanted = Version(system.packages["torch"]).local or "cpu", swap.wanted.rpartition(" ")[2]
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 
 def _replaced(case: LintContext, name: str) -> bool:
-    return case.spec.package(name) is not None if case.resolved is None else name in case.resolved.versions
+    return (
+        case.spec.package(name) is not None
+        if case.resolved is None
+        else name in case.resolved.versions
+    )
 
 
 COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
@@ -128,19 +184,38 @@ RULE = Rule(
     name="colab-torch-replaced",
     severity=Severity.WARNING,
     summary="Another torch takes the place of the one that a Colab runtime brings.",
-    sources=("pytorch/vision#8985", "torchvision/extension.py", "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version"),
+    sources=(
+        "pytorch/vision#8985",
+        "torchvision/extension.py",
+        "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB}', "torch==2.13.0"),
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB}', "torch==2.13.0"),
-        Example(f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB}', '"12.6"'),
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB}', "torch", ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130")),
+        Example(
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB}',
+            "torch==2.13.0",
+        ),
+        Example(
+            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB}', '"12.6"'
+        ),
+        Example(
+            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            "torch",
+            ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130"),
+        ),
     ),
     good=(
         Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB}'),
         Example(f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB}'),
-        Example(f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB}', resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu")),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: colab, runtime: "2026.07", isolation: venv}\n'),
+        Example(
+            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
+        ),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
+            'colab, runtime: "2026.07", isolation: venv}\n'
+        ),
     ),
 )

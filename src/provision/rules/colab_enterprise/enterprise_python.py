@@ -2,15 +2,18 @@
 
 ## What it does
 
-Compares `python` with the Pythons that a runtime template of Colab Enterprise can choose, where packages are to go on top of the runtime's own.
+Compares `python` with the Pythons that a runtime template of Colab Enterprise can choose, where
+packages are to go on top of the runtime's own.
 
 ## Why
 
-A template names its Python by a release name. What else such a runtime holds is published nowhere, so no rule about its packages, driver or C library is asked.
+A template names its Python by a release name. What else such a runtime holds is published
+nowhere, so no rule about its packages, driver or C library is asked.
 
 ## How to fix
 
-Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has: `!python3 --version; pip list; nvidia-smi` in a cell.
+Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has:
+`!python3 --version; pip list; nvidia-smi` in a cell.
 """
 
 from __future__ import annotations
@@ -27,15 +30,24 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab Enterprise target whose Python is not among the known ones."""
     known = case.facts.conditions["enterprise Pythons"].value.split()
     for site in case.targets:
-        if not isinstance(site.target, ColabEnterpriseTarget) or site.target.isolation != "system" or case.spec.python in known:
+        if (
+            not isinstance(site.target, ColabEnterpriseTarget)
+            or site.target.isolation != "system"
+            or case.spec.python in known
+        ):
             continue
         yield RULE.diagnostic(
-            f'target {site.name}: python: "{case.spec.python}" is asked for, and Colab Enterprise was seen to offer {", ".join(known)}',
+            f'target {site.name}: python: "{case.spec.python}" is asked for, and Colab '
+            f"Enterprise was seen to offer {', '.join(known)}",
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             way_out=f"isolation: venv at target {site.name}, or look in a cell: !python3 --version",
             related=(related_at(site.route, "on top of this runtime's packages"),),
-            fix=Fix("make an environment of its own there", (set_field_edit(case, (*site.route, "isolation"), "venv"),), Applicability.UNSAFE),
+            fix=Fix(
+                "make an environment of its own there",
+                (set_field_edit(case, (*site.route, "isolation"), "venv"),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -55,7 +67,8 @@ RULE = Rule(
     good=(
         Example(f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}'),
         Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n'
+            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: '
+            "colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n"
         ),
     ),
 )

@@ -2,8 +2,10 @@
 
 ## What it does
 
-Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and compares it with `cost.limit_per_hour`. With
-`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown where the
+Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand,
+and compares it with `cost.limit_per_hour`. With
+`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is
+within the limit, a warning when some are not; unknown where the
 tables have no price of the machine in a region.
 
 ## Why
@@ -21,9 +23,20 @@ import math
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.machines import MachineOffer, cheapest_offer, find_machines, list_offers, region_of
+from provision.facts.machines import (
+    MachineOffer,
+    cheapest_offer,
+    find_machines,
+    list_offers,
+    region_of,
+)
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, format_list, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    format_list,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -36,38 +49,69 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         here = [cheapest_offer(known, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
-            yield _found(case, instance, over, limit, every=not any(offer and offer.dollars <= limit for offer in here))
-        elif unknown := [region_of(zone) for zone, offer in zip(instance.target.zones, here, strict=True) if offer is None]:
+            yield _found(
+                case,
+                instance,
+                over,
+                limit,
+                every=not any(offer and offer.dollars <= limit for offer in here),
+            )
+        elif unknown := [
+            region_of(zone)
+            for zone, offer in zip(instance.target.zones, here, strict=True)
+            if offer is None
+        ]:
             yield _unknown(instance, format_list(tuple(dict.fromkeys(unknown))))
 
 
-def _offers(case: LintContext, instance: Instance, *, any_type: bool = False) -> tuple[MachineOffer, ...]:
-    """Return all prices of the machines that this target may take, or with `any_type` of all that carry its cards."""
+def _offers(
+    case: LintContext, instance: Instance, *, any_type: bool = False
+) -> tuple[MachineOffer, ...]:
+    """Return all prices of the machines that this target may take, or with `any_type` of all that
+    carry its cards.
+    """
     card, count = instance.site.card, instance.site.gpu_settings.gpu.count
     if any_type or instance.target.machine_type == "auto":
-        return list_offers(find_machines(case.facts, card, count, reserved=instance.reserved) if card else (), card, count)
+        return list_offers(
+            find_machines(case.facts, card, count, reserved=instance.reserved) if card else (),
+            card,
+            count,
+        )
     machine = case.facts.machines.get(instance.target.machine_type)
     return list_offers((machine,) if machine else (), card, count)
 
 
-def _found(case: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool) -> Diagnostic:
+def _found(
+    case: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
+) -> Diagnostic:
     offer = min(over, key=lambda one: one.dollars)
     return RULE.diagnostic(
-        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in {offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
+        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in "
+        f"{offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
         ("cost", "limit_per_hour"),
         severity=offer.evidence.cap_severity(Severity.ERROR) if every else Severity.WARNING,
-        why="Disks, traffic and taxes come on top." + ("" if every else " Other zones of this target are within the limit."),
-        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to {math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
+        why="Disks, traffic and taxes come on top."
+        + ("" if every else " Other zones of this target are within the limit."),
+        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to "
+        f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
 
 
 def _cheaper(case: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
-    """Return in words what is within the limit: another machine type in the region, else another region; "" when nothing is."""
+    """Return in words what is within the limit: another machine type in the region, else another
+    region; "" when nothing is.
+    """
     within = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
     here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
-    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(within, key=lambda one: one.dollars, default=None)
-    return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or " if best else "ask for another card, or "
+    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
+        within, key=lambda one: one.dollars, default=None
+    )
+    return (
+        f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
+        if best
+        else "ask for another card, or "
+    )
 
 
 def _money(dollars: float) -> str:
@@ -76,17 +120,26 @@ def _money(dollars: float) -> str:
 
 def _machine(offer: MachineOffer, instance: Instance) -> str:
     attached = instance.site.card is not None and not offer.machine.gpus
-    return f"{offer.machine.name} with {instance.site.gpu_settings.gpu}" if attached else offer.machine.name
+    return (
+        f"{offer.machine.name} with {instance.site.gpu_settings.gpu}"
+        if attached
+        else offer.machine.name
+    )
 
 
 def _unknown(instance: Instance, regions: str) -> Diagnostic:
-    machine = "a machine that fits" if instance.target.machine_type == "auto" else instance.target.machine_type
+    machine = (
+        "a machine that fits"
+        if instance.target.machine_type == "auto"
+        else instance.target.machine_type
+    )
     return RULE.diagnostic(
         f"the tables have no price of {machine} in {regions}",
         ("cost", "limit_per_hour"),
         severity=Severity.UNKNOWN,
         why="Whether it is within the limit is not known.",
-        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: provision facts list prices",
+        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: "
+        "provision facts list prices",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
 
@@ -96,13 +149,21 @@ RULE = Rule(
     name="over-cost-limit",
     severity=Severity.ERROR,
     summary="The machine costs more than `cost` allows.",
-    sources=("Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml", "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv"),
+    sources=(
+        "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
+        "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
-        Example(example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", machine_type="n1-standard-4"), "0.5"),
-        Example(example_spec("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"),
+        Example(
+            example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", machine_type="n1-standard-4"),
+            "0.5",
+        ),
+        Example(
+            example_spec("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"
+        ),
     ),
     good=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n")),

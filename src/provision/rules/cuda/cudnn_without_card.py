@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks at the cuDNN that is listed (`nvidia-cudnn-cu12`), or that was resolved, and at the least compute capability that this line of it runs on.
+Looks at the cuDNN that is listed (`nvidia-cudnn-cu12`), or that was resolved, and at the least
+compute capability that this line of it runs on.
 
 ## Why
 
-cuDNN for CUDA 12 runs on Turing (7.5) and newer from 9.11 on; 9.10 is the last for Volta, Pascal and Maxwell. Convolutions and attention then fail at run
+cuDNN for CUDA 12 runs on Turing (7.5) and newer from 9.11 on; 9.10 is the last for Volta, Pascal
+and Maxwell. Convolutions and attention then fail at run
 time, while plain matrix products work. torch pins the cuDNN that goes with each of its builds.
 
 ## How to fix
@@ -28,7 +30,11 @@ MAJORS = ("11", "12", "13")
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card below what the cuDNN runs on."""
-    cards = {site.gpu_settings.gpu_route: site.card for site in case.targets if site.card is not None and site.gpu_settings.flavour != "cpu"}
+    cards = {
+        site.gpu_settings.gpu_route: site.card
+        for site in case.targets
+        if site.card is not None and site.gpu_settings.flavour != "cpu"
+    }
     oldest = min(cards.items(), key=lambda pair: require_version(pair[1].cc), default=None)
     if oldest is None:
         return
@@ -39,11 +45,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if asked is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
         yield RULE.diagnostic(
-            f"cuDNN {asked[1]} for CUDA {major} needs compute capability {row.cc_min}, and {card.name} has {card.cc}",
+            f"cuDNN {asked[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
+            f"{card.name} has {card.cc}",
             asked[0],
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
-            way_out=f"leave nvidia-cudnn-cu{major} to torch, or bound it: nvidia-cudnn-cu{major}<{row.first}",
+            way_out=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
+            f"nvidia-cudnn-cu{major}<{row.first}",
             related=(related_at(gpu, "card asked for here"),),
             fix=_fix(case, f"nvidia-cudnn-cu{major}", row.first),
         )
@@ -53,7 +61,9 @@ def _version(case: LintContext, name: str) -> tuple[Route, str] | None:
     """Return the least cuDNN that may come, with the line that lets it in."""
     asked = find_line(case, name)
     if case.resolved is not None:
-        route = next((found[0] for found in (asked, find_line(case, "torch")) if found), ("packages",))
+        route = next(
+            (found[0] for found in (asked, find_line(case, "torch")) if found), ("packages",)
+        )
         version = case.resolved.versions.get(name)
         return (route, version) if version else None
     specifiers = version_specifiers(asked[1]) if asked else None
@@ -65,7 +75,11 @@ def _fix(case: LintContext, name: str, below: str) -> Fix | None:
     asked = find_line(case, name)
     if asked is None:
         return None
-    return Fix(f"write {name}<{below}", (set_version_edit(case, *asked, f"<{below}"),), Applicability.UNSAFE)
+    return Fix(
+        f"write {name}<{below}",
+        (set_version_edit(case, *asked, f"<{below}"),),
+        Applicability.UNSAFE,
+    )
 
 
 RULE = Rule(
@@ -73,11 +87,19 @@ RULE = Rule(
     name="cudnn-without-card",
     severity=Severity.WARNING,
     summary="A cuDNN that has dropped the card.",
-    sources=("NVIDIA cuDNN support matrix, 9.10 against 9.11", "immich-app/immich#23110", "conda-forge/cudnn-feedstock#124"),
+    sources=(
+        "NVIDIA cuDNN support matrix, 9.10 against 9.11",
+        "immich-app/immich#23110",
+        "conda-forge/cudnn-feedstock#124",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, nvidia-cudnn-cu12==9.14.0.64]\n', "nvidia-cudnn-cu12==9.14.0.64"),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+            "nvidia-cudnn-cu12==9.14.0.64]\n",
+            "nvidia-cudnn-cu12==9.14.0.64",
+        ),
         Example(
             'gpu: P100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0]\n',
             "torch==2.10.0",
@@ -85,7 +107,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, nvidia-cudnn-cu12==9.10.2.21]\n'),
-        Example('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, nvidia-cudnn-cu12==9.14.0.64]\n'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+            "nvidia-cudnn-cu12==9.10.2.21]\n"
+        ),
+        Example(
+            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+            "nvidia-cudnn-cu12==9.14.0.64]\n"
+        ),
     ),
 )

@@ -1,13 +1,16 @@
-"""The build of torch that the public index serves by default does not run on the card, or on the driver of the place.
+"""The build of torch that the public index serves by default does not run on the card, or on the
+driver of the place.
 
 ## What it does
 
-Where `cuda` is left open, takes the newest torch that the bounds and the Python admit, and looks whether its default build (the one without a tag, as `pip
+Where `cuda` is left open, takes the newest torch that the bounds and the Python admit, and looks
+whether its default build (the one without a tag, as `pip
 install torch` gets it) runs on the card and on the driver that is known there.
 
 ## Why
 
-The default moves on: CUDA 12.8 up to torch 2.10, 13.0 from 2.11, 13.2 from 2.15. For Volta and older it has had no code since 2.11, and a driver of branch
+The default moves on: CUDA 12.8 up to torch 2.10, 13.0 from 2.11, 13.2 from 2.15. For Volta and
+older it has had no code since 2.11, and a driver of branch
 570 does not run it. On Linux aarch64 it was a CPU build up to 2.10.
 
 ## How to fix
@@ -19,10 +22,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Fix,
+    Insert,
+    Replace,
+    RouteLocation,
+    Severity,
+)
 from provision.facts import TorchRelease, cuda_of
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.torch_builds import BuildQuery, build_queries, can_run, possible_builds, runnable_cudas
+from provision.rules.torch_builds import (
+    BuildQuery,
+    build_queries,
+    can_run,
+    possible_builds,
+    runnable_cudas,
+)
 from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
@@ -36,7 +54,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         found = runnable_cudas(case, question)
         if not found and newest.release.default_on(question.platform) == "cpu":
-            found = {offer.cuda: offer.release.release for offer in possible_builds(case, question) if offer.build is None and offer.release is newest.release}
+            found = {
+                offer.cuda: offer.release.release
+                for offer in possible_builds(case, question)
+                if offer.build is None and offer.release is newest.release
+            }
         if found:
             yield _finding(case, question, newest.release, found)
 
@@ -50,21 +72,36 @@ def _runs(case: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
     return offer is None or offer.release is not row or can_run(case, question, offer) is not False
 
 
-def _finding(case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]) -> Diagnostic:
+def _finding(
+    case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]
+) -> Diagnostic:
     default, driver = row.default_on(question.platform), question.site.driver
     cuda, torch = next(iter(found.items()))
-    covered = default != "cpu" and any(build.flavour == default for build in case.facts.builds_for_card(question.card, row.release, question.platform))
+    covered = default != "cpu" and any(
+        build.flavour == default
+        for build in case.facts.builds_for_card(question.card, row.release, question.platform)
+    )
     if default == "cpu":
         problem = f"is for the CPU alone on {question.platform}"
     elif covered and driver is not None:
-        problem = f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of {driver.provider}"
+        problem = (
+            f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+            f"{driver.provider}"
+        )
     else:
-        problem = f"is for CUDA {cuda_of(default)}, without code for {question.card.name} ({question.card.cc})"
+        problem = (
+            f"is for CUDA {cuda_of(default)}, without code for {question.card.name} "
+            f"({question.card.cc})"
+        )
     return RULE.diagnostic(
         f"cuda is left open, and the default build of torch {row.release} {problem}",
         question.gpu_route,
-        why=f"An installer that takes the newest torch gets that build, and not torch {torch} for CUDA {cuda}.",
-        way_out=", or ".join(f'write cuda: "{version}", which has torch {release}' for version, release in list(found.items())[:2]),
+        why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
+        f"for CUDA {cuda}.",
+        way_out=", or ".join(
+            f'write cuda: "{version}", which has torch {release}'
+            for version, release in list(found.items())[:2]
+        ),
         related=(related_at(question.releases.route, "torch comes from here"),),
         fix=_fix(case, question, cuda),
     )
@@ -76,7 +113,9 @@ def _fix(case: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
         return None
     route = question.site.gpu_settings.cuda_route
     written = len(route) > 1 or "cuda" in case.spec.model_fields_set
-    edit: Edit = Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
+    edit: Edit = (
+        Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
+    )
     return Fix(f'write cuda: "{cuda}"', (edit,), Applicability.UNSAFE)
 
 
@@ -84,7 +123,7 @@ RULE = Rule(
     id="CUD009",
     name="default-build-unfit",
     severity=Severity.WARNING,
-    summary="The default build of the newest admitted torch does not run on the card or the driver.",
+    summary="The default build of the newest admitted torch does not run on the card or the driver.",  # noqa: E501
     sources=(
         "version.py and arch flags of the torch wheels on the public package index",
         "dev-discuss.pytorch.org 3290 and 3432",
@@ -97,11 +136,16 @@ RULE = Rule(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
         Example('gpu: P100\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n', "P100"),
         Example(
-            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: '
+            f"{{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n",
             "L4",
             other_ids=("IMG004",),
         ),
-        Example('gpu: GB200\npython: "3.12"\npackages: ["torch>=2.9,<2.11"]\nplatforms: [linux-aarch64]\n', "GB200"),
+        Example(
+            'gpu: GB200\npython: "3.12"\npackages: ["torch>=2.9,<2.11"]\nplatforms: '
+            "[linux-aarch64]\n",
+            "GB200",
+        ),
         Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),
     ),
     good=(

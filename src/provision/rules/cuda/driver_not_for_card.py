@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the card with the driver that a place brings, and with `requires.driver`. NVIDIA drops old generations from new driver branches, and a new card needs
+Compares the card with the driver that a place brings, and with `requires.driver`. NVIDIA drops
+old generations from new driver branches, and a new card needs
 the branch it came with.
 
 ## Why
 
-Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for Kepler (K80): a newer driver "will ignore this GPU", and
+Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for
+Kepler (K80): a newer driver "will ignore this GPU", and
 nvidia-smi finds none. Blackwell cards (B200, RTX 50xx) are known from branch 570 on.
 
 ## How to fix
@@ -23,7 +25,12 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import split_image_name
 from provision.facts.versions import lower_bound, require_version
-from provision.rules.machine_requirements import DriverBranches, MachineRequirement, driver_branches, find_machine_requirement
+from provision.rules.machine_requirements import (
+    DriverBranches,
+    MachineRequirement,
+    driver_branches,
+    find_machine_requirement,
+)
 from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.workbench_instances import EXAMPLE_TARGET
@@ -46,14 +53,19 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             yield from _asked(case, site, site.card, known, asked)
 
 
-def _brought(case: LintContext, site: TargetFacts, card: Card, known: DriverBranches) -> Iterator[Diagnostic]:
+def _brought(
+    case: LintContext, site: TargetFacts, card: Card, known: DriverBranches
+) -> Iterator[Diagnostic]:
     driver = site.driver
     if driver is None:
         return
     branch = require_version(driver.value.split(".")[0])
-    if (known.first and branch < require_version(known.first)) or (known.last and branch > require_version(known.last)):
+    if (known.first and branch < require_version(known.first)) or (
+        known.last and branch > require_version(known.last)
+    ):
         yield RULE.diagnostic(
-            f"the driver of {driver.provider} is {driver.value}, and there are drivers for {card.name} ({card.arch}) {known}",
+            f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
+            f"{card.name} ({card.arch}) {known}",
             driver.route,
             severity=driver.evidence.cap_severity(_severity(case, card)),
             why=WHY,
@@ -66,9 +78,16 @@ def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Dia
     """Look for an image of a day before its family had a driver for such old cards."""
     family, day = split_image_name(getattr(site.target, "image", None) or "")
     for change in case.facts.image_changes:
-        if change.family == family and day and change.cc_below and day < change.since and require_version(card.cc) < require_version(change.cc_below):
+        if (
+            change.family == family
+            and day
+            and change.cc_below
+            and day < change.since
+            and require_version(card.cc) < require_version(change.cc_below)
+        ):
             yield RULE.diagnostic(
-                f"images of {family} have a driver that works for {card.name} ({card.cc}) since {change.since}, and this one is of {day}",
+                f"images of {family} have a driver that works for {card.name} ({card.cc}) "
+                f"since {change.since}, and this one is of {day}",
                 (*site.route, "image"),
                 severity=change.evidence.cap_severity(_severity(case, card)),
                 why="Before that day the driver there knew no card older than Turing.",
@@ -77,20 +96,35 @@ def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Dia
             )
 
 
-def _asked(case: LintContext, site: TargetFacts, card: Card, known: DriverBranches, asked: MachineRequirement) -> Iterator[Diagnostic]:
+def _asked(
+    case: LintContext,
+    site: TargetFacts,
+    card: Card,
+    known: DriverBranches,
+    asked: MachineRequirement,
+) -> Iterator[Diagnostic]:
     specifiers = asked.specifiers
     if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
     low = lower_bound(specifiers)
-    right = f">={known.first}" if known.first and (low is None or require_version(low) < require_version(known.first)) else f"<{known.first_unsupported}"
+    right = (
+        f">={known.first}"
+        if known.first and (low is None or require_version(low) < require_version(known.first))
+        else f"<{known.first_unsupported}"
+    )
     yield RULE.diagnostic(
-        f"requires.driver: {asked.text} admits no driver that knows {card.name} ({card.arch}): there are drivers for it {known}",
+        f"requires.driver: {asked.text} admits no driver that knows {card.name} "
+        f"({card.arch}): there are drivers for it {known}",
         asked.route,
         severity=_severity(case, card),
         why=WHY,
         way_out=f'write driver: "{right}", or take another card',
         related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
-        fix=Fix(f'write driver: "{right}"', (Replace(RouteLocation(asked.route), yaml_scalar(right)),), Applicability.UNSAFE),
+        fix=Fix(
+            f'write driver: "{right}"',
+            (Replace(RouteLocation(asked.route), yaml_scalar(right)),),
+            Applicability.UNSAFE,
+        ),
     )
 
 
@@ -112,14 +146,29 @@ RULE = Rule(
         "NVIDIA R470 release notes",
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
-        "ptxas --help of the CUDA toolkit wheels: the first toolkit that knows a capability, and its driver",
+        (
+            "ptxas --help of the CUDA toolkit wheels: the first toolkit that knows a "
+            "capability, and its driver"
+        ),
     ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=590"}\n', '">=590"'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: {driver: "==565.*"}\n', '"==565.*"'),
-        Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=581"}\n', '">=581"'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=590"}\n',
+            '">=590"',
+        ),
+        Example(
+            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
+            '{driver: "==565.*"}\n',
+            '"==565.*"',
+        ),
+        Example(
+            'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: '
+            '{driver: ">=581"}\n',
+            '">=581"',
+        ),
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
             f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20260809-2130-rc0}}\n",
@@ -127,9 +176,18 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=580"}\n'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=570"}\n'),
-        Example('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=580"}\n'
+        ),
+        Example(
+            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
+            '{driver: ">=570"}\n'
+        ),
+        Example(
+            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
+            '">=590"}\n'
+        ),
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
             f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n"

@@ -1,8 +1,10 @@
-"""Nobody published which driver an image carries, and the torch build asks for a newer one than it surely has.
+"""Nobody published which driver an image carries, and the torch build asks for a newer one than it
+surely has.
 
 ## What it does
 
-For images without a published driver, compares the floor of every possible torch build with what the image must have at least: the driver of the CUDA version
+For images without a published driver, compares the floor of every possible torch build with what
+the image must have at least: the driver of the CUDA version
 that it carries, or the oldest one known of its family.
 
 ## Why
@@ -11,7 +13,8 @@ Whether torch finds the GPU there cannot be told from the facts.
 
 ## How to fix
 
-Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take an image whose driver is published.
+Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take
+an image whose driver is published.
 """
 
 from __future__ import annotations
@@ -31,25 +34,35 @@ COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image whose driver is not known to be new enough for any possible build."""
+    """Yield a finding for each image whose driver is not known to be new enough for any possible
+    build.
+    """
     for question in build_queries(case):
         image = question.site.image
-        offer = _doubtful(case, question, image) if image is not None and question.site.driver is None else None
+        offer = (
+            _doubtful(case, question, image)
+            if image is not None and question.site.driver is None
+            else None
+        )
         if offer is None or image is None:
             continue
         floor = case.facts.driver_floor(offer.cuda)
         other = describe_image_with_driver(case, question.site, floor or "")
         yield RULE.diagnostic(
-            f"torch {offer.release.release} for CUDA {offer.cuda} needs driver {floor}, and the driver of image {image.family} was not published",
+            f"torch {offer.release.release} for CUDA {offer.cuda} needs driver {floor}, "
+            f"and the driver of image {image.family} was not published",
             (*question.site.route, "image"),
-            why="If it is older, torch says that the NVIDIA driver on your system is too old, and runs on the CPU.",
+            why="If it is older, torch says that the NVIDIA driver on your system is too old, "
+            "and runs on the CPU.",
             way_out=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
             related=(related_at(question.cuda_route, "the CUDA version is decided here"),),
         )
 
 
 def _doubtful(case: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
-    """Return the newest possible build when there are such for the card, and no build is sure to run."""
+    """Return the newest possible build when there are such for the card, and no build is sure to
+    run.
+    """
     have, newest = _at_least(case, image), None
     for offer in possible_builds(case, question):
         if offer.build is None or not case.facts.has_code_for(question.card, offer.build):
@@ -64,12 +77,17 @@ def _doubtful(case: LintContext, question: BuildQuery, image: ImageFamily) -> Bu
 def _at_least(case: LintContext, image: ImageFamily) -> str | None:
     """Return a driver that images of a family have at least.
 
-    One with a CUDA toolkit has the driver that came with it; a container asks no more of its host than the floor of its CUDA.
+    One with a CUDA toolkit has the driver that came with it; a container asks no more of its
+    host than the floor of its CUDA.
     """
     toolkit = case.facts.toolkits.get(image.cuda)
     known = [row.driver for row in case.facts.image_drivers if row.family == image.family]
     oldest = [min(known, key=require_version)] if known else []
-    carried = (toolkit.floor_linux if image.kind == "container" else toolkit.driver_first) if toolkit else None
+    carried = (
+        (toolkit.floor_linux if image.kind == "container" else toolkit.driver_first)
+        if toolkit
+        else None
+    )
     return max([*oldest, *([carried] if carried else [])], key=require_version, default=None)
 
 
@@ -77,25 +95,34 @@ RULE = Rule(
     id="CUD008",
     name="driver-unknown",
     severity=Severity.UNKNOWN,
-    summary="Nobody published which driver an image carries, and the torch build may need a newer one.",
-    sources=("docs.cloud.google.com, Workbench image versioning and Deep Learning VM images", "NVIDIA, CUDA Compatibility, minor version compatibility"),
+    summary="Nobody published which driver an image carries, and the torch build may need a newer "
+    "one.",
+    sources=(
+        "docs.cloud.google.com, Workbench image versioning and Deep Learning VM images",
+        "NVIDIA, CUDA Compatibility, minor version compatibility",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            f'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n',
+            'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
+            f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n",
             "pytorch-2-4",
             other_ids=("IMG003", "IMG004"),
         ),
         Example(
-            f'gpu: T4\npython: "3.10"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: common-cu124-debian-11-py310}}\n',
+            'gpu: T4\npython: "3.10"\npackages: [torch]\ntargets:\n  workbench: '
+            f"{{{EXAMPLE_TARGET}, image: common-cu124-debian-11-py310}}\n",
             "common-cu124-debian-11-py310",
             ResolvedSet({"torch": "2.14.1"}, "3.10", "cu130"),
             ("IMG003", "IMG004"),
         ),
     ),
     good=(
-        Example(f'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n'),
+        Example(
+            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
+            f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n"
+        ),
         Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
     ),
 )

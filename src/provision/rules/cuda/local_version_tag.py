@@ -2,16 +2,20 @@
 
 ## What it does
 
-Finds torch, torchvision and torchaudio pinned to a build (`+cu118`, `+cpu`) and compares the tag with the spec's `cuda`.
+Finds torch, torchvision and torchaudio pinned to a build (`+cu118`, `+cpu`) and compares the tag
+with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag lie on the PyTorch index only, one index for each CUDA version, so the line cannot be found on the public index; and it ties every target
-to one build. The spec says the CUDA version once, in `cuda`, and the lock chooses the build of every package for it.
+Builds with such a tag lie on the PyTorch index only, one index for each CUDA version, so the
+line cannot be found on the public index; and it ties every target
+to one build. The spec says the CUDA version once, in `cuda`, and the lock chooses the build of
+every package for it.
 
 ## How to fix
 
-Drop the tag and say `cuda: "11.8"`. Where `cuda` says something else, decide which of the two is meant.
+Drop the tag and say `cuda: "11.8"`. Where `cuda` says something else, decide which of the two is
+meant.
 """
 
 from __future__ import annotations
@@ -19,9 +23,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Edit, Fix, Insert, Replace, Route, RouteLocation, Severity
+from provision.diagnostics import (
+    Diagnostic,
+    Edit,
+    Fix,
+    Insert,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+)
 from provision.facts import cuda_of
-from provision.rules.package_lines import package_lines, set_version_edit, without_local, yaml_scalar
+from provision.rules.package_lines import (
+    package_lines,
+    set_version_edit,
+    without_local,
+    yaml_scalar,
+)
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Package
 
@@ -29,26 +47,51 @@ _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line with a build tag; the first one's fix also says the CUDA version."""
+    """Yield a finding for each line with a build tag; the first one's fix also says the CUDA
+    version.
+    """
     tagged = [
-        (route, package, match[1]) for route, package in package_lines(case) if package.key in case.facts.flavoured and (match := _TAG.search(package.version))
+        (route, package, match[1])
+        for route, package in package_lines(case)
+        if package.key in case.facts.flavoured and (match := _TAG.search(package.version))
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
-        yield _finding(case, route, package, tag, fixable=_agrees(case, tag) and len(tags) == 1, first=number == 0)
+        yield _finding(
+            case,
+            route,
+            package,
+            tag,
+            fixable=_agrees(case, tag) and len(tags) == 1,
+            first=number == 0,
+        )
 
 
-def _finding(case: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool) -> Diagnostic:
+def _finding(
+    case: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
+) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    said = f"; the spec says cuda: {case.spec.cuda} and gpu: {case.spec.gpu.type}" if not _agrees(case, tag) else ""
-    edits: tuple[Edit, ...] = (set_version_edit(case, route, package, without_local(package.version)), *(_says(case, cuda) if first else ()))
+    said = (
+        f"; the spec says cuda: {case.spec.cuda} and gpu: {case.spec.gpu.type}"
+        if not _agrees(case, tag)
+        else ""
+    )
+    edits: tuple[Edit, ...] = (
+        set_version_edit(case, route, package, without_local(package.version)),
+        *(_says(case, cuda) if first else ()),
+    )
     return RULE.diagnostic(
         f"{package.key}{package.version} names the build {tag}{said}",
         route,
-        why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is said once, in `cuda`, and the lock chooses the builds.",
-        way_out=right if fixable else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-        related=(related_at(("cuda",), "the CUDA version is said here"),) if said and "cuda" in case.spec.model_fields_set else (),
+        why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
+        "said once, in `cuda`, and the lock chooses the builds.",
+        way_out=right
+        if fixable
+        else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
+        related=(related_at(("cuda",), "the CUDA version is said here"),)
+        if said and "cuda" in case.spec.model_fields_set
+        else (),
         fix=Fix(right, edits) if fixable else None,
     )
 
@@ -56,14 +99,22 @@ def _finding(case: LintContext, route: Route, package: Package, tag: str, *, fix
 def _agrees(case: LintContext, tag: str) -> bool:
     """Tell whether saying `cuda` for this tag contradicts nothing that the spec says already."""
     cuda, spec = cuda_of(tag), case.spec
-    return spec.cuda in ("auto", cuda) and spec.gpu.is_none == (cuda == "none") and spec.gpu.type != "mps"
+    return (
+        spec.cuda in ("auto", cuda)
+        and spec.gpu.is_none == (cuda == "none")
+        and spec.gpu.type != "mps"
+    )
 
 
 def _says(case: LintContext, cuda: str) -> tuple[Edit, ...]:
     if cuda in (case.spec.cuda, "none"):
         return ()
     text = yaml_scalar(cuda)
-    return (Replace(RouteLocation(("cuda",)), text),) if "cuda" in case.spec.model_fields_set else (Insert((), "cuda", text),)
+    return (
+        (Replace(RouteLocation(("cuda",)), text),)
+        if "cuda" in case.spec.model_fields_set
+        else (Insert((), "cuda", text),)
+    )
 
 
 RULE = Rule(
@@ -75,10 +126,22 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n', "torch==2.0.1+cu118"),
-        Example('gpu: T4\ncuda: auto\npython: "3.11"\npackages:\n  - {name: torch, version: "==2.0.1+cu118"}\n', '{name: torch, version: "==2.0.1+cu118"}'),
-        Example('gpu: T4\ncuda: "11.7"\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n', "torch==2.0.1+cu118"),
-        Example('gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"),
+        Example(
+            'gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n',
+            "torch==2.0.1+cu118",
+        ),
+        Example(
+            'gpu: T4\ncuda: auto\npython: "3.11"\npackages:\n  - {name: torch, version: '
+            '"==2.0.1+cu118"}\n',
+            '{name: torch, version: "==2.0.1+cu118"}',
+        ),
+        Example(
+            'gpu: T4\ncuda: "11.7"\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n',
+            "torch==2.0.1+cu118",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"
+        ),
     ),
     good=(
         Example('gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n'),

@@ -6,11 +6,13 @@ Looks up the CUDA versions that the allowed torch releases were built for.
 
 ## Why
 
-Each torch release has wheels for three or four CUDA versions. For any other, the PyTorch index holds nothing, or an older torch.
+Each torch release has wheels for three or four CUDA versions. For any other, the PyTorch index
+holds nothing, or an older torch.
 
 ## How to fix
 
-Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`, or take a torch release that was built for it.
+Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`,
+or take a torch release that was built for it.
 """
 
 from __future__ import annotations
@@ -26,29 +28,46 @@ from provision.target_facts import GpuSettings
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""
+    """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""  # noqa: E501
     releases = torch_releases(case)
     rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
     if releases is None or not rows:
         return
-    for device in {device.cuda_route: device for device in case.devices if device.is_nvidia and device.cuda not in ("auto", "none")}.values():
+    for device in {
+        device.cuda_route: device
+        for device in case.devices
+        if device.is_nvidia and device.cuda not in ("auto", "none")
+    }.values():
         sure = [row.builds.get(flavour_of(device.cuda)) for row in rows]
         if not any(confidence in ("high", "medium") for confidence in sure):
             yield _finding(case, releases, rows, device, doubtful="low" in sure)
 
 
-def _finding(case: LintContext, releases: AdmittedReleases, rows: list[TorchRelease], device: GpuSettings, *, doubtful: bool) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    releases: AdmittedReleases,
+    rows: list[TorchRelease],
+    device: GpuSettings,
+    *,
+    doubtful: bool,
+) -> Diagnostic:
     cuda, newest = device.cuda, rows[-1]
     built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
     others = [row.release for row in case.facts.torch if flavour_of(cuda) in row.builds]
     what = "may have no build" if doubtful else "has no build"
     return RULE.diagnostic(
-        f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for {', '.join(built)}",
+        f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for "
+        f"{', '.join(built)}",
         device.cuda_route,
-        severity=Severity.WARNING if doubtful else Severity.UNKNOWN if releases.includes_newer else None,
+        severity=Severity.WARNING
+        if doubtful
+        else Severity.UNKNOWN
+        if releases.includes_newer
+        else None,
         why="The PyTorch index for that CUDA version then holds no such torch."
         + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
-        way_out=f'write cuda: "{built[-1]}" or cuda: auto' + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
+        way_out=f'write cuda: "{built[-1]}" or cuda: auto'
+        + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
         related=(related_at(releases.route, "torch asked for here"),),
     )
 
@@ -58,7 +77,11 @@ RULE = Rule(
     name="no-torch-build",
     severity=Severity.ERROR,
     summary="The torch that is asked for was not built for the CUDA version that is asked for.",
-    sources=("pytorch/test-infra generate_binary_build_matrix.py", "replicate/cog torch_compatibility.json", "torch wheels on PyPI"),
+    sources=(
+        "pytorch/test-infra generate_binary_build_matrix.py",
+        "replicate/cog torch_compatibility.json",
+        "torch wheels on PyPI",
+    ),
     page=__doc__,
     check=check,
     bad=(
@@ -66,7 +89,11 @@ RULE = Rule(
         Example('gpu: L4\ncuda: "11.7"\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n', '"11.7"'),
         Example('gpu: L4\ncuda: "12.7"\npython: "3.11"\npackages: [torch]\n', '"12.7"'),
         Example('gpu: L4\ncuda: "12.9"\npython: "3.11"\npackages: [torch==2.13.0]\n', '"12.9"'),
-        Example('gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n', '"11.8"', ResolvedSet({"torch": "2.13.0"}, "3.11", "cu118")),
+        Example(
+            'gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n',
+            '"11.8"',
+            ResolvedSet({"torch": "2.13.0"}, "3.11", "cu118"),
+        ),
     ),
     good=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.*]\n'),

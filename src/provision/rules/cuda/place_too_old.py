@@ -2,17 +2,23 @@
 
 ## What it does
 
-Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of every possible torch build that has code for the card;
-where the operating system is known, its C library with the one that the wheels ask for (manylinux_2_28 since torch 2.7).
+Where the driver is known (from an image's name, or Colab's machines), compares it with the floor
+of every possible torch build that has code for the card;
+where the operating system is known, its C library with the one that the wheels ask for
+(manylinux_2_28 since torch 2.7).
 
 ## Why
 
-Programs of a CUDA major version run on drivers from its first release on: 450.80.02 for CUDA 11, 525.60.13 for 12, 580.65.06 for 13. On an older one torch
-says "The NVIDIA driver on your system is too old", and `torch.cuda.is_available()` is false. PTX is not covered by that: it needs a driver that brings the
+Programs of a CUDA major version run on drivers from its first release on: 450.80.02 for CUDA 11,
+525.60.13 for 12, 580.65.06 for 13. On an older one torch
+says "The NVIDIA driver on your system is too old", and `torch.cuda.is_available()` is false. PTX
+is not covered by that: it needs a driver that brings the
 build's own CUDA, else "the provided PTX was compiled with an unsupported toolchain".
 
-Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the driver brings (which `nvidia-smi` shows), and that of nvcc
-(`cuda_toolkit`), which matters only for what is built from source. A driver that shows CUDA 13.0 runs wheels for 12.6.
+Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the
+driver brings (which `nvidia-smi` shows), and that of nvcc
+(`cuda_toolkit`), which matters only for what is built from source. A driver that shows CUDA 13.0
+runs wheels for 12.6.
 
 ## How to fix
 
@@ -28,7 +34,15 @@ from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, can_run, describe_alternatives, possible_builds, possible_torch_releases
+from provision.rules.torch_builds import (
+    BuildOption,
+    BuildQuery,
+    build_queries,
+    can_run,
+    describe_alternatives,
+    possible_builds,
+    possible_torch_releases,
+)
 from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import ProvidedVersion
 
@@ -56,12 +70,20 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
             have is None
             or releases is None
             or releases.includes_newer
-            or not all(floor and require_version(floor) > require_version(have.value) for floor in needed)
+            or not all(
+                floor and require_version(floor) > require_version(have.value) for floor in needed
+            )
         ):
             continue
-        fits = [row.release for row in case.facts.torch if (floor := row.glibc_on("linux-x86_64")) and require_version(floor) <= require_version(have.value)]
+        fits = [
+            row.release
+            for row in case.facts.torch
+            if (floor := row.glibc_on("linux-x86_64"))
+            and require_version(floor) <= require_version(have.value)
+        ]
         yield RULE.diagnostic(
-            f"{releases.requested} needs glibc {rows[-1].glibc}, and that of {have.provider} is {have.value}",
+            f"{releases.requested} needs glibc {rows[-1].glibc}, and that of "
+            f"{have.provider} is {have.value}",
             have.route,
             severity=have.evidence.cap_severity(Severity.ERROR),
             why="The installer finds no wheel that runs on that system.",
@@ -70,8 +92,12 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _newest(case: LintContext, question: BuildQuery, driver: ProvidedVersion) -> tuple[BuildOption, Incompatibility] | None:
-    """Return the newest build that only an old driver keeps from running; None when some build runs, or none could."""
+def _newest(
+    case: LintContext, question: BuildQuery, driver: ProvidedVersion
+) -> tuple[BuildOption, Incompatibility] | None:
+    """Return the newest build that only an old driver keeps from running; None when some build
+    runs, or none could.
+    """
     newest = None
     for offer in possible_builds(case, question):
         if can_run(case, question, offer) is not False:
@@ -82,23 +108,37 @@ def _newest(case: LintContext, question: BuildQuery, driver: ProvidedVersion) ->
     return newest
 
 
-def _finding(case: LintContext, question: BuildQuery, driver: ProvidedVersion, offer: BuildOption, obstacle: Incompatibility) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    question: BuildQuery,
+    driver: ProvidedVersion,
+    offer: BuildOption,
+    obstacle: Incompatibility,
+) -> Diagnostic:
     ptx = obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER
     severity = driver.evidence.cap_severity(Severity.ERROR)
     for evidence in obstacle.evidence:
         severity = evidence.cap_severity(severity)
     needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.required}, and the driver of {driver.provider} is {driver.value}",
+        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver "
+        f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
         question.cuda_route,
         severity=severity,
         why="torch would say: the provided PTX was compiled with an unsupported toolchain."
         if ptx
-        else "torch would say: the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false.",
+        else "torch would say: the NVIDIA driver on your system is too old. "
+        "torch.cuda.is_available() would be false.",
         way_out=describe_alternatives(
-            case, question, describe_image_with_driver(case, question.site, obstacle.required) or "take a machine with a newer driver"
+            case,
+            question,
+            describe_image_with_driver(case, question.site, obstacle.required)
+            or "take a machine with a newer driver",
         ),
-        related=(related_at(driver.route, f"driver {driver.value} comes from here"), related_at(question.releases.route, "torch comes from here")),
+        related=(
+            related_at(driver.route, f"driver {driver.value} comes from here"),
+            related_at(question.releases.route, "torch comes from here"),
+        ),
     )
 
 
@@ -106,8 +146,12 @@ RULE = Rule(
     id="CUD004",
     name="place-too-old",
     severity=Severity.ERROR,
-    summary="The driver, or the C library, that a place brings is older than the torch build needs.",
-    sources=("NVIDIA, CUDA Compatibility, minor version compatibility", "PEP 600 and the wheel tags of torch", "pytorch/pytorch#162531"),
+    summary="The driver, or the C library, that a place brings is older than the torch build needs.",  # noqa: E501
+    sources=(
+        "NVIDIA, CUDA Compatibility, minor version compatibility",
+        "PEP 600 and the wheel tags of torch",
+        "pytorch/pytorch#162531",
+    ),
     page=__doc__,
     check=check,
     bad=(
@@ -118,7 +162,8 @@ RULE = Rule(
             other_ids=("IMG003", "IMG004"),
         ),
         Example(
-            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: '
+            f"{{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n",
             "L4",
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
             ("IMG004",),
@@ -129,6 +174,9 @@ RULE = Rule(
             'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
             f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n"
         ),
-        Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
+            '{colab: {kind: colab, runtime: "2026.07"}}\n'
+        ),
     ),
 )

@@ -2,15 +2,18 @@
 
 ## What it does
 
-Where the driver is known (from an image's name, or Colab's machines), compares it with `requires.driver`.
+Where the driver is known (from an image's name, or Colab's machines), compares it with
+`requires.driver`.
 
 ## Why
 
-The driver of an image or of Colab cannot be chosen apart from it: the verification on the device would fail.
+The driver of an image or of Colab cannot be chosen apart from it: the verification on the device
+would fail.
 
 ## How to fix
 
-Take another image, or ask for no more than what the packages need: `requires` under a target holds there alone.
+Take another image, or ask for no more than what the packages need: `requires` under a target
+holds there alone.
 """
 
 from __future__ import annotations
@@ -38,20 +41,29 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if has_version_in_range(specifiers, first, below):
             continue
         yield RULE.diagnostic(
-            f"requires.driver: {asked.text} is asked for, and the driver of {driver.provider} is {driver.value}",
+            f"requires.driver: {asked.text} is asked for, and the driver of "
+            f"{driver.provider} is {driver.value}",
             asked.route,
             severity=driver.evidence.cap_severity(Severity.ERROR),
-            why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, so the check on the device would fail.",
+            why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
+            "so the check on the device would fail.",
             way_out="take an image that brings such a driver, or ask for less"
             if site.image
-            else f'ask for less at this target, as in requires: {{driver: ">={driver.value.split(".")[0]}"}}',
+            else f"ask for less at this target, as in requires: {{driver: "
+            f'">={driver.value.split(".")[0]}"}}',
             related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
         )
 
 
 def _span(driver: ProvidedVersion) -> tuple[str, str]:
-    """Return the drivers that may be meant, from the first on and below the second: of a branch alone, any of it."""
-    return (driver.value, f"{driver.value}.0.1") if "." in driver.value else (driver.value, str(int(driver.value) + 1))
+    """Return the drivers that may be meant, from the first on and below the second: of a branch
+    alone, any of it.
+    """
+    return (
+        (driver.value, f"{driver.value}.0.1")
+        if "." in driver.value
+        else (driver.value, str(int(driver.value) + 1))
+    )
 
 
 RULE = Rule(
@@ -59,20 +71,31 @@ RULE = Rule(
     name="required-driver-not-there",
     severity=Severity.ERROR,
     summary="`requires.driver` asks for a driver that a place does not bring.",
-    sources=("googlecolab/backend-info 66982a15", "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning"),
+    sources=(
+        "googlecolab/backend-info 66982a15",
+        "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', '">=590"'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
+            '">=590"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+            '">=590"',
+        ),
         Example(
             'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
-            f'  wb: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570, requires: {{driver: ">=575"}}}}\n',
+            f"  wb: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570, "
+            f'requires: {{driver: ">=575"}}}}\n',
             '">=575"',
             other_ids=("IMG003", "IMG004"),
         ),
     ),
     good=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
+            '">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
+        ),
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
     ),
 )

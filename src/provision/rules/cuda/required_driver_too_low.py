@@ -2,12 +2,15 @@
 
 ## What it does
 
-Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved to, and with the first branch that knows the card.
+Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved
+to, and with the first branch that knows the card.
 
 ## Why
 
-The check on the device would be content with such a driver, and torch would not: "The NVIDIA driver on your system is too old". The floors are 450.80.02 for
-CUDA 11, 525.60.13 for 12 and 580.65.06 for 13. In WSL2 the driver is that of Windows, whose floors are 452.39, 528.33 and 580.
+The check on the device would be content with such a driver, and torch would not: "The NVIDIA
+driver on your system is too old". The floors are 450.80.02 for
+CUDA 11, 525.60.13 for 12 and 580.65.06 for 13. In WSL2 the driver is that of Windows, whose
+floors are 452.39, 528.33 and 580.
 
 A bound that names a branch alone, as in `>=580`, is taken as any driver of it.
 
@@ -24,24 +27,36 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
-from provision.rules.machine_requirements import MachineRequirement, driver_branches, find_machine_requirement
+from provision.rules.machine_requirements import (
+    MachineRequirement,
+    driver_branches,
+    find_machine_requirement,
+)
 from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each `requires.driver` below the floor; an error where it admits nothing at or above it."""
+    """Yield a finding for each `requires.driver` below the floor; an error where it admits nothing
+    at or above it.
+    """
     said = set()
     for question in build_queries(case):
-        asked = find_machine_requirement(case, question.site, "driver") if question.flavour and question.site.driver is None else None
+        asked = (
+            find_machine_requirement(case, question.site, "driver")
+            if question.flavour and question.site.driver is None
+            else None
+        )
         if asked is not None and asked.route not in said:
             found = _finding(case, question, asked)
             said |= {asked.route} if found else set()
             yield from [found] if found else []
 
 
-def _finding(case: LintContext, question: BuildQuery, asked: MachineRequirement) -> Diagnostic | None:
+def _finding(
+    case: LintContext, question: BuildQuery, asked: MachineRequirement
+) -> Diagnostic | None:
     toolkit = case.facts.toolkits.get(cuda_of(question.flavour or ""))
     specifiers, known = asked.specifiers, driver_branches(case, question.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
@@ -53,15 +68,32 @@ def _finding(case: LintContext, question: BuildQuery, asked: MachineRequirement)
     possible = has_version_in_range(specifiers, floor, known.first_unsupported)
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    beyond = known.first_unsupported is not None and require_version(floor) >= require_version(known.first_unsupported)
+    beyond = known.first_unsupported is not None and require_version(floor) >= require_version(
+        known.first_unsupported
+    )
     return RULE.diagnostic(
-        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} drivers older than {floor}, which {whose} needs",
+        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} "
+        f"drivers older than {floor}, which {whose} needs",
         asked.route,
         severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
-        why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your system is too old.",
-        way_out=f'write driver: ">={floor}"' + (f" (WSL2 has the driver of Windows: {toolkit.floor_windows})" if whose != question.card.name else ""),
-        related=(related_at(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),) if question.site.gpu_settings.cuda != "auto" else (),
-        fix=None if beyond else Fix(f'write driver: ">={floor}"', (Replace(RouteLocation(asked.route), yaml_scalar(f">={floor}")),), Applicability.UNSAFE),
+        why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
+        "system is too old.",
+        way_out=f'write driver: ">={floor}"'
+        + (
+            f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
+            if whose != question.card.name
+            else ""
+        ),
+        related=(related_at(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
+        if question.site.gpu_settings.cuda != "auto"
+        else (),
+        fix=None
+        if beyond
+        else Fix(
+            f'write driver: ">={floor}"',
+            (Replace(RouteLocation(asked.route), yaml_scalar(f">={floor}")),),
+            Applicability.UNSAFE,
+        ),
     )
 
 
@@ -69,20 +101,50 @@ RULE = Rule(
     id="CUD007",
     name="required-driver-too-low",
     severity=Severity.ERROR,
-    summary="`requires.driver` lets drivers through that the CUDA version or the card does not run on.",
+    summary="`requires.driver` lets drivers through that the CUDA version or the card does not run "
+    "on.",
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=535"}\n', '">=535"'),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=525.60.11"}\n', '">=525.60.11"'),
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: "==575.*"}\n', '"==575.*"'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=535"}\n', '">=535"'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=570"}\n', '">=570"', ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132")),
+        Example(
+            'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=535"}\n',
+            '">=535"',
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=525.60.11"}\n',
+            '">=525.60.11"',
+        ),
+        Example(
+            'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: "==575.*"}\n',
+            '"==575.*"',
+        ),
+        Example(
+            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: '
+            '[torch==2.11.0]\nrequires: {driver: ">=535"}\n',
+            '">=535"',
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=570"}\n',
+            '">=570"',
+            ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
+        ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=580"}\n'),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=525.60.13"}\n'),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=580,<600"}\n'),
+        Example(
+            'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=580"}\n'
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=525.60.13"}\n'
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+            '{driver: ">=580,<600"}\n'
+        ),
     ),
 )

@@ -2,17 +2,20 @@
 
 ## What it does
 
-Where something is compiled and the operating system of a place is known (from its image or Colab runtime), compares its gcc with the newest one that
+Where something is compiled and the operating system of a place is known (from its image or Colab
+runtime), compares its gcc with the newest one that
 `cuda_toolkit` takes.
 
 ## Why
 
-nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later than 12 are not supported!". Ubuntu 24.04 has gcc 13, which
+nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later
+than 12 are not supported!". Ubuntu 24.04 has gcc 13, which
 CUDA 12.4 is the first to take.
 
 ## How to fix
 
-Take a newer toolkit of the same major version, or install an older gcc and say `NVCC_PREPEND_FLAGS: -ccbin /usr/bin/g++-12` under `env`.
+Take a newer toolkit of the same major version, or install an older gcc and say
+`NVCC_PREPEND_FLAGS: -ccbin /usr/bin/g++-12` under `env`.
 """
 
 from __future__ import annotations
@@ -22,7 +25,12 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.source_builds import major_version, operating_system_at, source_built_packages, wheel_cuda_at
+from provision.rules.source_builds import (
+    major_version,
+    operating_system_at,
+    source_built_packages,
+    wheel_cuda_at,
+)
 from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
@@ -37,16 +45,33 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
         wanted = major_version(wheel_cuda_at(case, site) or toolkit.cuda)
-        enough = [row.cuda for row in case.facts.toolkits.values() if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted]
+        enough = [
+            row.cuda
+            for row in case.facts.toolkits.values()
+            if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted
+        ]
         right = min(enough, key=require_version, default=None)
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and {system.os} has gcc {system.gcc}",
+            f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and "
+            f"{system.os} has gcc {system.gcc}",
             ("cuda_toolkit",),
             severity=system.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)),
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
-            way_out=(f'write cuda_toolkit: "{right}", or ' if right else "") + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
-            related=(related_at((*site.route, "image" if site.image else "runtime"), f"{system.os} comes from here"),),
-            fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
+            way_out=(f'write cuda_toolkit: "{right}", or ' if right else "")
+            + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
+            related=(
+                related_at(
+                    (*site.route, "image" if site.image else "runtime"),
+                    f"{system.os} comes from here",
+                ),
+            ),
+            fix=Fix(
+                f'write cuda_toolkit: "{right}"',
+                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
+                Applicability.UNSAFE,
+            )
+            if right
+            else None,
         )
 
 
@@ -55,18 +80,24 @@ RULE = Rule(
     name="toolkit-compiler-too-new",
     severity=Severity.ERROR,
     summary="The system's gcc is newer than nvcc takes.",
-    sources=("crt/host_config.h of the nvidia-cuda-nvcc wheels", "package lists of the distributions (gcc)", "pytorch/pytorch#136556"),
+    sources=(
+        "crt/host_config.h of the nvidia-cuda-nvcc wheels",
+        "package lists of the distributions (gcc)",
+        "pytorch/pytorch#136556",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n'
+            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
+            "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
             f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
             '"12.2"',
             other_ids=("GCP024", "IMG004"),
         ),
         Example(
-            'gpu: T4\ncuda: "11.8"\ncuda_toolkit: "11.8"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n'
+            'gpu: T4\ncuda: "11.8"\ncuda_toolkit: "11.8"\npython: "3.12"\npackages: '
+            "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
             f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n",
             '"11.8"',
             other_ids=("GCP024",),
@@ -74,9 +105,13 @@ RULE = Rule(
     ),
     good=(
         Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n'
+            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
+            "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
             f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n"
         ),
-        Example('gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\n'),
+        Example(
+            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
+            "[torch==2.6.0, {name: our-kernels, build: true}]\n"
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the image carries) with the CUDA version of the wheels.
+Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the
+image carries) with the CUDA version of the wheels.
 
 ## Why
 
-`torch.utils.cpp_extension` compares both before it compiles: another major version ends in "The detected CUDA version (12.8) mismatches the version that was
+`torch.utils.cpp_extension` compares both before it compiles: another major version ends in "The
+detected CUDA version (12.8) mismatches the version that was
 used to compile PyTorch (13.0)". Another minor version of the same major is only noted, and works.
 
 ## How to fix
@@ -18,37 +20,74 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.source_builds import Nvcc, major_version, nvcc_at, source_built_packages, torch_extensions, wheel_cuda_at
+from provision.rules.source_builds import (
+    Nvcc,
+    major_version,
+    nvcc_at,
+    source_built_packages,
+    torch_extensions,
+    wheel_cuda_at,
+)
 from provision.spec import Package
 from provision.target_facts import TargetFacts
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each compiler whose major version is not that of the wheels; a warning where nothing is known to compile against torch."""
+    """Yield a finding for each compiler whose major version is not that of the wheels; a warning
+    where nothing is known to compile against torch.
+    """
     sure, said = torch_extensions(case), set()
     packages = sure or source_built_packages(case)
     for site in case.targets if packages else ():
         cuda, nvcc = wheel_cuda_at(case, site), nvcc_at(case, site)
-        if cuda is None or nvcc is None or major_version(cuda) == major_version(nvcc.cuda) or (nvcc.route, cuda) in said:
+        if (
+            cuda is None
+            or nvcc is None
+            or major_version(cuda) == major_version(nvcc.cuda)
+            or (nvcc.route, cuda) in said
+        ):
             continue
         said.add((nvcc.route, cuda))
         own = nvcc.route == ("cuda_toolkit",)
-        yield _finding(site, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING)
+        yield _finding(
+            site, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING
+        )
 
 
-def _finding(site: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity) -> Diagnostic:
+def _finding(
+    site: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity
+) -> Diagnostic:
     own = nvcc.route == ("cuda_toolkit",)
     said = site.gpu_settings.cuda != "auto"
     return RULE.diagnostic(
-        f"{package[1].key} is compiled with nvcc {nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for CUDA {cuda}",
+        f"{package[1].key} is compiled with nvcc "
+        f"{nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for "
+        f"CUDA {cuda}",
         nvcc.route,
         severity=severity,
-        why="torch.utils.cpp_extension refuses another major version: the detected CUDA version mismatches the version that was used to compile PyTorch.",
-        way_out=f'write cuda_toolkit: "{cuda}"' + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
-        related=((related_at(site.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ()) + (related_at(package[0], "compiled against torch"),),
-        fix=Fix(f'write cuda_toolkit: "{cuda}"', (Replace(RouteLocation(nvcc.route), f'"{cuda}"'),), Applicability.UNSAFE) if own else None,
+        why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
+        "version mismatches the version that was used to compile PyTorch.",
+        way_out=f'write cuda_toolkit: "{cuda}"'
+        + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
+        related=((related_at(site.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ())
+        + (related_at(package[0], "compiled against torch"),),
+        fix=Fix(
+            f'write cuda_toolkit: "{cuda}"',
+            (Replace(RouteLocation(nvcc.route), f'"{cuda}"'),),
+            Applicability.UNSAFE,
+        )
+        if own
+        else None,
     )
 
 
@@ -57,16 +96,21 @@ RULE = Rule(
     name="toolkit-major-differs",
     severity=Severity.ERROR,
     summary="The CUDA compiler is of another major version than the CUDA of torch's wheels.",
-    sources=("_check_cuda_version in torch/utils/cpp_extension.py of torch 2.13.0", "lm-sys/FastChat#1203"),
+    sources=(
+        "_check_cuda_version in torch/utils/cpp_extension.py of torch 2.13.0",
+        "lm-sys/FastChat#1203",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n',
+            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
             '"12.8"',
         ),
         Example(
-            'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'
+            'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
+            "mamba-ssm, build: true}]\n"
             'targets: {c: {kind: colab, runtime: "2026.07"}}\n',
             "colab",
             other_ids=(
@@ -75,13 +119,20 @@ RULE = Rule(
             ),
         ),
         Example(
-            'gpu: A100\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
+            'gpu: A100\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch, {name: '
+            "mamba-ssm, build: true}]\n",
             '"12.8"',
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
     good=(
-        Example('gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'),
-        Example('gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
+        Example(
+            'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
+        ),
+        Example(
+            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0]\n"
+        ),
     ),
 )

@@ -2,16 +2,19 @@
 
 ## What it does
 
-Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build: true`, looks for a CUDA toolkit: `cuda_toolkit`, the one of
+Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build:
+true`, looks for a CUDA toolkit: `cuda_toolkit`, the one of
 Colab, or that of the image.
 
 ## Why
 
-The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit the build ends in "CUDA_HOME environment variable is not set".
+The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit the build ends in
+"CUDA_HOME environment variable is not set".
 
 ## How to fix
 
-Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that has a wheel for this torch.
+Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that
+has a wheel for this torch.
 """
 
 from __future__ import annotations
@@ -25,24 +28,48 @@ from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that needs nvcc, when a place with a card has none for all that is said."""
+    """Yield a finding for each package that needs nvcc, when a place with a card has none for all
+    that is said.
+    """
     if case.spec.cuda_toolkit is not None:
         return
-    rows = ((route, package, case.facts.source_only.get(package.key)) for route, package in package_lines(case) if package.build)
-    need = [(route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs]
-    without = [site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None] if need else []
+    rows = (
+        (route, package, case.facts.source_only.get(package.key))
+        for route, package in package_lines(case)
+        if package.build
+    )
+    need = [
+        (route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs
+    ]
+    without = (
+        [
+            site
+            for site in case.targets
+            if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
+        ]
+        if need
+        else []
+    )
     if not without:
         return
-    cuda = next((cuda for site in without if (cuda := wheel_cuda_at(case, site)) in case.facts.toolkits), None)
+    cuda = next(
+        (cuda for site in without if (cuda := wheel_cuda_at(case, site)) in case.facts.toolkits),
+        None,
+    )
     where = ", ".join(site.name for site in without)
     for number, (route, package) in enumerate(need):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
         yield RULE.diagnostic(
             f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
             route,
-            why="The wheels of torch bring no compiler; without one the build ends in: CUDA_HOME environment variable is not set.",
+            why="The wheels of torch bring no compiler; without one the build ends in: "
+            "CUDA_HOME environment variable is not set.",
             way_out=f"say {right}",
-            fix=Fix(f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE) if cuda and number == 0 else None,
+            fix=Fix(
+                f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE
+            )
+            if cuda and number == 0
+            else None,
         )
 
 
@@ -51,17 +78,32 @@ RULE = Rule(
     name="toolkit-missing",
     severity=Severity.WARNING,
     summary="A package is built against CUDA, and nothing says that there is an nvcc.",
-    sources=("torch/utils/cpp_extension.py of torch 2.13.0 (CUDA_HOME)", "Dao-AILab/flash-attention setup.py", "file lists of the packages on PyPI"),
+    sources=(
+        "torch/utils/cpp_extension.py of torch 2.13.0 (CUDA_HOME)",
+        "Dao-AILab/flash-attention setup.py",
+        "file lists of the packages on PyPI",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: A100\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n', "{name: mamba-ssm, build: true}"),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch, {name: causal-conv1d, build: true}]\n', "{name: causal-conv1d, build: true}"),
+        Example(
+            'gpu: A100\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
+            "mamba-ssm, build: true}]\n",
+            "{name: mamba-ssm, build: true}",
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch, {name: causal-conv1d, build: true}]\n',
+            "{name: causal-conv1d, build: true}",
+        ),
     ),
     good=(
-        Example('gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'),
         Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'
+            'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
+            "mamba-ssm, build: true}]\n"
             'targets: {colab: {kind: colab, runtime: "2026.07"}}\n'
         ),
         Example('gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n'),

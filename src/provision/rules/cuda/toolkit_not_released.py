@@ -23,7 +23,9 @@ from provision.rules.rule import Example, LintContext, Rule
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a toolkit without a row: an error between two that have one, else unknown."""
+    """Yield a finding for a toolkit without a row: an error between two that have one, else
+    unknown.
+    """
     asked = case.spec.cuda_toolkit
     if asked is None or asked in case.facts.toolkits:
         return
@@ -31,14 +33,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     below = [cuda for cuda in known if require_version(cuda) < require_version(asked)][-1:]
     above = [cuda for cuda in known if require_version(cuda) > require_version(asked)][:1]
     gap = bool(below and above)
-    nearest = next((cuda for cuda in (*above, *below) if cuda.split(".")[0] == asked.split(".")[0]), None)
+    nearest = next(
+        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == asked.split(".")[0]), None
+    )
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {asked}" if gap else f"the facts know no CUDA toolkit {asked}; they know {format_versions(known)}",
+        f"there is no CUDA toolkit {asked}"
+        if gap
+        else f"the facts know no CUDA toolkit {asked}; they know {format_versions(known)}",
         ("cuda_toolkit",),
         severity=None if gap else Severity.UNKNOWN,
-        why="NVIDIA released no such version." if gap else "Whether it exists, and what it compiles for, cannot be told from here.",
-        way_out=f"write {' or '.join([*below, *above])}" if gap else "check the version with `nvcc --version` where it is installed",
-        fix=Fix(f'write "{nearest}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{nearest}"'),), Applicability.UNSAFE) if gap and nearest else None,
+        why="NVIDIA released no such version."
+        if gap
+        else "Whether it exists, and what it compiles for, cannot be told from here.",
+        way_out=f"write {' or '.join([*below, *above])}"
+        if gap
+        else "check the version with `nvcc --version` where it is installed",
+        fix=Fix(
+            f'write "{nearest}"',
+            (Replace(RouteLocation(("cuda_toolkit",)), f'"{nearest}"'),),
+            Applicability.UNSAFE,
+        )
+        if gap and nearest
+        else None,
     )
 
 
@@ -47,15 +63,32 @@ RULE = Rule(
     name="toolkit-not-released",
     severity=Severity.ERROR,
     summary="A CUDA toolkit is asked for that does not exist, or that the facts do not know.",
-    sources=("releases of nvidia-cuda-nvcc on PyPI", "NVIDIA runfile names, by spack-packages cuda/package.py"),
+    sources=(
+        "releases of nvidia-cuda-nvcc on PyPI",
+        "NVIDIA runfile names, by spack-packages cuda/package.py",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: [torch==2.11.0, {name: our-kernels, build: true}]\n', '"12.7"'),
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.10"\npython: "3.12"\npackages: [torch==2.11.0, {name: our-kernels, build: true}]\n', '"12.10"'),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+            '"12.7"',
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.10"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+            '"12.10"',
+        ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: our-kernels, build: true}]\n'),
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: [torch==2.11.0, {name: our-kernels, build: true}]\n'),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
+        ),
     ),
 )

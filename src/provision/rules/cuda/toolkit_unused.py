@@ -2,12 +2,15 @@
 
 ## What it does
 
-Looks whether any package has `build: true`, or compiles parts of itself when used (deepspeed), where `cuda_toolkit` is given.
+Looks whether any package has `build: true`, or compiles parts of itself when used (deepspeed),
+where `cuda_toolkit` is given.
 
 ## Why
 
-Wheels carry their own CUDA runtime and need no nvcc. The CUDA version that `nvidia-smi` shows is the driver's, that of `cuda` is the wheels', and that of
-`cuda_toolkit` is nvcc's: the three may differ, and without a build the last does not matter. A toolkit takes gigabytes of disk.
+Wheels carry their own CUDA runtime and need no nvcc. The CUDA version that `nvidia-smi` shows is
+the driver's, that of `cuda` is the wheels', and that of
+`cuda_toolkit` is nvcc's: the three may differ, and without a build the last does not matter. A
+toolkit takes gigabytes of disk.
 
 ## How to fix
 
@@ -27,7 +30,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when a toolkit serves nothing."""
     if case.spec.cuda_toolkit is not None and not source_built_packages(case):
         yield RULE.diagnostic(
-            f"cuda_toolkit: {case.spec.cuda_toolkit} is asked for, and no package is built from source",
+            f"cuda_toolkit: {case.spec.cuda_toolkit} is asked for, and no package is built "
+            "from source",
             ("cuda_toolkit",),
             at=RoutePart.KEY,
             why="Wheels bring the CUDA that they need; nvcc would lie there for nothing.",
@@ -40,15 +44,32 @@ RULE = Rule(
     name="toolkit-unused",
     severity=Severity.INFO,
     summary="A CUDA toolkit is asked for, and nothing is built.",
-    sources=("NVIDIA, CUDA Compatibility", "Requires-Dist of the torch wheels: nvidia-cuda-runtime and its siblings"),
+    sources=(
+        "NVIDIA, CUDA Compatibility",
+        "Requires-Dist of the torch wheels: nvidia-cuda-runtime and its siblings",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\n', "cuda_toolkit"),
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, "transformers[torch]"]\n', "cuda_toolkit"),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0]\n",
+            "cuda_toolkit",
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: '
+            '[torch==2.11.0, "transformers[torch]"]\n',
+            "cuda_toolkit",
+        ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: our-kernels, build: true}]\n'),
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: deepspeed, build: true}]\n'),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.11.0, {name: deepspeed, build: true}]\n"
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Where something is compiled, compares the compute capability of the card with what `cuda_toolkit` compiles for.
+Where something is compiled, compares the compute capability of the card with what `cuda_toolkit`
+compiles for.
 
 ## Why
 
-"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before Turing (V100, P100, GTX 10xx). Toolkits before 12.8 do not know
+"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before
+Turing (V100, P100, GTX 10xx). Toolkits before 12.8 do not know
 Blackwell: at best they make PTX of an older capability, and most builds do not ask for that.
 
 ## How to fix
@@ -28,7 +30,9 @@ from provision.rules.source_builds import major_version, source_built_packages, 
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that the toolkit makes no code for: an error for one it has dropped, a warning for one it does not know yet."""
+    """Yield a finding for each card that the toolkit makes no code for: an error for one it has
+    dropped, a warning for one it does not know yet.
+    """
     asked = case.spec.cuda_toolkit
     toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
     if toolkit is None:
@@ -38,26 +42,53 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if card is None or _makes(case, toolkit, card):
             continue
         dropped = require_version(card.cc) < require_version(toolkit.cc_min)
-        knows = [row.cuda for row in sorted(case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)) if _makes(case, row, card)]
+        knows = [
+            row.cuda
+            for row in sorted(
+                case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
+            )
+            if _makes(case, row, card)
+        ]
         wheels = wheel_cuda_at(case, site)
-        same = [cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)] or knows
+        same = [
+            cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)
+        ] or knows
         right = (same[-1] if dropped else same[0]) if same else None
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
+            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to "
+            f"{toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
             ("cuda_toolkit",),
-            severity=card.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)) if dropped else Severity.WARNING,
-            why="The build ends in: nvcc fatal: Unsupported gpu architecture." + ("" if dropped else " Only PTX of an older capability could serve."),
-            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card' if right else "take another card",
+            severity=card.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR))
+            if dropped
+            else Severity.WARNING,
+            why="The build ends in: nvcc fatal: Unsupported gpu architecture."
+            + ("" if dropped else " Only PTX of an older capability could serve."),
+            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
+            if right
+            else "take another card",
             related=(related_at(route, "card asked for here"),),
-            fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
+            fix=Fix(
+                f'write cuda_toolkit: "{right}"',
+                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
+                Applicability.UNSAFE,
+            )
+            if right
+            else None,
         )
 
 
 def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
-    """Tell whether a compiler makes machine code that the card runs; between its bounds where its list was not read."""
+    """Tell whether a compiler makes machine code that the card runs; between its bounds where its
+    list was not read.
+    """
     if not toolkit.capabilities:
-        return require_version(toolkit.cc_min) <= require_version(card.cc) and require_version(card.cc).major <= require_version(toolkit.cc_max).major
-    return any(runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities)
+        return (
+            require_version(toolkit.cc_min) <= require_version(card.cc)
+            and require_version(card.cc).major <= require_version(toolkit.cc_max).major
+        )
+    return any(
+        runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities
+    )
 
 
 RULE = Rule(
@@ -70,17 +101,28 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n',
+            'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, '
+            "{name: our-kernels, build: true}]\n",
             '"13.0"',
         ),
         Example(
-            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n',
+            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.6"\npython: "3.12"\npackages: '
+            "[torch==2.10.0, {name: our-kernels, build: true}]\n",
             '"12.6"',
         ),
     ),
     good=(
-        Example('gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
-        Example('gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.10.0, {name: our-kernels, build: true}]\n'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
+        ),
+        Example(
+            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
+        ),
     ),
 )

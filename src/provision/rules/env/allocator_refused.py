@@ -2,12 +2,14 @@
 
 ## What it does
 
-Reads PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: pairs of OPTION:VALUE with commas between them, True and False with a capital letter, numbers within the
+Reads PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: pairs of OPTION:VALUE with commas between
+them, True and False with a capital letter, numbers within the
 limits of each option.
 
 ## Why
 
-torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or 'False'", "max_split_size_mb too small". With = in place of : it
+torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or
+'False'", "max_split_size_mb too small". With = in place of : it
 fails with an internal error that names neither the variable nor the option.
 
 ## How to fix
@@ -48,13 +50,33 @@ def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] |
         return None
     option, colon, value = (text.strip() for text in part.partition(":"))
     if not colon:
-        return f"{part} is not of the form OPTION:VALUE", f"write {part.replace('=', ':')}" if "=" in part else "write OPTION:VALUE", None
+        return (
+            f"{part} is not of the form OPTION:VALUE",
+            f"write {part.replace('=', ':')}" if "=" in part else "write OPTION:VALUE",
+            None,
+        )
     row = case.facts.allocator_options.get(option)
     if row is not None:
         limits = _limits(row, value)
-        return (f"{option} takes {limits}, and {value} is given", f"give it {limits}", row.evidence.cap_severity(Severity.ERROR)) if limits else None
+        return (
+            (
+                f"{option} takes {limits}, and {value} is given",
+                f"give it {limits}",
+                row.evidence.cap_severity(Severity.ERROR),
+            )
+            if limits
+            else None
+        )
     meant = nearest_word(option, case.facts.allocator_options, 3)
-    return (f"the facts know no option {option}; the nearest is {meant}", f"write {meant}, if that is meant", Severity.WARNING) if meant else None
+    return (
+        (
+            f"the facts know no option {option}; the nearest is {meant}",
+            f"write {meant}, if that is meant",
+            Severity.WARNING,
+        )
+        if meant
+        else None
+    )
 
 
 def _limits(row: AllocatorOption, value: str) -> str | None:
@@ -75,17 +97,34 @@ RULE = Rule(
     name="allocator-refused",
     severity=Severity.ERROR,
     summary="The configuration of torch's allocator is written as torch does not take it.",
-    sources=("torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch", "docs.pytorch.org, CUDA semantics: memory management"),
+    sources=(
+        "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
+        "docs.pytorch.org, CUDA semantics: memory management",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:true"}}\n', '"expandable_segments:true"'),
-        Example(f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: expandable_segments=True}}\n", "expandable_segments=True"),
-        Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size_mb:16"}}\n', '"max_split_size_mb:16"'),
+        Example(
+            f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:true"}}\n',
+            '"expandable_segments:true"',
+        ),
+        Example(
+            f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: expandable_segments=True}}\n",
+            "expandable_segments=True",
+        ),
+        Example(
+            f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size_mb:16"}}\n', '"max_split_size_mb:16"'
+        ),
         Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size:64"}}\n', '"max_split_size:64"'),
     ),
     good=(
-        Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n'),
-        Example(f'{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n'),
+        Example(
+            f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
+            f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n'
+        ),
+        Example(
+            f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
+            f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n'
+        ),
     ),
 )

@@ -2,16 +2,19 @@
 
 ## What it does
 
-Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. It says, as a note, that the value is one machine's where the count fits.
+Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. It says, as a note, that
+the value is one machine's where the count fits.
 
 ## Why
 
-An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than are asked for leave cards idle. And numbers, or UUIDs, of one machine mean
+An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than are asked
+for leave cards idle. And numbers, or UUIDs, of one machine mean
 others on the next.
 
 ## How to fix
 
-Take it out: `gpu` says how many cards there are, and a launcher gives each process its own. Choose a card on a shared machine where the program is started.
+Take it out: `gpu` says how many cards there are, and a launcher gives each process its own.
+Choose a card on a shared machine where the program is started.
 """
 
 from __future__ import annotations
@@ -32,16 +35,27 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     value = case.spec.env[NAME].strip()
     shown, most = _shown(value), max(devices, key=lambda device: device.gpu.count)
     if not shown:
-        message, severity = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for', None
+        message, severity = (
+            f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for',
+            None,
+        )
     elif len(shown) < most.gpu.count:
-        message, severity = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for", Severity.WARNING
+        message, severity = (
+            f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for",
+            Severity.WARNING,
+        )
     else:
-        message, severity = f"{NAME} is {value}, which means other cards on every machine", Severity.INFO
+        message, severity = (
+            f"{NAME} is {value}, which means other cards on every machine",
+            Severity.INFO,
+        )
     yield RULE.diagnostic(
         message,
         ("env", NAME),
         severity=severity,
-        why="torch then finds no CUDA device." if not shown else "What it names depends on the machine; gpu says how many cards there are.",
+        why="torch then finds no CUDA device."
+        if not shown
+        else "What it names depends on the machine; gpu says how many cards there are.",
         way_out=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
         related=(related_at(most.gpu_route, "cards asked for here"),),
     )
@@ -66,12 +80,22 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\nenv: '
+            '{CUDA_VISIBLE_DEVICES: "0"}\n',
+            '"0"',
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n'
+        ),
     ),
 )

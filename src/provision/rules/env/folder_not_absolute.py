@@ -2,13 +2,16 @@
 
 ## What it does
 
-Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others): the path must be absolute, and may hold ~ or $NAME only
+Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and
+others): the path must be absolute, and may hold ~ or $NAME only
 where the program that reads the variable replaces them.
 
 ## Why
 
-A relative path is looked up from the working directory, which differs between a notebook, a terminal and a service: models are downloaded again in each.
-huggingface-hub replaces ~ and $NAME, datasets does not: with HF_DATASETS_CACHE=~/data the data lies in a folder called ~, and TMPDIR=~/tmp is passed over.
+A relative path is looked up from the working directory, which differs between a notebook, a
+terminal and a service: models are downloaded again in each.
+huggingface-hub replaces ~ and $NAME, datasets does not: with HF_DATASETS_CACHE=~/data the data
+lies in a folder called ~, and TMPDIR=~/tmp is passed over.
 
 ## How to fix
 
@@ -43,9 +46,17 @@ def _problem(row: FolderVariable, value: str) -> str | None:
         return None if "~" in row.expands else "what reads it does not replace the ~"
     if "$" in value:
         return (
-            None if "$" in row.expands else "what reads it does not replace variables" if "~" not in row.expands else "not all that reads it replaces variables"
+            None
+            if "$" in row.expands
+            else "what reads it does not replace variables"
+            if "~" not in row.expands
+            else "not all that reads it replaces variables"
         )
-    return None if value.startswith("/") or value[1:3] in (":\\", ":/") else "another folder wherever the working directory is another one"
+    return (
+        None
+        if value.startswith("/") or value[1:3] in (":\\", ":/")
+        else "another folder wherever the working directory is another one"
+    )
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
@@ -53,8 +64,13 @@ RULE = Rule(
     id="ENV011",
     name="folder-not-absolute",
     severity=Severity.WARNING,
-    summary="A variable that names a folder names one that is another everywhere, or that nobody finds.",
-    sources=("huggingface-hub 2.4.0 constants.py", "datasets 5.2.0 config.py", "CPython, Lib/tempfile.py"),
+    summary="A variable that names a folder names one that is another everywhere, or that nobody "
+    "finds.",
+    sources=(
+        "huggingface-hub 2.4.0 constants.py",
+        "datasets 5.2.0 config.py",
+        "CPython, Lib/tempfile.py",
+    ),
     page=__doc__,
     check=check,
     bad=(

@@ -2,16 +2,20 @@
 
 ## What it does
 
-Looks where HF_HOME, TMPDIR and other variables point that name folders for models, data sets and temporary files, at every target.
+Looks where HF_HOME, TMPDIR and other variables point that name folders for models, data sets and
+temporary files, at every target.
 
 ## Why
 
-/dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps /home/jupyter only, so models are downloaded at every start.
-On a Workbench machine everything outside /home/jupyter is on the boot disk, beside the system. /content exists on Colab only.
+/dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps
+/home/jupyter only, so models are downloaded at every start.
+On a Workbench machine everything outside /home/jupyter is on the boot disk, beside the system.
+/content exists on Colab only.
 
 ## How to fix
 
-Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env` holds for all targets: leave the variable out where places
+Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env`
+holds for all targets: leave the variable out where places
 differ, and let each use its own home.
 """
 
@@ -21,7 +25,14 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
-from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, is_cleared_by_system, is_in_container, is_in_memory, is_within
+from provision.rules.folders import (
+    COLAB_HOME,
+    WORKBENCH_HOME,
+    is_cleared_by_system,
+    is_in_container,
+    is_in_memory,
+    is_within,
+)
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 from provision.target_facts import TargetFacts
@@ -45,15 +56,28 @@ def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity 
         return None, f"is memory: {row.holds} there take RAM"
     if is_within(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
         return None, "exists on Colab only"
-    if not workbench or is_within(path, WORKBENCH_HOME) or (row.variable == "TMPDIR" and is_cleared_by_system(path)):
+    if (
+        not workbench
+        or is_within(path, WORKBENCH_HOME)
+        or (row.variable == "TMPDIR" and is_cleared_by_system(path))
+    ):
         return None
     if is_in_container(site):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
-    return Severity.INFO, f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
+    return (
+        Severity.INFO,
+        f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk",
+    )
 
 
-def _finding(row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str) -> Diagnostic:
-    proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}" if isinstance(site.target, WorkbenchTarget) else "a folder on a disk"
+def _finding(
+    row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str
+) -> Diagnostic:
+    proposed = (
+        f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
+        if isinstance(site.target, WorkbenchTarget)
+        else "a folder on a disk"
+    )
     return RULE.diagnostic(
         f"{row.variable} is {path}, which at target {site.name} {what}",
         ("env", row.variable),
@@ -65,18 +89,29 @@ def _finding(row: FolderVariable, path: str, site: TargetFacts, severity: Severi
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-WORKBENCH = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n"
-CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a], image: workbench-container-2606}\n"
+WORKBENCH = (
+    "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+    "[us-central1-a]}\n"
+)
+CONTAINER = (
+    "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+    "[us-central1-a], image: workbench-container-2606}\n"
+)
 RULE = Rule(
     id="ENV012",
     name="folder-unfit",
     severity=Severity.WARNING,
-    summary="A variable sends gigabytes to a folder that is memory, that is not kept, or that is not there.",
-    sources=("docs.cloud.google.com, Workbench instances: boot disk, data disk, custom containers", "Filesystem Hierarchy Standard 3.0", "shm_overview(7)"),
+    summary="A variable sends gigabytes to a folder that is memory, that is not kept, or that is "
+    "not there.",
+    sources=(
+        "docs.cloud.google.com, Workbench instances: boot disk, data disk, custom containers",
+        "Filesystem Hierarchy Standard 3.0",
+        "shm_overview(7)",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108 - an example
+        Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
         Example(
             f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
             "/opt/hf",
@@ -97,7 +132,10 @@ RULE = Rule(
     ),
     good=(
         Example(f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}"),
-        Example(f'{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            f"{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07"}}\n'
+        ),
         Example(f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n"),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1 for the sizes, mean a single process and are let be.
+Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1
+for the sizes, mean a single process and are let be.
 
 ## Why
 
-torchrun and accelerate give every process values of its own. The same value in all of them, or in a single process, makes Trainer set up distributed
+torchrun and accelerate give every process values of its own. The same value in all of them, or
+in a single process, makes Trainer set up distributed
 training: it ends in "environment variable RANK expected", or waits for processes that never come.
 
 ## How to fix
@@ -21,20 +23,28 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.rule import Example, LintContext, Rule
 
-SINGLE_PROCESS_VALUES = {"LOCAL_RANK": "-1", "RANK": "-1", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+SINGLE_PROCESS_VALUES = {
+    "LOCAL_RANK": "-1",
+    "RANK": "-1",
+    "WORLD_SIZE": "1",
+    "LOCAL_WORLD_SIZE": "1",
+}
 """Each variable with the value that stands for one process alone (accelerate/state.py)."""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
-    for name in SINGLE_PROCESS_VALUES.keys() & case.spec.env.keys() if case.resolved is None else ():
+    for name in (
+        SINGLE_PROCESS_VALUES.keys() & case.spec.env.keys() if case.resolved is None else ()
+    ):
         if case.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
             yield RULE.diagnostic(
                 f"{name} is set by hand; a launcher sets it for each process",
                 ("env", name),
                 at=RoutePart.KEY,
                 severity=None if name == "LOCAL_RANK" else Severity.WARNING,
-                why="Training then sets itself up as one of several processes, and fails or waits for the others.",
+                why="Training then sets itself up as one of several processes, and fails or "
+                "waits for the others.",
                 way_out=f"take {name} out, and say strategy and launcher under training",
             )
 
@@ -44,15 +54,26 @@ RULE = Rule(
     name="rank-set-by-hand",
     severity=Severity.ERROR,
     summary="A variable that a launcher sets for each process is set by hand.",
-    sources=("accelerate/state.py in the wheel of accelerate 1.15.0", "PyTorch documentation, torchrun, environment variables", "meta-llama/llama-cookbook#59"),
+    sources=(
+        "accelerate/state.py in the wheel of accelerate 1.15.0",
+        "PyTorch documentation, torchrun, environment variables",
+        "meta-llama/llama-cookbook#59",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n', "LOCAL_RANK"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "2"}\n', "WORLD_SIZE"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n', "LOCAL_RANK"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "2"}\n', "WORLD_SIZE"
+        ),
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", TOKENIZERS_PARALLELISM: "false"}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
+            'TOKENIZERS_PARALLELISM: "false"}\n'
+        ),
     ),
 )

@@ -6,7 +6,8 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed one collides when two trainings run there, and an address in the spec is the same for all
+A launcher on one machine finds a free port by itself. A fixed one collides when two trainings
+run there, and an address in the spec is the same for all
 targets.
 
 ## How to fix
@@ -32,8 +33,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 f"{name} is set by hand; a launcher sets it",
                 ("env", name),
                 at=RoutePart.KEY,
-                why="It is the same for all targets and all trainings: two of them on one machine collide.",
-                way_out=f"take {name} out, and give it to the launcher where several machines train together",
+                why="It is the same for all targets and all trainings: two of them on one "
+                "machine collide.",
+                way_out=f"take {name} out, and give it to the launcher where several machines "
+                "train together",
             )
 
 
@@ -46,8 +49,14 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_PORT: "29500"}\n', "MASTER_PORT"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_ADDR: localhost}\n', "MASTER_ADDR"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_PORT: "29500"}\n',
+            "MASTER_PORT",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_ADDR: localhost}\n',
+            "MASTER_ADDR",
+        ),
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n'),

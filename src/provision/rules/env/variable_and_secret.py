@@ -6,7 +6,8 @@ Compares the names of the two.
 
 ## Why
 
-Both set the same variable, and only one value can hold: the one written in the spec hides whether the secret was fetched, or the other way round.
+Both set the same variable, and only one value can hold: the one written in the spec hides
+whether the secret was fetched, or the other way round.
 
 ## How to fix
 
@@ -45,8 +46,12 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n', "HF_TOKEN"),
-        Example(f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"),
+        Example(
+            f'{HEAD}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n', "HF_TOKEN"
+        ),
+        Example(
+            f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"
+        ),
     ),
     good=(
         Example(f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n"),

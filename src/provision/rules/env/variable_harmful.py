@@ -2,24 +2,36 @@
 
 ## What it does
 
-Looks the variables of `env` up in a table of those that hinder training, with the values and the circumstances in which they do: a switch that concerns several
-cards is let be where there is one, and one that a newer release no longer reads where an older one is asked for.
+Looks the variables of `env` up in a table of those that hinder training, with the values and the
+circumstances in which they do: a switch that concerns several
+cards is let be where there is one, and one that a newer release no longer reads where an older
+one is asked for.
 
 ## Why
 
-A variable set once to find a fault stays in the file, and from then on every run waits for every GPU kernel, computes in another precision or loads other
+A variable set once to find a fault stays in the file, and from then on every run waits for every
+GPU kernel, computes in another precision or loads other
 libraries than the lock holds, without a word.
 
 ## How to fix
 
-Remove it. What is wanted for one run is set in the shell for that run; what is meant as a setting has a field in the spec.
+Remove it. What is wanted for one run is set in the shell for that run; what is meant as a
+setting has a field in the spec.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, RoutePart, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Replace,
+    RouteLocation,
+    RoutePart,
+    Severity,
+)
 from provision.facts.schema_variables import VariableEffect
 from provision.rules.package_requirements import is_excluded
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
@@ -35,17 +47,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _holds(case: LintContext, row: VariableEffect) -> bool:
-    """Tell whether the releases that the row is about may be there, or a package is missing that the others need."""
+    """Tell whether the releases that the row is about may be there, or a package is missing that
+    the others need.
+    """
     if not any(is_excluded(case, name, specifier) for name, specifier in row.holds_for.items()):
         return True
-    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    names = (
+        case.resolved.versions.keys()
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     return bool(row.else_without) and row.else_without not in names
 
 
 def _matters(case: LintContext, row: VariableEffect) -> bool:
     """Tell whether there is anything the variable could hinder."""
     training = case.spec.training
-    cards = [site for site in case.targets if site.gpu_settings.is_nvidia and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))]
+    cards = [
+        site
+        for site in case.targets
+        if site.gpu_settings.is_nvidia
+        and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))
+    ]
     match row.at:
         case "cuda":
             return bool(cards)
@@ -66,7 +89,15 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
     route = ("env", row.variable)
     shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
     cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = Fix(f"write {row.instead}", (Replace(RouteLocation(route, RoutePart.KEY), row.instead),), Applicability.UNSAFE) if row.instead else None
+    rename = (
+        Fix(
+            f"write {row.instead}",
+            (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
+            Applicability.UNSAFE,
+        )
+        if row.instead
+        else None
+    )
     found = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,
@@ -83,7 +114,8 @@ RULE = Rule(
     id="ENV010",
     name="variable-harmful",
     severity=Severity.WARNING,
-    summary="An environment variable that slows training down, changes its results, or does nothing.",
+    summary="An environment variable that slows training down, changes its results, or does "
+    "nothing.",
     sources=(
         "docs.pytorch.org, CUDA Environment Variables",
         "NVIDIA NCCL and DCGM documentation",
@@ -93,22 +125,45 @@ RULE = Rule(
     check=check,
     bad=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),
-        Example(f"{HEAD}env: {{LD_LIBRARY_PATH: /usr/local/cuda/lib64}}\n", "/usr/local/cuda/lib64"),
+        Example(
+            f"{HEAD}env: {{LD_LIBRARY_PATH: /usr/local/cuda/lib64}}\n", "/usr/local/cuda/lib64"
+        ),
         Example(f"{HEAD.replace('L4', 'L4:2')}env: {{NCCL_P2P_DISABLE: '1'}}\n", "'1'"),
         Example(f"{HEAD}env: {{TRANSFORMERS_CACHE: /data/hf}}\n", "/data/hf"),
         Example(f'{HEAD}env: {{HF_HUB_OFFLINE: "1"}}\n', '"1"'),
-        Example(f'{HEAD.replace("[]", "[huggingface-hub==0.30.2]")}env: {{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n', '"1"'),
         Example(
-            f'{HEAD.replace("[]", "[transformers>=4.57, accelerate]")}env: {{WANDB_DISABLED: "true"}}\n',
+            f"{HEAD.replace('[]', '[huggingface-hub==0.30.2]')}env: "
+            f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n',
+            '"1"',
+        ),
+        Example(
+            f"{HEAD.replace('[]', '[transformers>=4.57, accelerate]')}env: "
+            f'{{WANDB_DISABLED: "true"}}\n',
             '"true"',
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.12", "cu130"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
+                "3.12",
+                "cu130",
+            ),
         ),
     ),
     good=(
-        Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: "expandable_segments:True"}}\n'),
+        Example(
+            f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
+            f'"expandable_segments:True"}}\n'
+        ),
         Example(f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n'),
-        Example(f'{HEAD.replace("[]", "[transformers==4.57.6, accelerate]")}env: {{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n'),
-        Example(f'{HEAD.replace("[]", "[huggingface-hub==0.30.2, hf_transfer]")}env: {{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n'),
-        Example('gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", TOKENIZERS_PARALLELISM: "true"}\n'),
+        Example(
+            f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
+            f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n'
+        ),
+        Example(
+            f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
+            f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
+            'TOKENIZERS_PARALLELISM: "true"}\n'
+        ),
     ),
 )

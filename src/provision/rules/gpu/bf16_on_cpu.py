@@ -2,16 +2,20 @@
 
 ## What it does
 
-At every target without an accelerator, looks at `training.precision: bf16`, and for Trainer at `training.arguments.use_cpu`.
+At every target without an accelerator, looks at `training.precision: bf16`, and for Trainer at
+`training.arguments.use_cpu`.
 
 ## Why
 
-Without a GPU, `TrainingArguments(bf16=True)` ends in "Your setup doesn't support bf16/gpu. You need to assign use_cpu if you want to train the model on CPU."
-With `use_cpu=True` it trains in bf16. Fast kernels need a processor with AVX512-BF16 or AMX; without them bf16 saves memory, not time.
+Without a GPU, `TrainingArguments(bf16=True)` ends in "Your setup doesn't support bf16/gpu. You
+need to assign use_cpu if you want to train the model on CPU."
+With `use_cpu=True` it trains in bf16. Fast kernels need a processor with AVX512-BF16 or AMX;
+without them bf16 saves memory, not time.
 
 ## How to fix
 
-Say `arguments: {use_cpu: true}`, or declare fp32 for speed on older processors. A target with a GPU must not say `use_cpu`.
+Say `arguments: {use_cpu: true}`, or declare fp32 for speed on older processors. A target with a
+GPU must not say `use_cpu`.
 """
 
 from __future__ import annotations
@@ -24,19 +28,28 @@ from provision.spec import Precision
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that goes without an accelerator; only a note where nothing is refused."""
+    """Yield a finding for each place that goes without an accelerator; only a note where nothing is
+    refused.
+    """
     training = case.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
-    refused = case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
+    refused = (
+        case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
+    )
     for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
-            f"precision: bf16 is declared, and gpu is none{at}" + (" without use_cpu" if refused else ""),
+            f"precision: bf16 is declared, and gpu is none{at}"
+            + (" without use_cpu" if refused else ""),
             ("training", "precision"),
             severity=None if refused else Severity.INFO,
-            why="Trainer refuses bf16 without a GPU unless use_cpu is set." if refused else "Only CPUs with AVX512-BF16 or AMX compute fast in bf16.",
-            way_out="say arguments: {use_cpu: true} under training, or write precision: fp32" if refused else "nothing needs to change; fp32 may be faster",
+            why="Trainer refuses bf16 without a GPU unless use_cpu is set."
+            if refused
+            else "Only CPUs with AVX512-BF16 or AMX compute fast in bf16.",
+            way_out="say arguments: {use_cpu: true} under training, or write precision: fp32"
+            if refused
+            else "nothing needs to change; fp32 may be faster",
             related=(related_at(route, "no accelerator here"),),
             fix=_fix(case) if refused else None,
         )
@@ -47,7 +60,11 @@ def _fix(case: LintContext) -> Fix | None:
     if not all(device.gpu.is_none for device in case.devices):
         return None
     there = "arguments" in case.spec.training.model_fields_set
-    edit = Insert(("training", "arguments"), "use_cpu", "true") if there else Insert(("training",), "arguments", "{use_cpu: true}")
+    edit = (
+        Insert(("training", "arguments"), "use_cpu", "true")
+        if there
+        else Insert(("training",), "arguments", "{use_cpu: true}")
+    )
     return Fix("say use_cpu: true", (edit,), Applicability.UNSAFE)
 
 
@@ -56,16 +73,34 @@ RULE = Rule(
     name="bf16-on-cpu",
     severity=Severity.WARNING,
     summary="Trainer refuses bf16 on a CPU unless use_cpu is set.",
-    sources=("TrainingArguments.__post_init__ in transformers 5.23.0, tried on a CPU", "oneDNN, bfloat16 training on CPUs"),
+    sources=(
+        "TrainingArguments.__post_init__ in transformers 5.23.0, tried on a CPU",
+        "oneDNN, bfloat16 training on CPUs",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n', "bf16"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16, arguments: {use_cpu: true}}\n', "bf16"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\ntargets: {here: {kind: local, gpu: none}}\n', "bf16"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: bf16}\n",
+            "bf16",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: bf16, arguments: {use_cpu: true}}\n",
+            "bf16",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: '
+            "bf16}\ntargets: {here: {kind: local, gpu: none}}\n",
+            "bf16",
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: bf16}\n"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'),
     ),
 )

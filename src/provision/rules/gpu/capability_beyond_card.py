@@ -30,13 +30,20 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for site in case.targets:
         card, asked = site.card, find_machine_requirement(case, site, "compute_capability")
         specifiers = asked.specifiers if asked else None
-        if card is None or asked is None or specifiers is None or specifiers.contains(card.cc) or (asked.route, site.gpu_settings.gpu_route) in said:
+        if (
+            card is None
+            or asked is None
+            or specifiers is None
+            or specifiers.contains(card.cc)
+            or (asked.route, site.gpu_settings.gpu_route) in said
+        ):
             continue
         said.add((asked.route, site.gpu_settings.gpu_route))
         fits = [other for other in _offered(case, site) if specifiers.contains(other.cc)]
         other = min(fits, key=lambda one: one.memory_gb, default=None)
         yield RULE.diagnostic(
-            f"requires.compute_capability: {asked.text} is asked for, and {card.name} has {card.cc}",
+            f"requires.compute_capability: {asked.text} is asked for, and {card.name} has "
+            f"{card.cc}",
             asked.route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="The check on the device would fail, whatever the machine.",
@@ -49,7 +56,11 @@ def _offered(case: LintContext, site: TargetFacts) -> list[Card]:
     """Return the cards that are offered where the place is; any card for a local target."""
     if site.target.kind == "colab":
         return [card for card in case.facts.cards if card.colab]
-    return [card for card in case.facts.cards if (site.target.kind == "local" and not card.host) or card.status == "offered"]
+    return [
+        card
+        for card in case.facts.cards
+        if (site.target.kind == "local" and not card.host) or card.status == "offered"
+    ]
 
 
 RULE = Rule(
@@ -61,15 +72,24 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n', '">=8.0"'),
         Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n',
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n',
+            '">=8.0"',
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: '
+            '">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n',
             '">=8.0"',
             other_ids=("IMG020",),
         ),
     ),
     good=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n'),
-        Example('gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: "==8.*"}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n'
+        ),
+        Example(
+            'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
+            '{compute_capability: "==8.*"}\n'
+        ),
     ),
 )

@@ -2,17 +2,22 @@
 
 ## What it does
 
-Compares the compute capability of each card with what the possible CUDA builds of torch were compiled for. Machine code runs on the same major version and a
-minor at least its own (8.6 on an 8.9 card), PTX on every newer capability, where the driver compiles it when the program starts.
+Compares the compute capability of each card with what the possible CUDA builds of torch were
+compiled for. Machine code runs on the same major version and a
+minor at least its own (8.6 on an 8.9 card), PTX on every newer capability, where the driver
+compiles it when the program starts.
 
 ## Why
 
-Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA error: no kernel image is available for execution on the
-device". Builds for CUDA 13 start at 7.5: Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are out. Blackwell (RTX 50xx, B200) needs CUDA 12.8 or newer.
+Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA
+error: no kernel image is available for execution on the
+device". Builds for CUDA 13 start at 7.5: Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are
+out. Blackwell (RTX 50xx, B200) needs CUDA 12.8 or newer.
 
 ## How to fix
 
-Take a CUDA version or a torch release whose build has code for the card. For Volta and older that is CUDA 12.6, up to torch 2.14.
+Take a CUDA version or a torch release whose build has code for the card. For Volta and older
+that is CUDA 12.6, up to torch 2.14.
 """
 
 from __future__ import annotations
@@ -20,19 +25,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, RelatedLocation, Replace, Route, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    RelatedLocation,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+)
 from provision.facts import TorchBuild
 from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
-from provision.rules.package_lines import find_line, set_version_edit, version_specifiers, yaml_scalar
+from provision.rules.package_lines import (
+    find_line,
+    set_version_edit,
+    version_specifiers,
+    yaml_scalar,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, describe_alternatives, possible_builds, runnable_cudas, runnable_releases
+from provision.rules.torch_builds import (
+    BuildOption,
+    BuildQuery,
+    build_queries,
+    describe_alternatives,
+    possible_builds,
+    runnable_cudas,
+    runnable_releases,
+)
 
 WHY = "The first kernel would end in: no kernel image is available for execution on the device."
 
 
 class _Looked(NamedTuple):
-    """What became of looking for code: the newest build that was read, the newest that was not, and PTX where that is all there is."""
+    """What became of looking for code: the newest build that was read, the newest that was not, and
+    PTX where that is all there is.
+    """
 
     newest: tuple[BuildOption, TorchBuild] | None = None
     unread: BuildOption | None = None
@@ -70,22 +99,39 @@ def _look(case: LintContext, question: BuildQuery) -> _Looked | None:
     return _Looked(newest, unread, ptx)
 
 
-def _lacking(case: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild) -> Diagnostic:
+def _lacking(
+    case: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild
+) -> Diagnostic:
     card, releases = question.card, question.releases
     certain = not releases.includes_newer or _never(case, question, offer)
-    severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR)) if certain else Severity.UNKNOWN
-    what = f"{releases.requested} for CUDA {offer.cuda} has no" if question.flavour else f"no build of {releases.requested} has"
+    severity = (
+        build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
+        if certain
+        else Severity.UNKNOWN
+    )
+    what = (
+        f"{releases.requested} for CUDA {offer.cuda} has no"
+        if question.flavour
+        else f"no build of {releases.requested} has"
+    )
     newest = offer.release.release + ("" if question.flavour else f" for CUDA {offer.cuda}")
-    which = f"{newest}, the newest of them," if len(releases.known) > 1 or not question.flavour else "it"
+    which = (
+        f"{newest}, the newest of them,"
+        if len(releases.known) > 1 or not question.flavour
+        else "it"
+    )
     bound = _bound(case, question)
     route = bound[0] if bound else question.cuda_route
     return RULE.diagnostic(
-        f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
+        f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
+        + (f" and PTX {build.ptx}" if build.ptx else ""),
         route,
         severity=severity,
         why=WHY + ("" if certain else " Releases newer than the facts may have code for it."),
         way_out=describe_alternatives(case, question),
-        related=_related(question) if bound is None else (related_at(question.gpu_route, "card asked for here"),),
+        related=_related(question)
+        if bound is None
+        else (related_at(question.gpu_route, "card asked for here"),),
         fix=_fix(case, question) if bound is None else bound[1],
     )
 
@@ -93,7 +139,8 @@ def _lacking(case: LintContext, question: BuildQuery, offer: BuildOption, build:
 def _never(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
     """Tell whether releases newer than the table cannot have code either.
 
-    A flavour that the newest release has dropped does not come back, nor does a capability that CUDA has dropped; and a compiler that makes no code for a
+    A flavour that the newest release has dropped does not come back, nor does a capability that
+    CUDA has dropped; and a compiler that makes no code for a
     card has none to offer.
     """
     if question.flavour and question.flavour not in case.facts.torch[-1].builds:
@@ -102,12 +149,21 @@ def _never(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
     if toolkit is None or not toolkit.capabilities:
         return False
     if question.flavour is None:
-        return require_version(question.card.cc) < require_version(min(toolkit.capabilities, key=require_version))
-    return not any(runs_machine_code(question.card.cc, code, case.facts.capabilities) for code in toolkit.capabilities)
+        return require_version(question.card.cc) < require_version(
+            min(toolkit.capabilities, key=require_version)
+        )
+    return not any(
+        runs_machine_code(question.card.cc, code, case.facts.capabilities)
+        for code in toolkit.capabilities
+    )
 
 
 def _related(question: BuildQuery) -> tuple[RelatedLocation, ...]:
-    card = (related_at(question.gpu_route, "card asked for here"),) if question.cuda_route != question.gpu_route else ()
+    card = (
+        (related_at(question.gpu_route, "card asked for here"),)
+        if question.cuda_route != question.gpu_route
+        else ()
+    )
     return (*card, related_at(question.releases.route, "torch comes from here"))
 
 
@@ -115,29 +171,54 @@ def _fix(case: LintContext, question: BuildQuery) -> Fix | None:
     found = next(iter(runnable_cudas(case, question)), None)
     if found is None or question.site.gpu_settings.cuda == "auto" or case.resolved is not None:
         return None
-    return Fix(f'write cuda: "{found}"', (Replace(RouteLocation(question.cuda_route), yaml_scalar(found)),), Applicability.UNSAFE)
+    return Fix(
+        f'write cuda: "{found}"',
+        (Replace(RouteLocation(question.cuda_route), yaml_scalar(found)),),
+        Applicability.UNSAFE,
+    )
 
 
 def _bound(case: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
-    """Return the line that let a resolved torch in, and the bound under which the same CUDA version serves the card; None where no bound would."""
+    """Return the line that let a resolved torch in, and the bound under which the same CUDA version
+    serves the card; None where no bound would.
+    """
     asked = find_line(case, "torch")
-    good = runnable_releases(case, question) if case.resolved is not None and asked is not None else ()
+    good = (
+        runnable_releases(case, question) if case.resolved is not None and asked is not None else ()
+    )
     if asked is None or not good:
         return None
-    after = next((row.release for row in case.facts.torch if require_version(row.release) > require_version(good[-1])), None)
+    after = next(
+        (
+            row.release
+            for row in case.facts.torch
+            if require_version(row.release) > require_version(good[-1])
+        ),
+        None,
+    )
     specifiers = version_specifiers(asked[1])
-    if after is None or specifiers is None or not any(specifiers.contains(release) for release in good):
+    if (
+        after is None
+        or specifiers is None
+        or not any(specifiers.contains(release) for release in good)
+    ):
         return None
     version = f"{asked[1].version}," if asked[1].version else ""
-    return asked[0], Fix(f"ask for torch<{after}", (set_version_edit(case, *asked, f"{version}<{after}"),), Applicability.UNSAFE)
+    return asked[0], Fix(
+        f"ask for torch<{after}",
+        (set_version_edit(case, *asked, f"{version}<{after}"),),
+        Applicability.UNSAFE,
+    )
 
 
 def _compiles(question: BuildQuery, offer: BuildOption) -> Diagnostic:
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} has PTX alone for {question.card.name} ({question.card.cc})",
+        f"torch {offer.release.release} for CUDA {offer.cuda} has PTX alone for "
+        f"{question.card.name} ({question.card.cc})",
         question.cuda_route,
         severity=Severity.INFO,
-        why="The driver compiles it when the program first starts, which takes minutes, and keeps the result in ~/.nv/ComputeCache.",
+        why="The driver compiles it when the program first starts, which takes minutes, and "
+        "keeps the result in ~/.nv/ComputeCache.",
         way_out="nothing needs to change; a build with machine code for the card starts at once",
         related=_related(question),
     )
@@ -146,11 +227,13 @@ def _compiles(question: BuildQuery, offer: BuildOption) -> Diagnostic:
 def _unread(question: BuildQuery, offer: BuildOption) -> Diagnostic:
     wheel = f"torch=={offer.release.release}+{offer.flavour}"
     return RULE.diagnostic(
-        f"the facts do not know what {wheel} for {question.platform} was compiled for, nor whether it was published",
+        f"the facts do not know what {wheel} for {question.platform} was compiled for, nor "
+        "whether it was published",
         question.cuda_route,
         severity=Severity.UNKNOWN,
         why=f"It may have no code for {question.card.name} ({question.card.cc}).",
-        way_out="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` tells it",
+        way_out="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
+        "tells it",
         related=_related(question),
     )
 
@@ -171,12 +254,23 @@ RULE = Rule(
     bad=(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
         Example('gpu: RTX-5090\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', '"12.6"'),
-        Example('gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n', '"torch>=2.9"', ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128")),
-        Example('gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.10.0]\nplatforms: [linux-aarch64]\n', '"12.8"'),
+        Example(
+            'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
+            '"torch>=2.9"',
+            ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128"),
+        ),
+        Example(
+            'gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: '
+            "[torch==2.10.0]\nplatforms: [linux-aarch64]\n",
+            '"12.8"',
+        ),
         Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
     ),
     good=(
-        Example('gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n', resolved=ResolvedSet({"torch": "2.10.0"}, "3.12", "cu128")),
+        Example(
+            'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
+            resolved=ResolvedSet({"torch": "2.10.0"}, "3.12", "cu128"),
+        ),
         Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n'),
         Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n'),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n'),

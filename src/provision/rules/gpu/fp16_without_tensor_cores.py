@@ -2,16 +2,20 @@
 
 ## What it does
 
-Where `training.precision` is fp16, looks whether the card has tensor cores, and how fast it computes in fp16 without them.
+Where `training.precision` is fp16, looks whether the card has tensor cores, and how fast it
+computes in fp16 without them.
 
 ## Why
 
-GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16 saves memory there, not time. P100 (6.0) does two for each fp32
-one, with results that are less stable than those of tensor cores. On GTX 16xx, half precision is known to give NaN.
+GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16
+saves memory there, not time. P100 (6.0) does two for each fp32
+one, with results that are less stable than those of tensor cores. On GTX 16xx, half precision is
+known to give NaN.
 
 ## How to fix
 
-Declare fp32, or take a card with tensor cores (Volta and newer). Where memory is what is short, fp16 may stay.
+Declare fp32, or take a card with tensor cores (Volta and newer). Where memory is what is short,
+fp16 may stay.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from provision.spec import Precision
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such card; only a note where fp16 is faster than fp32 all the same."""
+    """Yield a finding for each such card; only a note where fp16 is faster than fp32 all the same."""  # noqa: E501
     if case.spec.training.precision is not Precision.FP16:
         return
     for route, card in {site.gpu_settings.gpu_route: site.card for site in case.targets}.items():
@@ -38,7 +42,9 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             ("training", "precision"),
             severity=Severity.WARNING if slower or "tensor_cores" in card.lacks else Severity.INFO,
             why=_why(card, rate),
-            way_out="write precision: fp32, or take a card with tensor cores" if slower or "tensor_cores" in card.lacks else "nothing needs to change",
+            way_out="write precision: fp32, or take a card with tensor cores"
+            if slower or "tensor_cores" in card.lacks
+            else "nothing needs to change",
             related=(related_at(route, "card asked for here"),),
         )
 
@@ -47,9 +53,15 @@ def _why(card: Card, rate: float | None) -> str:
     if "tensor_cores" in card.lacks:
         return "Half precision is known to give NaN on GTX 16xx cards."
     if rate is not None and rate < 1:
-        speed = f"one fp16 operation for every {round(1 / rate)} in fp32" if rate else "no arithmetic in fp16"
+        speed = (
+            f"one fp16 operation for every {round(1 / rate)} in fp32"
+            if rate
+            else "no arithmetic in fp16"
+        )
         return f"It does {speed}: fp16 saves memory there, not time."
-    return "fp16 runs at up to twice the speed of fp32 there, not at the eight times of tensor cores."
+    return (
+        "fp16 runs at up to twice the speed of fp32 there, not at the eight times of tensor cores."
+    )
 
 
 RULE = Rule(
@@ -57,16 +69,35 @@ RULE = Rule(
     name="fp16-without-tensor-cores",
     severity=Severity.WARNING,
     summary="fp16 on a card without tensor cores saves memory, not time.",
-    sources=("CUDA C++ Programming Guide, throughput of native arithmetic instructions", "NVIDIA/apex#76", "pytorch/pytorch#58123"),
+    sources=(
+        "CUDA C++ Programming Guide, throughput of native arithmetic instructions",
+        "NVIDIA/apex#76",
+        "pytorch/pytorch#58123",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"),
-        Example('gpu: GTX-1660\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"),
-        Example('gpu: P100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"),
+        Example(
+            'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
+            "{precision: fp16}\n",
+            "fp16",
+        ),
+        Example(
+            'gpu: GTX-1660\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
+            "{precision: fp16}\n",
+            "fp16",
+        ),
+        Example(
+            'gpu: P100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
+            "{precision: fp16}\n",
+            "fp16",
+        ),
     ),
     good=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
+            "{precision: fp16}\n"
+        ),
         Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks the name up among the cards in the facts, by all the names that Google's services and Colab give them.
+Looks the name up among the cards in the facts, by all the names that Google's services and Colab
+give them.
 
 ## Why
 
-Whether a torch build runs on the card, what number formats it computes in and how much memory it has cannot be told for a card that is not known. A slip of the
+Whether a torch build runs on the card, what number formats it computes in and how much memory it
+has cannot be told for a card that is not known. A slip of the
 pen looks the same as a new card.
 
 ## How to fix
@@ -19,7 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+)
 from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.spelling import nearest_word
@@ -28,22 +38,32 @@ from provision.spec import Gpu
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding at each place where an unknown card is named."""
-    for route, gpu in {device.gpu_route: device.gpu for device in case.devices if device.is_nvidia}.items():
+    for route, gpu in {
+        device.gpu_route: device.gpu for device in case.devices if device.is_nvidia
+    }.items():
         if case.facts.card(gpu.type) is not None:
             continue
         meant = _meant(case, gpu.type)
         where = route if case.source.text(route) is not None else (*route, "type")
         yield RULE.diagnostic(
-            f"the facts know no accelerator {gpu.type}" + (f"; the nearest is {meant}" if meant else ""),
+            f"the facts know no accelerator {gpu.type}"
+            + (f"; the nearest is {meant}" if meant else ""),
             where,
-            why="Its compute capability and memory are not known, so no rule can tell what runs on it.",
-            way_out=f"write {meant}, if that is meant" if meant else "check the name; `provision facts list gpus` lists the known ones",
+            why="Its compute capability and memory are not known, so no rule can tell what "
+            "runs on it.",
+            way_out=f"write {meant}, if that is meant"
+            if meant
+            else "check the name; `provision facts list gpus` lists the known ones",
             fix=_fix(case, where, gpu, meant),
         )
 
 
 def _meant(case: LintContext, name: str) -> str | None:
-    known = {word.casefold(): card.name for card in case.facts.cards for word in (card.name, *card.aliases)}
+    known = {
+        word.casefold(): card.name
+        for card in case.facts.cards
+        for word in (card.name, *card.aliases)
+    }
     folded = name.casefold().replace(" ", "-").replace("_", "-")
     return known.get(nearest_word(folded, known, 2) or "") if len(folded) > 3 else None
 
@@ -53,7 +73,11 @@ def _fix(case: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | 
         return None
     short = where[-1] == "gpu"
     text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
-    return Fix(f"write {meant}", (Replace(RouteLocation(where), yaml_scalar(text, plain=case.source.is_plain(where))),), Applicability.UNSAFE)
+    return Fix(
+        f"write {meant}",
+        (Replace(RouteLocation(where), yaml_scalar(text, plain=case.source.is_plain(where))),),
+        Applicability.UNSAFE,
+    )
 
 
 RULE = Rule(
@@ -61,14 +85,26 @@ RULE = Rule(
     name="gpu-unknown",
     severity=Severity.UNKNOWN,
     summary="The facts do not know the accelerator that is asked for.",
-    sources=("GoogleCloudPlatform/magic-modules Instance.yaml", "google-cloud-aiplatform accelerator_type.py", "NVIDIA, compute capability of CUDA GPUs"),
+    sources=(
+        "GoogleCloudPlatform/magic-modules Instance.yaml",
+        "google-cloud-aiplatform accelerator_type.py",
+        "NVIDIA, compute capability of CUDA GPUs",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
         Example('gpu: {type: Z999, count: 1}\npython: "3.11"\npackages: [torch]\n', "Z999"),
-        Example('gpu: TPU-v5e\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "TPU-v5e"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntargets:\n  big: {kind: local, gpu: H10O}\n', "H10O"),
+        Example(
+            'gpu: TPU-v5e\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: '
+            'colab, runtime: "2026.07"}}\n',
+            "TPU-v5e",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntargets:\n  big: {kind: local, '
+            "gpu: H10O}\n",
+            "H10O",
+        ),
     ),
     good=(
         Example('gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n'),

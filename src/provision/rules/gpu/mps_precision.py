@@ -2,12 +2,14 @@
 
 ## What it does
 
-Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5, with Trainer torch 2.8 and accelerate 1.11; bf16 torch 2.6 and
+Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5,
+with Trainer torch 2.8 and accelerate 1.11; bf16 torch 2.6 and
 macOS 14; tf32 and fp8 are NVIDIA's.
 
 ## Why
 
-accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to 1.10 fp16 with any: "fp16 mixed precision requires a GPU (not
+accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to
+1.10 fp16 with any: "fp16 mixed precision requires a GPU (not
 'mps')". M1 and M2 have no bf16 of their own: it is computed in fp32 there.
 
 ## How to fix
@@ -28,15 +30,28 @@ from provision.rules.torch_builds import possible_torch_releases
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place on MPS whose precision is not to be had, or depends on its macOS."""
+    """Yield a finding for each place on MPS whose precision is not to be had, or depends on its
+    macOS.
+    """
     precision = case.spec.training.precision
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.type == "mps"):
+    for route in dict.fromkeys(
+        device.gpu_route for device in case.devices if device.gpu.type == "mps"
+    ):
         row = case.facts.mps.get(precision.value)
-        found = _none(case) if row is None else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
+        found = (
+            _none(case)
+            if row is None
+            else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
+        )
         if found is not None:
             message, why, way_out, severity = found
             yield RULE.diagnostic(
-                message, ("training", "precision"), severity=severity, why=why, way_out=way_out, related=(related_at(route, "MPS asked for here"),)
+                message,
+                ("training", "precision"),
+                severity=severity,
+                why=why,
+                way_out=way_out,
+                related=(related_at(route, "MPS asked for here"),),
             )
 
 
@@ -45,29 +60,56 @@ _Said = tuple[str, str, str, Severity]
 
 def _none(case: LintContext) -> _Said:
     precision = case.spec.training.precision.value
-    return f"precision: {precision} is declared for gpu: mps", "It is a format of NVIDIA's hardware.", "write precision: fp32, or bf16", Severity.ERROR
+    return (
+        f"precision: {precision} is declared for gpu: mps",
+        "It is a format of NVIDIA's hardware.",
+        "write precision: fp32, or bf16",
+        Severity.ERROR,
+    )
 
 
 def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
     releases, trainer = possible_torch_releases(case), case.spec.framework() == "hf-trainer"
     needed = (row.trainer_torch if trainer else "") or row.torch
-    if releases is None or not releases.known or releases.includes_newer or require_version(releases.known[-1]) >= require_version(needed):
+    if (
+        releases is None
+        or not releases.known
+        or releases.includes_newer
+        or require_version(releases.known[-1]) >= require_version(needed)
+    ):
         return None
     return (
-        f"precision: {row.precision} on MPS needs torch {needed}, and {releases.requested} admits {releases.known[-1]} at most",
-        "accelerate, and so Trainer, refuses it." if trainer else "Older releases have it in part only.",
+        (
+            f"precision: {row.precision} on MPS needs torch {needed}, and {releases.requested} "
+            f"admits {releases.known[-1]} at most"
+        ),
+        "accelerate, and so Trainer, refuses it."
+        if trainer
+        else "Older releases have it in part only.",
         f"ask for torch>={needed}, or write precision: fp32",
         row.evidence.cap_severity(Severity.ERROR) if trainer else Severity.WARNING,
     )
 
 
 def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
-    one = requested_package(case, "accelerate") if row.accelerate and case.spec.framework() == "hf-trainer" else None
+    one = (
+        requested_package(case, "accelerate")
+        if row.accelerate and case.spec.framework() == "hf-trainer"
+        else None
+    )
     admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
-    if one is None or admits is None or has_version_in_range(admits, row.accelerate) or has_version_in_range(admits, "0", row.refused_first):
+    if (
+        one is None
+        or admits is None
+        or has_version_in_range(admits, row.accelerate)
+        or has_version_in_range(admits, "0", row.refused_first)
+    ):
         return None
     return (
-        f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and {one.description} is asked for",
+        (
+            f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and "
+            f"{one.description} is asked for"
+        ),
         f"Trainer ends in \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
         f"ask for accelerate>={row.accelerate}, or write precision: fp32",
         row.evidence.cap_severity(Severity.ERROR),
@@ -89,7 +131,7 @@ RULE = Rule(
     id="GPU008",
     name="mps-precision",
     severity=Severity.ERROR,
-    summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",
+    summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",  # noqa: E501
     sources=(
         "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
@@ -98,37 +140,65 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8", other_ids=("TRN015",)
+            'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: '
+            "[macos-arm64]\ntraining: {precision: fp8}\n",
+            "fp8",
+            other_ids=("TRN015",),
         ),
-        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.1]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
+            'gpu: mps\npython: "3.12"\npackages: [torch==2.5.1]\nplatforms: '
+            "[macos-arm64]\ntraining: {precision: bf16}\n",
+            "bf16",
+        ),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch, '
+            '"transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: '
+            "fp16}\n",
             "fp16",
-            ResolvedSet({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.3.0"}, "3.12", "cpu"),
+            ResolvedSet(
+                {"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.3.0"}, "3.12", "cpu"
+            ),
             other_ids=("PKG024",),
         ),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=4.57", "accelerate<1.11,>=1.5"]\n'
+            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=4.57", '
+            '"accelerate<1.11,>=1.5"]\n'
             "platforms: [macos-arm64]\ntraining: {precision: fp16}\n",
             "fp16",
         ),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
+            'gpu: mps\npython: "3.12"\npackages: [torch, '
+            '"transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: '
+            "fp16}\n",
             "fp16",
-            ResolvedSet({"torch": "2.7.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+            ResolvedSet(
+                {"torch": "2.7.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"
+            ),
         ),
-        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: '
+            "[macos-arm64]\ntraining: {precision: bf16}\n",
+            "bf16",
+        ),
     ),
     good=(
-        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n'),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: '
+            "[macos-arm64]\ntraining: {precision: fp16}\n"
+        ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: ["torch>=2.8", "transformers[torch]>=5.1", "accelerate>=1.10"]\n'
+            'gpu: mps\npython: "3.12"\npackages: ["torch>=2.8", '
+            '"transformers[torch]>=5.1", "accelerate>=1.10"]\n'
             "platforms: [macos-arm64]\ntraining: {precision: fp16}\n"
         ),
         Example(
-            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
-            resolved=ResolvedSet({"torch": "2.9.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+            'gpu: mps\npython: "3.12"\npackages: [torch, '
+            '"transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: '
+            "fp16}\n",
+            resolved=ResolvedSet(
+                {"torch": "2.9.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"
+            ),
         ),
     ),
 )

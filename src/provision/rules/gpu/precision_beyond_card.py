@@ -2,12 +2,15 @@
 
 ## What it does
 
-Compares the compute capability of the card with what the precision needs: bf16 and tf32 8.0 (Ampere), fp8 8.9 (Ada, Hopper).
+Compares the compute capability of the card with what the precision needs: bf16 and tf32 8.0
+(Ampere), fp8 8.9 (Ada, Hopper).
 
 ## Why
 
-On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes since torch 2.3, because bf16 is emulated there: training runs and crawls. With an older torch, or
-with transformers before 4.35, Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is refused with a ValueError, and
+On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes since torch 2.3, because bf16 is
+emulated there: training runs and crawls. With an older torch, or
+with transformers before 4.35, Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is
+refused with a ValueError, and
 fp8 products do not run at all.
 
 ## How to fix
@@ -27,9 +30,15 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
-"""Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide, arithmetic throughput and feature tables)."""
+"""Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide,
+arithmetic throughput and feature tables).
+"""
 
-_FIX = Fix("write precision: fp16", (Replace(RouteLocation(("training", "precision")), "fp16"),), Applicability.UNSAFE)
+_FIX = Fix(
+    "write precision: fp16",
+    (Replace(RouteLocation(("training", "precision")), "fp16"),),
+    Applicability.UNSAFE,
+)
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
@@ -45,10 +54,15 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         refused = _refused(case, card)
         yield RULE.diagnostic(
-            f"precision: {precision.value} needs compute capability {needed}, and {gpu.type} has {card.cc}",
+            f"precision: {precision.value} needs compute capability {needed}, and "
+            f"{gpu.type} has {card.cc}",
             ("training", "precision"),
-            severity=Severity.WARNING if (precision is Precision.BF16 and not refused) or card.evidence.confidence == "low" else None,
-            why=refused or _EMULATED if precision is Precision.BF16 else "It does not run on that card.",
+            severity=Severity.WARNING
+            if (precision is Precision.BF16 and not refused) or card.evidence.confidence == "low"
+            else None,
+            why=refused or _EMULATED
+            if precision is Precision.BF16
+            else "It does not run on that card.",
             way_out="write precision: fp16, or take a newer card",
             related=(related_at(route, "card asked for here"),),
             fix=None if any(device.gpu.is_none for device in case.devices) else _FIX,
@@ -60,11 +74,22 @@ def _refused(case: LintContext, card: Card) -> str:
     if case.spec.framework() != "hf-trainer":
         return ""
     for row in case.facts.precision_checks:
-        if row.precision != case.spec.training.precision.value or require_version(card.cc) >= require_version(row.cc_min) or not row.evidence.is_sure:
+        if (
+            row.precision != case.spec.training.precision.value
+            or require_version(card.cc) >= require_version(row.cc_min)
+            or not row.evidence.is_sure
+        ):
             continue
         one = requested_package(case, row.package)
-        if one is not None and one.specifiers and not has_version_in_range(parse_specifiers(one.specifiers), row.first):
-            return f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with {row.package} before {row.first}.'
+        if (
+            one is not None
+            and one.specifiers
+            and not has_version_in_range(parse_specifiers(one.specifiers), row.first)
+        ):
+            return (
+                f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with '
+                f"{row.package} before {row.first}."
+            )
     return ""
 
 
@@ -73,18 +98,42 @@ RULE = Rule(
     name="precision-beyond-card",
     severity=Severity.ERROR,
     summary="The card is too old for the precision.",
-    sources=("NVIDIA, CUDA C++ Programming Guide", "lm-sys/FastChat#1191", "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)"),
+    sources=(
+        "NVIDIA, CUDA C++ Programming Guide",
+        "lm-sys/FastChat#1191",
+        "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n', "bf16"),
         Example(
-            'gpu: V100\ncuda: "12.1"\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n',
+            'gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: bf16}\n",
             "bf16",
-            ResolvedSet({"torch": "2.2.2", "transformers": "4.44.2", "accelerate": "0.34.2", "numpy": "1.26.4"}, "3.11", "cu121"),
         ),
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {old: {kind: local, gpu: T4}}\n', "tf32"),
+        Example(
+            'gpu: V100\ncuda: "12.1"\npython: "3.11"\npackages: '
+            '["transformers[torch]"]\ntraining: {precision: bf16}\n',
+            "bf16",
+            ResolvedSet(
+                {
+                    "torch": "2.2.2",
+                    "transformers": "4.44.2",
+                    "accelerate": "0.34.2",
+                    "numpy": "1.26.4",
+                },
+                "3.11",
+                "cu121",
+            ),
+        ),
+        Example(
+            'gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: '
+            "tf32}\ntargets: {old: {kind: local, gpu: T4}}\n",
+            "tf32",
+        ),
     ),
     good=(
         Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),

@@ -6,8 +6,10 @@ At every target without an accelerator, looks at `training.precision`: fp16, fp8
 
 ## Why
 
-On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out equal to an fp32 run. tf32 is refused with a ValueError, and fp8
-has no CPU kernels. In plain torch, fp16 matrix products on a CPU work, some forty times slower than in bf16.
+On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out
+equal to an fp32 run. tf32 is refused with a ValueError, and fp8
+has no CPU kernels. In plain torch, fp16 matrix products on a CPU work, some forty times slower
+than in bf16.
 
 ## How to fix
 
@@ -23,9 +25,11 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Precision
 
 _WHY = {
-    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; plain torch computes in it, but some forty times slower than in bf16.",
+    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; plain torch "  # noqa: E501
+    "computes in it, but some forty times slower than in bf16.",
     Precision.FP8: "There are no fp8 kernels for CPUs.",
-    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is refused without one.",
+    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is refused "  # noqa: E501
+    "without one.",
 }
 
 
@@ -53,16 +57,32 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="fp16, fp8 or tf32 is declared for a CPU.",
     sources=(
-        "tried with transformers 5.23.0 and torch 2.13.0 on a CPU: the weights of an fp16 run equal those of an fp32 run",
-        "measured there, one thread, 1024x1024 matrix product: fp32 0.02 s, bf16 0.08 s, fp16 3.6 s",
+        (
+            "tried with transformers 5.23.0 and torch 2.13.0 on a CPU: the weights of an fp16 "
+            "run equal those of an fp32 run"
+        ),
+        (
+            "measured there, one thread, 1024x1024 matrix product: fp32 0.02 s, bf16 0.08 s, "
+            "fp16 3.6 s"
+        ),
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: fp16}\n', "fp16"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"),
-        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\ntargets: {laptop: {kind: local, gpu: none}}\n', "fp8"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: fp16}\n",
+            "fp16",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"
+        ),
+        Example(
+            'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: '
+            "fp8}\ntargets: {laptop: {kind: local, gpu: none}}\n",
+            "fp8",
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),

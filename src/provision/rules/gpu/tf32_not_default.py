@@ -2,17 +2,20 @@
 
 ## What it does
 
-Where `training.precision` is tf32 and a card has it, looks whether Trainer is told (`tf32: true` under `training.arguments`), and reminds of it for plain
+Where `training.precision` is tf32 and a card has it, looks whether Trainer is told (`tf32: true`
+under `training.arguments`), and reminds of it for plain
 torch.
 
 ## Why
 
-Since torch 1.12, `torch.backends.cuda.matmul.allow_tf32` is false: products of fp32 matrices are computed in full fp32, up to eight times slower. Only
+Since torch 1.12, `torch.backends.cuda.matmul.allow_tf32` is false: products of fp32 matrices are
+computed in full fp32, up to eight times slower. Only
 convolutions use tf32 by default.
 
 ## How to fix
 
-Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at the start of the program.
+Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at
+the start of the program.
 """
 
 from __future__ import annotations
@@ -25,21 +28,38 @@ from provision.spec import Precision
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding where tf32 is declared for a card that has it and nothing in the spec switches it on."""
+    """Yield one finding where tf32 is declared for a card that has it and nothing in the spec
+    switches it on.
+    """
     training, framework = case.spec.training, case.spec.framework()
-    if training.precision is not Precision.TF32 or framework == "none" or training.arguments.get("tf32") is True:
+    if (
+        training.precision is not Precision.TF32
+        or framework == "none"
+        or training.arguments.get("tf32") is True
+    ):
         return
-    if not any(site.card is not None and case.facts.has_feature(site.card, "tf32") for site in case.targets):
+    if not any(
+        site.card is not None and case.facts.has_feature(site.card, "tf32") for site in case.targets
+    ):
         return
     trainer = framework == "hf-trainer"
     there = "arguments" in training.model_fields_set
-    edit = Insert(("training", "arguments"), "tf32", "true") if there else Insert(("training",), "arguments", "{tf32: true}")
+    edit = (
+        Insert(("training", "arguments"), "tf32", "true")
+        if there
+        else Insert(("training",), "arguments", "{tf32: true}")
+    )
     yield RULE.diagnostic(
-        "precision: tf32 is declared, and torch computes matrix products in fp32 unless the program asks for tf32",
+        "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
+        "the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
-        way_out="say arguments: {tf32: true} under training" if trainer else 'call torch.set_float32_matmul_precision("high") in the program',
-        fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE) if trainer and "tf32" not in training.arguments else None,
+        way_out="say arguments: {tf32: true} under training"
+        if trainer
+        else 'call torch.set_float32_matmul_precision("high") in the program',
+        fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE)
+        if trainer and "tf32" not in training.arguments
+        else None,
     )
 
 
@@ -48,15 +68,28 @@ RULE = Rule(
     name="tf32-not-default",
     severity=Severity.INFO,
     summary="torch does not use tf32 for matrix products unless it is told to.",
-    sources=("PyTorch documentation, CUDA semantics, TensorFloat-32", "PyTorch 1.12 release notes", "TrainingArguments of transformers 5.23.0 (tf32)"),
+    sources=(
+        "PyTorch documentation, CUDA semantics, TensorFloat-32",
+        "PyTorch 1.12 release notes",
+        "TrainingArguments of transformers 5.23.0 (tf32)",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: tf32}\n', "tf32"),
-        Example('gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: {precision: tf32}\n', "tf32"),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: tf32}\n', "tf32"
+        ),
+        Example(
+            'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: tf32}\n",
+            "tf32",
+        ),
     ),
     good=(
-        Example('gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: {precision: tf32, arguments: {tf32: true}}\n'),
+        Example(
+            'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
+            "{precision: tf32, arguments: {tf32: true}}\n"
+        ),
         Example('gpu: A100\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

@@ -1,4 +1,6 @@
-"""What a spec's training takes of a place, and what the place has: GPU memory, RAM, shared memory and disk, in bytes."""
+"""What a spec's training takes of a place, and what the place has: GPU memory, RAM, shared memory
+and disk, in bytes.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ from provision.target_facts import TargetFacts, build_workload
 
 GIB = 2**30
 _STANDARD_GIB = 16
-"""RAM below which a Colab machine is like the one whose /dev/shm was seen (12.7 GiB); of larger ones nothing is said. Our choice."""
+"""RAM below which a Colab machine is like the one whose /dev/shm was seen (12.7 GiB); of larger
+ones nothing is said. Our choice.
+"""
 
 
 class Capacity(NamedTuple):
-    """How much of something a place has, in bytes; whose it is, in words; the route of what chose that; how sure we are."""
+    """How much of something a place has, in bytes; whose it is, in words; the route of what chose
+    that; how sure we are.
+    """
 
     bytes: float
     provider: str
@@ -52,68 +58,122 @@ def training_workload(case: LintContext, site: TargetFacts) -> Workload | None:
 
 
 def required_size(case: LintContext, site: TargetFacts, field: str) -> RequiredSize | None:
-    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or None."""
+    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or
+    None.
+    """
     asked = find_machine_requirement(case, site, field)
     return RequiredSize(parse_size(asked.text), asked.text, asked.route) if asked else None
 
 
 def vram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the memory of one card: what nvidia-smi shows where that was seen, else the vendor's figure as GiB, which is never less."""
+    """Return the memory of one card: what nvidia-smi shows where that was seen, else the vendor's
+    figure as GiB, which is never less.
+    """
     card = site.card
     if card is None:
         return None
-    seen = next((shape for shape in case.facts.shapes if shape.card == card.name and shape.vram_mib), None)
+    seen = next(
+        (shape for shape in case.facts.shapes if shape.card == card.name and shape.vram_mib), None
+    )
     if seen is not None and seen.vram_mib is not None:
-        return Capacity(seen.vram_mib * 2**20, card.name, site.gpu_settings.gpu_route, seen.evidence)
+        return Capacity(
+            seen.vram_mib * 2**20, card.name, site.gpu_settings.gpu_route, seen.evidence
+        )
     return Capacity(card.memory_gb * GIB, card.name, site.gpu_settings.gpu_route, card.evidence)
 
 
 def ram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the memory of the machine: of a Colab shape, of a machine type, or of the largest one that `auto` may take; None where unknown."""
+    """Return the memory of the machine: of a Colab shape, of a machine type, or of the largest one
+    that `auto` may take; None where unknown.
+    """
     if isinstance(site.target, ColabTarget):
         shape = colab_shape(case, site)
-        return Capacity(shape.ram_gib * GIB, _named(shape), (*site.route, "shape"), shape.evidence) if shape and shape.ram_gib else None
+        return (
+            Capacity(shape.ram_gib * GIB, _named(shape), (*site.route, "shape"), shape.evidence)
+            if shape and shape.ram_gib
+            else None
+        )
     if not isinstance(site.target, WorkbenchTarget):
         return None
     kind, route = site.target.machine_type, (*site.route, "machine_type")
     machine = case.facts.machines.get(kind)
     if kind == "auto" and site.card is not None:
-        usable = find_machines(case.facts, site.card, site.gpu_settings.gpu.count, reserved=site.target.reservation is not None)
+        usable = find_machines(
+            case.facts,
+            site.card,
+            site.gpu_settings.gpu.count,
+            reserved=site.target.reservation is not None,
+        )
         machine = max(usable, key=lambda one: one.ram_gb, default=None)
     elif kind == "auto" and site.gpu_settings.gpu.is_none:
         machine = max(find_cpu_machines(case.facts), key=lambda one: one.ram_gb, default=None)
-    return Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
+    return (
+        Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
+    )
 
 
 def shm_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None where unknown."""
+    """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None
+    where unknown.
+    """
     if isinstance(site.target, ColabTarget):
         seen = case.facts.conditions["shm"]
-        standard = site.target.shape == "standard" and (shape := colab_shape(case, site)) is not None and shape.ram_gib and shape.ram_gib < _STANDARD_GIB
-        return Capacity(float(seen.value) * GIB, "a Colab machine of standard shape", (*site.route, "shape"), seen.evidence) if standard else None
+        standard = (
+            site.target.shape == "standard"
+            and (shape := colab_shape(case, site)) is not None
+            and shape.ram_gib
+            and shape.ram_gib < _STANDARD_GIB
+        )
+        return (
+            Capacity(
+                float(seen.value) * GIB,
+                "a Colab machine of standard shape",
+                (*site.route, "shape"),
+                seen.evidence,
+            )
+            if standard
+            else None
+        )
     of, share = ram_capacity(case, site), case.facts.limits["shm share"]
     return Capacity(of.bytes * share.value, of.provider, of.route, share.evidence) if of else None
 
 
 def disk_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the size of the disk that environments, data and checkpoints lie on; None where unknown."""
+    """Return the size of the disk that environments, data and checkpoints lie on; None where
+    unknown.
+    """
     if isinstance(site.target, ColabTarget):
         shape = colab_shape(case, site)
-        return Capacity(shape.disk_gb * 10**9, _named(shape), site.gpu_settings.gpu_route, shape.evidence) if shape and shape.disk_gb else None
+        return (
+            Capacity(
+                shape.disk_gb * 10**9, _named(shape), site.gpu_settings.gpu_route, shape.evidence
+            )
+            if shape and shape.disk_gb
+            else None
+        )
     if not isinstance(site.target, WorkbenchTarget):
         return None
     usual, own = case.facts.limits["data disk"], site.target.data_disk.size
-    return Capacity(parse_size(own) if own else usual.value * 10**9, "the data disk", (*site.route, "data_disk"), usual.evidence)
+    return Capacity(
+        parse_size(own) if own else usual.value * 10**9,
+        "the data disk",
+        (*site.route, "data_disk"),
+        usual.evidence,
+    )
 
 
-def colab_shape(case: LintContext, site: TargetFacts, shape: str | None = None) -> ColabShape | None:
-    """Return the Colab machine of a target, or the one of another shape; None when it has no row."""
+def colab_shape(
+    case: LintContext, site: TargetFacts, shape: str | None = None
+) -> ColabShape | None:
+    """Return the Colab machine of a target, or the one of another shape; None when it has no row."""  # noqa: E501
     if not isinstance(site.target, ColabTarget):
         return None
     card = site.card.name if site.card else "none" if not site.gpu_settings.is_nvidia else ""
     rows = {row.shape: row for row in case.facts.shapes if row.card == card}
     # A card that is offered in one shape only is that shape, whatever the notebook asks for.
-    return rows.get(shape or site.target.shape) or (next(iter(rows.values())) if len(rows) == 1 and shape is None else None)
+    return rows.get(shape or site.target.shape) or (
+        next(iter(rows.values())) if len(rows) == 1 and shape is None else None
+    )
 
 
 def _named(shape: ColabShape) -> str:

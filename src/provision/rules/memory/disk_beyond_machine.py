@@ -2,7 +2,8 @@
 
 ## What it does
 
-Compares `requires.disk` with the data disk of a Workbench instance (100 GB where none is asked for), and with the disk of a Colab machine.
+Compares `requires.disk` with the data disk of a Workbench instance (100 GB where none is asked
+for), and with the disk of a Colab machine.
 
 ## Why
 
@@ -31,9 +32,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         room = disk_capacity(case, site) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
-        larger = f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or " if isinstance(site.target, WorkbenchTarget) else ""
+        larger = (
+            f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
+            if isinstance(site.target, WorkbenchTarget)
+            else ""
+        )
         yield RULE.diagnostic(
-            f"disk: {need.text} of free disk is required, and {room.provider} has {room.bytes / 10**9:.0f} GB",
+            f"disk: {need.text} of free disk is required, and {room.provider} has "
+            f"{room.bytes / 10**9:.0f} GB",
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
@@ -47,17 +53,29 @@ RULE = Rule(
     name="disk-beyond-machine",
     severity=Severity.ERROR,
     summary="More free disk is required than the disk is large.",
-    sources=("notebooks.v2 discovery document, DataDisk.diskSizeGb", "chrisjmccormick.github.io, Colab GPUs, 2026-03-09"),
+    sources=(
+        "notebooks.v2 discovery document, DataDisk.diskSizeGb",
+        "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
-        Example(example_spec("gpu: L4\nrequires: {disk: 600GB}\n", data_disk="{size: 500GB}"), "600GB"),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 200GB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "200GB"),
+        Example(
+            example_spec("gpu: L4\nrequires: {disk: 600GB}\n", data_disk="{size: 500GB}"), "600GB"
+        ),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 200GB}\ntargets: '
+            '{colab: {kind: colab, runtime: "2026.07"}}\n',
+            "200GB",
+        ),
     ),
     good=(
         Example(example_spec("gpu: L4\nrequires: {disk: 100GB}\n")),
         Example(example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}")),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
+            '{colab: {kind: colab, runtime: "2026.07"}}\n'
+        ),
     ),
 )

@@ -2,13 +2,16 @@
 
 ## What it does
 
-Compares what is read into RAM before it moves to the GPU with the RAM of the machine: 4 bytes a parameter of a model that is trained in full, 2 of one that is
-frozen; once for each process with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the GPU at once (4-bit loading, `device_map`, inference) are not
+Compares what is read into RAM before it moves to the GPU with the RAM of the machine: 4 bytes a
+parameter of a model that is trained in full, 2 of one that is
+frozen; once for each process with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the
+GPU at once (4-bit loading, `device_map`, inference) are not
 counted.
 
 ## Why
 
-The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code 137 or a restarted notebook kernel, and without a traceback.
+The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code
+137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 
@@ -25,9 +28,11 @@ from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
-"""Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""
+"""Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""  # noqa: E501
 _COPIES = ("ddp", "deepspeed-zero2", "fsdp")
-"""Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process only with cpu_ram_efficient_loading, off by default)."""
+"""Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process
+only with cpu_ram_efficient_loading, off by default).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -36,7 +41,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         return
     copied = case.spec.training.strategy in _COPIES and not _on_one(case)
     for site in case.targets:
-        work, room = training_workload(case, site), ram_capacity(case, site) if site.gpu_settings.is_nvidia else None
+        work, room = (
+            training_workload(case, site),
+            ram_capacity(case, site) if site.gpu_settings.is_nvidia else None,
+        )
         if work is None or room is None:
             continue
         processes = work.devices if copied else 1
@@ -45,11 +53,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading reads {format_size(read)} of weights into RAM in {8 * BYTES_PER_PARAMETER[work.method]} bits{copies}, and {room.provider} has {format_size(room.bytes)}",
+            f"loading reads {format_size(read)} of weights into RAM in "
+            f"{8 * BYTES_PER_PARAMETER[work.method]} bits{copies}, and {room.provider} has "
+            f"{format_size(room.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
-            way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter straight to the GPU, or take a machine with more RAM',
+            way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
+            "straight to the GPU, or take a machine with more RAM",
             related=related_if_written(case, room.route, "machine asked for here"),
         )
 
@@ -67,26 +78,55 @@ RULE = Rule(
     summary="The weights do not fit into the RAM of the machine while they are loaded.",
     sources=(
         "transformers documentation, Loading models (dtype, device_map)",
-        "transformers 5.23.0 training_args.py and accelerate 1.15.0 utils/dataclasses.py (cpu_ram_efficient_loading)",
+        (
+            "transformers 5.23.0 training_args.py and accelerate 1.15.0 utils/dataclasses.py "
+            "(cpu_ram_efficient_loading)"
+        ),
     ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            example_spec("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n", machine_type="g2-standard-4"),
+            example_spec(
+                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n",
+                machine_type="g2-standard-4",
+            ),
             "9B",
             other_ids=("TRN011",),
         ),
         Example(
-            example_spec("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4.1B}}\n", machine_type="n1-standard-4"),
+            example_spec(
+                "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
+                "model: {parameters: 4.1B}}\n",
+                machine_type="n1-standard-4",
+            ),
             "4.1B",
             other_ids=("TRN011",),
         ),
     ),
     good=(
-        Example(example_spec("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4B}}\n", machine_type="n1-standard-4")),
-        Example(example_spec("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n", machine_type="g2-standard-4")),
-        Example(example_spec("gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n", machine_type="g2-standard-4")),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n'),
+        Example(
+            example_spec(
+                "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
+                "model: {parameters: 4B}}\n",
+                machine_type="n1-standard-4",
+            )
+        ),
+        Example(
+            example_spec(
+                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n",
+                machine_type="g2-standard-4",
+            )
+        ),
+        Example(
+            example_spec(
+                "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
+                machine_type="g2-standard-4",
+            )
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+            "method: lora, model: {parameters: 9B}}\n"
+        ),
     ),
 )

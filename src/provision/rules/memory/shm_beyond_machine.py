@@ -2,7 +2,8 @@
 
 ## What it does
 
-Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen on a Colab machine of standard shape.
+Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen
+on a Colab machine of standard shape.
 
 ## Why
 
@@ -32,10 +33,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if need is None or room is None or room.bytes >= need.bytes:
             continue
         yield RULE.diagnostic(
-            f"shm: {need.text} is required, and /dev/shm of {room.provider} has {format_size(room.bytes)}",
+            f"shm: {need.text} is required, and /dev/shm of {room.provider} has "
+            f"{format_size(room.bytes)}",
             need.route,
             severity=room.at_most(Severity.ERROR),
-            why="The verification would fail on the device; there, workers whose batches do not fit die with a bus error.",
+            why="The verification would fail on the device; there, workers whose batches do "
+            "not fit die with a bus error.",
             way_out=f"require at most {format_size(room.bytes)}, or take a machine with more RAM",
             related=related_if_written(case, room.route, "machine asked for here"),
         )
@@ -51,10 +54,17 @@ RULE = Rule(
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 8GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "8GiB"),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 8GiB}\ntargets: '
+            '{colab: {kind: colab, runtime: "2026.07"}}\n',
+            "8GiB",
+        ),
     ),
     good=(
         Example(example_spec("gpu: L4\nrequires: {shm: 16GiB}\n")),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 5GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 5GiB}\ntargets: '
+            '{colab: {kind: colab, runtime: "2026.07"}}\n'
+        ),
     ),
 )

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Compares `requires.vram` with the memory of the card, and allows the tenth that driver and error correction keep.
+Compares `requires.vram` with the memory of the card, and allows the tenth that driver and error
+correction keep.
 
 ## Why
 
@@ -22,8 +23,12 @@ from provision.rules.memory.capacity import GIB, format_size, required_size, vra
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 USABLE_VRAM_SHARE = 0.9
-"""How much of what is required will do, as check D04 has it on the device (a test compares the two): driver and error correction keep a part."""
-"""Of what is required: the share that the verification takes as enough, as a card of 80 GB shows 79.1 GiB. Our choice."""
+"""How much of what is required will do, as check D04 has it on the device (a test compares the
+two): driver and error correction keep a part.
+"""
+"""Of what is required: the share that the verification takes as enough, as a card of 80 GB shows
+79.1 GiB. Our choice.
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -33,7 +38,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if need is None or room is None or room.bytes >= need.bytes * USABLE_VRAM_SHARE:
             continue
         enough = min(
-            (card for card in case.facts.cards if card.gcp and card.memory_gb * GIB >= need.bytes * USABLE_VRAM_SHARE),
+            (
+                card
+                for card in case.facts.cards
+                if card.gcp and card.memory_gb * GIB >= need.bytes * USABLE_VRAM_SHARE
+            ),
             key=lambda card: card.memory_gb,
             default=None,
         )
@@ -42,7 +51,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"require at most {format_size(room.bytes)}" + (f", or take {enough.name}" if enough else ""),
+            way_out=f"require at most {format_size(room.bytes)}"
+            + (f", or take {enough.name}" if enough else ""),
             related=(related_at(room.route, "card asked for here"),),
         )
 
@@ -58,7 +68,10 @@ RULE = Rule(
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
         Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB", other_ids=("IMG020",)
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, '
+            "gpu: T4, requires: {vram: 17GiB}}}\n",
+            "17GiB",
+            other_ids=("IMG020",),
         ),
     ),
     good=(

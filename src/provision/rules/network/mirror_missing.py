@@ -2,7 +2,8 @@
 
 ## What it does
 
-Where an instance has mirrors and no other way to the internet, looks for a mirror of each index that packages come from: `pypi`, `pytorch` for torch and its
+Where an instance has mirrors and no other way to the internet, looks for a mirror of each index
+that packages come from: `pypi`, `pytorch` for torch and its
 siblings, and those under `indexes`. A mirror of any other name stands for nothing.
 
 ## Why
@@ -56,7 +57,9 @@ def _astray(case: LintContext, instance: Instance) -> Iterator[Diagnostic]:
                 instance.route("mirrors", name),
                 at=RoutePart.KEY,
                 why=f"Mirrors stand for {', '.join(known)}.",
-                way_out=f"write {meant}" if meant else "name the index under indexes, or leave the mirror out",
+                way_out=f"write {meant}"
+                if meant
+                else "name the index under indexes, or leave the mirror out",
             )
 
 
@@ -65,7 +68,10 @@ def _used(case: LintContext) -> dict[str, Route]:
     used: dict[str, Route] = {}
     for route, package in package_lines(case):
         if package.source == "pypi":
-            used.setdefault(package.index or ("pytorch" if package.key in case.facts.torch_family else "pypi"), route)
+            used.setdefault(
+                package.index or ("pytorch" if package.key in case.facts.torch_family else "pypi"),
+                route,
+            )
     return used
 
 
@@ -78,7 +84,10 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'), '{pypi: "https://packages.example.com/simple"}'),
+        Example(
+            example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'),
+            '{pypi: "https://packages.example.com/simple"}',
+        ),
         Example(example_spec(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
     ),
     good=(

@@ -6,11 +6,13 @@ Finds Workbench targets with neither a public IP, nor Cloud NAT, nor a mirror.
 
 ## Why
 
-Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI, and the installation ends in a timeout.
+Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI,
+and the installation ends in a timeout.
 
 ## How to fix
 
-Say `nat: true` where the subnet has Cloud NAT, or name mirrors that can be reached, such as repositories of Artifact Registry.
+Say `nat: true` where the subnet has Cloud NAT, or name mirrors that can be reached, such as
+repositories of Artifact Registry.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"{instance.site.name} has no public IP, no Cloud NAT and no mirror to install from",
             instance.site.route,
             at=RoutePart.KEY,
-            why="Private Google Access reaches Google's services only: uv cannot fetch a package from PyPI.",
-            way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
+            why="Private Google Access reaches Google's services only: uv cannot fetch a "
+            "package from PyPI.",
+            way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
+            "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
         )
 
 
@@ -42,7 +46,10 @@ RULE = Rule(
     name="no-way-to-index",
     severity=Severity.WARNING,
     summary="The instance cannot reach a package index.",
-    sources=("docs.cloud.google.com, Workbench instances, create an instance (network)", "Google Cloud documentation, Private Google Access"),
+    sources=(
+        "docs.cloud.google.com, Workbench instances, create an instance (network)",
+        "Google Cloud documentation, Private Google Access",
+    ),
     page=__doc__,
     check=check,
     bad=(
@@ -51,7 +58,13 @@ RULE = Rule(
     ),
     good=(
         Example(example_spec(nat="true")),
-        Example(example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple", pytorch: "https://packages.example.com/pytorch"}')),
+        Example(
+            example_spec(
+                nat=None,
+                mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
+                '"https://packages.example.com/pytorch"}',
+            )
+        ),
         Example(example_spec(nat=None).replace("packages: [torch]", "packages: []")),
     ),
 )

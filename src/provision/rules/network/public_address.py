@@ -6,7 +6,8 @@ Finds `public_ip: true`.
 
 ## Why
 
-An address on the internet can be attacked, and many organizations forbid it (`constraints/compute.vmExternalIpAccess`): then the instance is refused.
+An address on the internet can be attacked, and many organizations forbid it
+(`constraints/compute.vmExternalIpAccess`): then the instance is refused.
 JupyterLab does not need it, as it is reached through Google's proxy.
 
 ## How to fix
@@ -32,9 +33,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{instance.site.name} has an address on the internet",
             route,
-            why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the instance is refused.",
+            why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the "
+            "instance is refused.",
             way_out="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
-            fix=Fix("write public_ip: false", (Replace(RouteLocation(route), "false"),), Applicability.UNSAFE),
+            fix=Fix(
+                "write public_ip: false",
+                (Replace(RouteLocation(route), "false"),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -43,7 +49,10 @@ RULE = Rule(
     name="public-address",
     severity=Severity.WARNING,
     summary="The instance has an address on the internet.",
-    sources=("Google Cloud documentation, Organization policy constraints (compute.vmExternalIpAccess)", "GoogleCloudPlatform/compute-image-tools#1834"),
+    sources=(
+        "Google Cloud documentation, Organization policy constraints (compute.vmExternalIpAccess)",
+        "GoogleCloudPlatform/compute-image-tools#1834",
+    ),
     page=__doc__,
     check=check,
     bad=(

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Speaks up, as a note, where all transformers releases that are possible look at torch before they read a pickled checkpoint, and no torch that is possible
+Speaks up, as a note, where all transformers releases that are possible look at torch before they
+read a pickled checkpoint, and no torch that is possible
 is new enough for them.
 
 ## Why
 
-`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious vulnerability issue in `torch.load` ... require users to upgrade torch to
+`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious
+vulnerability issue in `torch.load` ... require users to upgrade torch to
 at least v2.6". Models with safetensors files load.
 
 ## How to fix
@@ -21,7 +23,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
-from provision.rules.package_requirements import is_certainly_within, origin_route, requested_package
+from provision.rules.package_requirements import (
+    is_certainly_within,
+    origin_route,
+    requested_package,
+)
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
@@ -33,19 +39,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     if one is None or torch is None or releases is None or not releases.known:
         return
     floor = case.facts.torch_floor(releases.known[-1])
-    if floor is not None and not has_version_in_range(parse_specifiers(torch.specifiers), floor.version):
+    if floor is not None and not has_version_in_range(
+        parse_specifiers(torch.specifiers), floor.version
+    ):
         return
     for need in case.facts.undeclared:
         applies = (
-            need.severity == "info" and (need.package, need.of) == ("transformers", "torch") and is_certainly_within(one.specifiers, need.first, need.last)
+            need.severity == "info"
+            and (need.package, need.of) == ("transformers", "torch")
+            and is_certainly_within(one.specifiers, need.first, need.last)
         )
         if applies and not is_satisfiable(need.specifier, torch.specifiers):
             yield RULE.diagnostic(
-                f"{one.description} loads .bin checkpoints with torch{need.specifier} only, and {torch.description} is {'there' if case.resolved else 'asked for'}",
+                f"{one.description} loads .bin checkpoints with torch{need.specifier} "
+                f"only, and {torch.description} is "
+                f"{'there' if case.resolved else 'asked for'}",
                 origin_route(case, torch, one.route),
                 why=f"Otherwise {need.effect}.",
-                way_out=f"nothing, where models come as safetensors; else ask for torch{need.specifier}",
-                related=(related_at(one.route, "transformers asked for here"),) if one.package else (),
+                way_out="nothing, where models come as safetensors; else ask for "
+                f"torch{need.specifier}",
+                related=(related_at(one.route, "transformers asked for here"),)
+                if one.package
+                else (),
             )
 
 
@@ -58,16 +73,27 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.57.6"]\n', "torch==2.5.1"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.57.6"]\n',
+            "torch==2.5.1",
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["torch<2.7", "transformers[torch]>=4.53,<5"]\n',
             "torch<2.7".join('""'),
-            ResolvedSet({"torch": "2.5.1+cpu", "transformers": "4.57.6", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.5.1+cpu", "transformers": "4.57.6", "accelerate": "1.15.0"},
+                "3.11",
+                "cpu",
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n'
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers, accelerate]\n'),
     ),
 )

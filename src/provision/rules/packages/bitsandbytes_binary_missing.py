@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the CUDA version that is asked for, or resolved, with the binaries inside the bitsandbytes releases that are possible. From 0.50 on a release falls
+Compares the CUDA version that is asked for, or resolved, with the binaries inside the
+bitsandbytes releases that are possible. From 0.50 on a release falls
 back to the next lower binary of the same CUDA major.
 
 ## Why
 
-bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing works and the first 8-bit optimizer or 4-bit layer fails.
+bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing
+works and the first 8-bit optimizer or 4-bit layer fails.
 
 ## How to fix
 
@@ -21,39 +23,88 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
 from provision.facts.schema_packages import BitsandbytesBinaries
-from provision.facts.versions import has_version_in_range, next_version, parse_specifiers, require_version, version_bounds
-from provision.rules.package_requirements import RequestedPackage, origin_route, requested_package, set_version_fix
+from provision.facts.versions import (
+    has_version_in_range,
+    next_version,
+    parse_specifiers,
+    require_version,
+    version_bounds,
+)
+from provision.rules.package_requirements import (
+    RequestedPackage,
+    origin_route,
+    requested_package,
+    set_version_fix,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a binary for."""
+    """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a
+    binary for.
+    """
     one = requested_package(case, "bitsandbytes")
     rows = _possible(case, one) if one is not None else ()
-    for device in {device.cuda_route: device for device in case.devices if device.is_nvidia}.values() if rows else ():
+    for device in (
+        {device.cuda_route: device for device in case.devices if device.is_nvidia}.values()
+        if rows
+        else ()
+    ):
         flavour = case.resolved.flavour if case.resolved else device.flavour
-        if one is None or flavour is None or flavour == "cpu" or any(_has(row, cuda_of(flavour)) for row in rows):
+        if (
+            one is None
+            or flavour is None
+            or flavour == "cpu"
+            or any(_has(row, cuda_of(flavour)) for row in rows)
+        ):
             continue
-        cuda, having = cuda_of(flavour), [row for row in case.facts.bitsandbytes if _has(row, cuda_of(flavour))]
-        fitting = f"bitsandbytes>={having[0].version}" if having and require_version(having[0].version) > require_version(rows[-1].version) else ""
+        cuda, having = (
+            cuda_of(flavour),
+            [row for row in case.facts.bitsandbytes if _has(row, cuda_of(flavour))],
+        )
+        fitting = (
+            f"bitsandbytes>={having[0].version}"
+            if having and require_version(having[0].version) > require_version(rows[-1].version)
+            else ""
+        )
         yield RULE.diagnostic(
-            f"{one.description} carries no binary for CUDA {cuda}: it has {', '.join(rows[-1].cudas)}",
+            f"{one.description} carries no binary for CUDA {cuda}: it has "
+            f"{', '.join(rows[-1].cudas)}",
             origin_route(case, one, device.cuda_route),
-            why="It loads the binary of torch's CUDA version, and fails at the first 8-bit optimizer or quantized layer without it.",
+            why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
+            "optimizer or quantized layer without it.",
             way_out=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
-            related=(related_at(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
+            related=(related_at(device.cuda_route, "CUDA asked for here"),)
+            if case.resolved is None
+            else (),
             fix=set_version_fix(case, one, f">={having[0].version}") if fitting else None,
         )
 
 
 def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
-    """Return the rows of the releases that are possible, those around an unread one included; () where newer ones than the table's are."""
+    """Return the rows of the releases that are possible, those around an unread one included; ()
+    where newer ones than the table's are.
+    """
     table, admits = case.facts.bitsandbytes, parse_specifiers(one.specifiers)
     if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)
-    above = next((place for place, row in enumerate(table) if high is not None and require_version(row.version) >= high), len(table) - 1)
-    below = max((place for place, row in enumerate(table) if low is None or require_version(row.version) <= low), default=None)
+    above = next(
+        (
+            place
+            for place, row in enumerate(table)
+            if high is not None and require_version(row.version) >= high
+        ),
+        len(table) - 1,
+    )
+    below = max(
+        (
+            place
+            for place, row in enumerate(table)
+            if low is None or require_version(row.version) <= low
+        ),
+        default=None,
+    )
     if below is None:
         return ()
     return table[0 if low is None else below : above + 1]
@@ -62,7 +113,11 @@ def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBin
 def _has(row: BitsandbytesBinaries, cuda: str) -> bool:
     major = cuda.partition(".")[0]
     return cuda in row.cudas or (
-        row.falls_back and any(require_version(have) <= require_version(cuda) and have.partition(".")[0] == major for have in row.cudas)
+        row.falls_back
+        and any(
+            require_version(have) <= require_version(cuda) and have.partition(".")[0] == major
+            for have in row.cudas
+        )
     )
 
 
@@ -76,12 +131,23 @@ RULE = Rule(
     name="bitsandbytes-binary-missing",
     severity=Severity.ERROR,
     summary="bitsandbytes carries no binary for torch's CUDA version.",
-    sources=("libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI", "bitsandbytes-foundation/bitsandbytes#631"),
+    sources=(
+        "libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI",
+        "bitsandbytes-foundation/bitsandbytes#631",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, bitsandbytes==0.47.0]\n', "bitsandbytes==0.47.0"),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, "bitsandbytes<=0.44.1"]\n', "bitsandbytes<=0.44.1".join('""')),
+        Example(
+            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
+            "bitsandbytes==0.47.0]\n",
+            "bitsandbytes==0.47.0",
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, '
+            '"bitsandbytes<=0.44.1"]\n',
+            "bitsandbytes<=0.44.1".join('""'),
+        ),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             "bitsandbytes",
@@ -89,11 +155,18 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.10.0, bitsandbytes==0.47.0]\n'),
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, bitsandbytes==0.48.2]\n'),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.10.0, '
+            "bitsandbytes==0.47.0]\n"
+        ),
+        Example(
+            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
+            "bitsandbytes==0.48.2]\n"
+        ),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n'),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n', resolved=ResolvedSet({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134")
+            'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
+            resolved=ResolvedSet({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134"),
         ),
     ),
 )

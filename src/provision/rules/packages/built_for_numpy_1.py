@@ -2,12 +2,15 @@
 
 ## What it does
 
-Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was built for NumPy 2. Older ones need `numpy<2`. torch never
-declares that; pandas does from 2.1.2, scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
+Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was
+built for NumPy 2. Older ones need `numpy<2`. torch never
+declares that; pandas does from 2.1.2, scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from
+15.0.0 to 15.0.2.
 
 ## Why
 
-Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or "numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
+Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
+"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
 in "Numpy is not available". Trainer makes that call when it evaluates, so it is an
 error there; a program of your own may do without.
 
@@ -22,8 +25,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import NumpyFloor, UndeclaredRequirement
-from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers, require_version
-from provision.rules.package_requirements import RequestedPackage, declared_specifier, is_certainly_within, possible_releases, requested_package
+from provision.facts.versions import (
+    has_version_in_range,
+    is_satisfiable,
+    parse_specifiers,
+    require_version,
+)
+from provision.rules.package_requirements import (
+    RequestedPackage,
+    declared_specifier,
+    is_certainly_within,
+    possible_releases,
+    requested_package,
+)
 from provision.rules.packages.undeclared_requirements import check_undeclared
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
@@ -33,29 +47,50 @@ OLDEST_PYTHON = "3.9"
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
-    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    names = (
+        case.resolved.versions.keys()
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     if require_version(case.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in case.facts.numpy_floors.items():
         one = requested_package(case, name) if name in names else None
-        if one is not None and one.specifiers and not has_version_in_range(parse_specifiers(one.specifiers), floor.first):
-            declares = bool(floor.declared_first) and is_certainly_within(one.specifiers, floor.declared_first, floor.declared_last)
+        if (
+            one is not None
+            and one.specifiers
+            and not has_version_in_range(parse_specifiers(one.specifiers), floor.first)
+        ):
+            declares = bool(floor.declared_first) and is_certainly_within(
+                one.specifiers, floor.declared_first, floor.declared_last
+            )
             if case.resolved is not None or not _is_known_to_conflict(case, one):
-                yield from check_undeclared(RULE, case, one, _as_need(case, floor), declared=declares)
+                yield from check_undeclared(
+                    RULE, case, one, _as_need(case, floor), declared=declares
+                )
 
 
 def _is_known_to_conflict(case: LintContext, one: RequestedPackage) -> bool:
-    """Tell whether the table of declarations has numpy<2 for all that is asked for, so that declared-conflict speaks of it."""
+    """Tell whether the table of declarations has numpy<2 for all that is asked for, so that
+    declared-conflict speaks of it.
+    """
     found = possible_releases(case.facts, one.name, one.specifiers)
     said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
-    return bool(said) and all(bound is not None and not is_satisfiable(bound, ">=2") for bound in said)
+    return bool(said) and all(
+        bound is not None and not is_satisfiable(bound, ">=2") for bound in said
+    )
 
 
 def _as_need(case: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
-    effect = f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run with NumPy 2"
+    effect = (
+        f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
+        "with NumPy 2"
+    )
     trainer = case.spec.framework() == "hf-trainer" and case.spec.training.method != "inference"
     severity = "error" if floor.package != "torch" or trainer else "warning"
-    return UndeclaredRequirement(floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence)
+    return UndeclaredRequirement(
+        floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence
+    )
 
 
 RULE = Rule(
@@ -63,14 +98,24 @@ RULE = Rule(
     name="built-for-numpy-1",
     severity=Severity.ERROR,
     summary="A package that was built for NumPy 1 meets NumPy 2.",
-    sources=("NumPy 2.0 migration guide", "libtorch_python.so of the torch wheels", "pyg-team/pytorch-frame#525"),
+    sources=(
+        "NumPy 2.0 migration guide",
+        "libtorch_python.so of the torch wheels",
+        "pyg-team/pytorch-frame#525",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy]\n', "numpy"),
         Example('gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, numpy>=2]\n', "numpy>=2"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n', "torch==2.2.2", ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu")),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n',
+            "torch==2.2.2",
+            ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu"),
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n'),

@@ -1,15 +1,20 @@
-"""Two listed packages cannot be installed together: what one declares about the other, or both about a third, cannot be met.
+"""Two listed packages cannot be installed together: what one declares about the other, or both
+about a third, cannot be met.
 
 ## What it does
 
-Compares each pair of listed packages with what their releases declare: of each other (transformers asks for tokenizers in a window, vllm for one torch), and
-of a package that is not listed (transformers 4.57 asks for huggingface-hub below 1, datasets 5.1 for 1.31 or newer). It speaks only when none of the releases
+Compares each pair of listed packages with what their releases declare: of each other
+(transformers asks for tokenizers in a window, vllm for one torch), and
+of a package that is not listed (transformers 4.57 asks for huggingface-hub below 1, datasets 5.1
+for 1.31 or newer). It speaks only when none of the releases
 that the bounds let through would do.
 
 ## Why
 
-Resolving finds no set of versions, minutes later and in a longer text. With `pip install --no-deps`, or packages installed one after the other, the conflict is
-installed and shows at import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
+Resolving finds no set of versions, minutes later and in a longer text. With `pip install
+--no-deps`, or packages installed one after the other, the conflict is
+installed and shows at import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning
+of this module").
 
 ## How to fix
 
@@ -36,7 +41,9 @@ from provision.rules.package_requirements import (
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 MOST_ROWS = 8
-"""Wider bounds than these rows are not compared about a package that is not listed: a resolver has room there. Our choice."""
+"""Wider bounds than these rows are not compared about a package that is not listed: a resolver has
+room there. Our choice.
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -44,7 +51,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     if case.resolved is not None or len(case.spec.packages) < 2:
         return
     listed = requested_packages(case)
-    held = {name: found for name, one in listed.items() if one.specifiers and (found := possible_releases(case.facts, name, one.specifiers)) and found.rows}
+    held = {
+        name: found
+        for name, one in listed.items()
+        if one.specifiers
+        and (found := possible_releases(case.facts, name, one.specifiers))
+        and found.rows
+    }
     for name, found in held.items():
         for of in {key.partition("[")[0] for key in found.rows[0].declared} & listed.keys():
             if listed[of].specifiers:
@@ -54,8 +67,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             yield from _over_a_third(case, listed, (listed[one], left), (listed[two], right))
 
 
-def _between(case: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage) -> Iterator[Diagnostic]:
-    said = [declared_specifier(row, other.name, one.package.extras if one.package else ()) for row in found.rows]
+def _between(
+    case: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage
+) -> Iterator[Diagnostic]:
+    said = [
+        declared_specifier(row, other.name, one.package.extras if one.package else ())
+        for row in found.rows
+    ]
     if any(specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in said):
         return
     wanted = sort_specifiers(said[0] or "")
@@ -76,20 +94,32 @@ def _that_takes(case: LintContext, one: RequestedPackage, other: RequestedPackag
     fitting = (
         row
         for row in reversed(release_rows(case.facts, one.name))
-        if (said := declared_specifier(row, other.name, extras)) is not None and is_satisfiable(said, other.specifiers)
+        if (said := declared_specifier(row, other.name, extras)) is not None
+        and is_satisfiable(said, other.specifiers)
     )
     return next((row.last for row in fitting), None)
 
 
 def _over_a_third(
-    case: LintContext, listed: dict[str, RequestedPackage], left: tuple[RequestedPackage, PossibleReleases], right: tuple[RequestedPackage, PossibleReleases]
+    case: LintContext,
+    listed: dict[str, RequestedPackage],
+    left: tuple[RequestedPackage, PossibleReleases],
+    right: tuple[RequestedPackage, PossibleReleases],
 ) -> Iterator[Diagnostic]:
     (one, held), (two, other) = left, right
-    for name in sorted(held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()):
-        pairs = itertools.product((declared_specifier(row, name) for row in held.rows), (declared_specifier(row, name) for row in other.rows))
+    for name in sorted(
+        held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()
+    ):
+        pairs = itertools.product(
+            (declared_specifier(row, name) for row in held.rows),
+            (declared_specifier(row, name) for row in other.rows),
+        )
         if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
             continue
-        first, second = sort_specifiers(held.rows[0].declared[name]), sort_specifiers(other.rows[0].declared[name])
+        first, second = (
+            sort_specifiers(held.rows[0].declared[name]),
+            sort_specifiers(other.rows[0].declared[name]),
+        )
         yield RULE.diagnostic(
             f"{one.description} needs {name}{first}, and {two.description} needs {name}{second}",
             two.route,
@@ -100,7 +130,12 @@ def _over_a_third(
         )
 
 
-def _nearer(case: LintContext, name: str, left: tuple[RequestedPackage, PossibleReleases], right: tuple[RequestedPackage, PossibleReleases]) -> str:
+def _nearer(
+    case: LintContext,
+    name: str,
+    left: tuple[RequestedPackage, PossibleReleases],
+    right: tuple[RequestedPackage, PossibleReleases],
+) -> str:
     """Return the releases of either package that go with the other one as it is asked for."""
     ways = []
     for (one, _), (_, other) in ((left, right), (right, left)):
@@ -111,7 +146,11 @@ def _nearer(case: LintContext, name: str, left: tuple[RequestedPackage, Possible
             if (said := declared_specifier(row, name)) is not None and is_satisfiable(said, wanted)
         )
         ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
-    return f"ask for {' or '.join(ways)}" if ways else f"take one of the two out: no releases of both agree on {name}"
+    return (
+        f"ask for {' or '.join(ways)}"
+        if ways
+        else f"take one of the two out: no releases of both agree on {name}"
+    )
 
 
 RULE = Rule(
@@ -119,21 +158,48 @@ RULE = Rule(
     name="declared-conflict",
     severity=Severity.ERROR,
     summary="Two listed packages cannot be installed together by what their releases declare.",
-    sources=("METADATA of the wheels on PyPI", "hiyouga/EasyR1#27", "YanWenKun/Hunyuan3D-2-WinPortable#104"),
+    sources=(
+        "METADATA of the wheels on PyPI",
+        "hiyouga/EasyR1#27",
+        "YanWenKun/Hunyuan3D-2-WinPortable#104",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", tokenizers==0.21.0]\n', "tokenizers==0.21.0"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
+            "tokenizers==0.21.0]\n",
+            "tokenizers==0.21.0",
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.4.0, vllm==0.7.3]\n', "torch==2.4.0"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", datasets==5.1.0]\n', "datasets==5.1.0"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", '
+            "datasets==5.1.0]\n",
+            "datasets==5.1.0",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", tokenizers==0.22.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", "tokenizers<0.23"]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
+            "tokenizers==0.22.0]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", '
+            '"tokenizers<0.23"]\n'
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',
-            resolved=ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "tokenizers": "0.22.2", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            resolved=ResolvedSet(
+                {
+                    "torch": "2.13.0",
+                    "transformers": "5.13.1",
+                    "tokenizers": "0.22.2",
+                    "accelerate": "1.15.0",
+                },
+                "3.11",
+                "cpu",
+            ),
         ),
     ),
 )

@@ -6,11 +6,13 @@ Finds an entry `pypi` under `indexes`.
 
 ## Why
 
-`pypi` is the name of the public index in locks and reports. Under the same name a reader takes packages of the other index for public ones.
+`pypi` is the name of the public index in locks and reports. Under the same name a reader takes
+packages of the other index for public ones.
 
 ## How to fix
 
-Give the index a name of its own and bind its packages to it. A mirror of the public index is set up on the machine (`UV_DEFAULT_INDEX`), not in the spec.
+Give the index a name of its own and bind its packages to it. A mirror of the public index is set
+up on the machine (`UV_DEFAULT_INDEX`), not in the spec.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"indexes.pypi gives the public index's name to {case.spec.indexes['pypi'].url}",
             ("indexes", "pypi"),
             at=RoutePart.KEY,
-            why="Locks and reports say pypi for the public index, and other packages are still looked for there.",
+            why="Locks and reports say pypi for the public index, and other packages are still "
+            "looked for there.",
             way_out="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
         )
 
@@ -41,6 +44,17 @@ RULE = Rule(
     sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
     page=__doc__,
     check=check,
-    bad=(Example('gpu: none\npython: "3.11"\npackages: [numpy]\nindexes: {pypi: {url: "https://packages.example.com/simple"}}\n', "pypi"),),
-    good=(Example('gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'),),
+    bad=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [numpy]\nindexes: {pypi: {url: '
+            '"https://packages.example.com/simple"}}\n',
+            "pypi",
+        ),
+    ),
+    good=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: '
+            '{ours: {url: "https://packages.example.com/simple"}}\n'
+        ),
+    ),
 )

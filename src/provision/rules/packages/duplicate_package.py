@@ -2,11 +2,13 @@
 
 ## What it does
 
-Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same. Lines with different environment markers may repeat a name.
+Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same.
+Lines with different environment markers may repeat a name.
 
 ## Why
 
-Only one version can be installed. Two lines either say the same, or contradict each other, and a reader sees only the one that was found first.
+Only one version can be installed. Two lines either say the same, or contradict each other, and a
+reader sees only the one that was found first.
 
 ## How to fix
 
@@ -23,7 +25,9 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at every later line of a package that was listed before under the same marker."""
+    """Yield a finding at every later line of a package that was listed before under the same
+    marker.
+    """
     first: dict[tuple[str, str], tuple[Route, str]] = {}
     for route, package in package_lines(case):
         if (package.key, package.marker) not in first:
@@ -47,9 +51,17 @@ RULE = Rule(
     sources=("PEP 503, normalized names",),
     page=__doc__,
     check=check,
-    bad=(Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy, Scikit_Learn>=1.5]\n', "Scikit_Learn>=1.5"),),
+    bad=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy, Scikit_Learn>=1.5]\n',
+            "Scikit_Learn>=1.5",
+        ),
+    ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", "uvloop<1; sys_platform == \'darwin\'"]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
+            "\"uvloop<1; sys_platform == 'darwin'\"]\n"
+        ),
     ),
 )

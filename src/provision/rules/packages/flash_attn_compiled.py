@@ -2,7 +2,8 @@
 
 ## What it does
 
-Compares the torch releases, the CUDA version and the Python that are asked for with the wheels on flash-attn's release page. Its installation fetches one of
+Compares the torch releases, the CUDA version and the Python that are asked for with the wheels
+on flash-attn's release page. Its installation fetches one of
 those where one fits.
 
 ## Why
@@ -11,7 +12,8 @@ Compiling takes a CUDA toolkit of torch's major version, much memory and up to h
 
 ## How to fix
 
-Take a torch and a Python that have a wheel, or leave flash-attn out: torch's own `scaled_dot_product_attention` uses the same kernels.
+Take a torch and a Python that have a wheel, or leave flash-attn out: torch's own
+`scaled_dot_product_attention` uses the same kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import FlashAttentionWheels
-from provision.facts.versions import has_version_in_range, next_version, parse_specifiers, require_version
+from provision.facts.versions import (
+    has_version_in_range,
+    next_version,
+    parse_specifiers,
+    require_version,
+)
 from provision.rules.package_requirements import RequestedPackage, requested_package
 from provision.rules.releases import torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
@@ -29,7 +36,12 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
     one = requested_package(case, "flash-attn")
-    wanted = one is not None and one.package is not None and one.package.build and any(device.is_nvidia for device in case.devices)
+    wanted = (
+        one is not None
+        and one.package is not None
+        and one.package.build
+        and any(device.is_nvidia for device in case.devices)
+    )
     releases = torch_releases(case) if wanted else None
     if one is None or releases is None or not releases.known:
         return
@@ -37,13 +49,21 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     lacking = next(_lacking(case, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
-    newer = has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version)) if one.specifiers else True
+    newer = (
+        has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version))
+        if one.specifiers
+        else True
+    )
     yield RULE.diagnostic(
-        f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
+        f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
+        f"to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
         one.route,
         severity=Severity.INFO if newer else Severity.WARNING,
-        why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours." + (" A newer release may have wheels." if newer else ""),
-        way_out=f"take torch {wheels.torch_last}.* on Python {wheels.pythons[-1] if wheels.pythons else case.spec.python}, or leave flash-attn out",
+        why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
+        + (" A newer release may have wheels." if newer else ""),
+        way_out=f"take torch {wheels.torch_last}.* on Python "
+        f"{wheels.pythons[-1] if wheels.pythons else case.spec.python}, or leave "
+        "flash-attn out",
         related=(related_at(releases.route, "torch asked for here"),),
     )
 
@@ -55,11 +75,17 @@ def _majors(wheels: FlashAttentionWheels) -> str:
 
 def _wheels(case: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
-    admitted = [row for row in case.facts.flash_attention if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)]
+    admitted = [
+        row
+        for row in case.facts.flash_attention
+        if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)
+    ]
     return admitted[-1] if admitted else None
 
 
-def _lacking(case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]) -> Iterator[str]:
+def _lacking(
+    case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
+) -> Iterator[str]:
     minors = [require_version(release) for release in torch]
     if all(minor < require_version(wheels.torch_first) for minor in minors) or all(
         minor.release[:2] > require_version(wheels.torch_last).release for minor in minors
@@ -69,7 +95,12 @@ def _lacking(case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, 
         yield f"Python is {case.spec.python}"
     for device in case.devices:
         flavour = (case.resolved.flavour if case.resolved else None) or device.flavour
-        if device.is_nvidia and flavour and flavour != "cpu" and flavour[2:-1] not in wheels.cuda_majors:
+        if (
+            device.is_nvidia
+            and flavour
+            and flavour != "cpu"
+            and flavour[2:-1] not in wheels.cuda_majors
+        ):
             yield f"CUDA is {flavour[2:-1]}.{flavour[-1]}"
 
 
@@ -78,17 +109,26 @@ RULE = Rule(
     name="flash-attn-compiled",
     severity=Severity.WARNING,
     summary="flash-attn has no ready-made wheel for this torch, CUDA or Python.",
-    sources=("Dao-AILab/flash-attention README.md, setup.py and .github/workflows/publish.yml at each tag", "Dao-AILab/flash-attention#1717"),
+    sources=(
+        (
+            "Dao-AILab/flash-attention README.md, setup.py and .github/workflows/publish.yml "
+            "at each tag"
+        ),
+        "Dao-AILab/flash-attention#1717",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: "==2.8.3", build: true}]\n',
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: '
+            '"==2.8.3", build: true}]\n',
             '{name: flash-attn, version: "==2.8.3", build: true}',
             other_ids=("CUD011",),
         ),
         Example(
-            'gpu: L4\npython: "3.14"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", other_ids=("CUD011",)
+            'gpu: L4\npython: "3.14"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n',
+            "{name: flash-attn, build: true}",
+            other_ids=("CUD011",),
         ),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
@@ -98,8 +138,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: "==2.8.3", build: true}]\n'),
-        Example('gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
+            '"==2.8.3", build: true}]\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n'),
     ),
 )

@@ -2,17 +2,21 @@
 
 ## What it does
 
-Looks for tensorflow, or jax with its CUDA plugin, listed beside torch for a card. Where both pin cuDNN of the same CUDA major and the pins exclude each other,
+Looks for tensorflow, or jax with its CUDA plugin, listed beside torch for a card. Where both pin
+cuDNN of the same CUDA major and the pins exclude each other,
 that is an error.
 
 ## Why
 
-Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX three quarters), so that torch runs out of memory. And both bring
-CUDA libraries of their own, pinned exactly: two majors of CUDA side by side, or no set of versions at all.
+Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX
+three quarters), so that torch runs out of memory. And both bring
+CUDA libraries of their own, pinned exactly: two majors of CUDA side by side, or no set of
+versions at all.
 
 ## How to fix
 
-Keep them in environments of their own. Where one process needs both, set TF_FORCE_GPU_ALLOW_GROWTH=true or XLA_PYTHON_CLIENT_PREALLOCATE=false.
+Keep them in environments of their own. Where one process needs both, set
+TF_FORCE_GPU_ALLOW_GROWTH=true or XLA_PYTHON_CLIENT_PREALLOCATE=false.
 """
 
 from __future__ import annotations
@@ -22,16 +26,27 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.facts import cuda_of
 from provision.facts.versions import is_satisfiable
-from provision.rules.package_requirements import RequestedPackage, declared_specifier, possible_releases, requested_package
+from provision.rules.package_requirements import (
+    RequestedPackage,
+    declared_specifier,
+    possible_releases,
+    requested_package,
+)
 from provision.rules.releases import torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
-    "jax": ("XLA_PYTHON_CLIENT_PREALLOCATE", "false", ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR")),
+    "jax": (
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+        "false",
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"),
+    ),
 }
-"""The variable that makes a framework take GPU memory as it needs it, its value, and others that do as well (TensorFlow guide, Use a GPU; JAX, GPU memory
-allocation)."""
+"""The variable that makes a framework take GPU memory as it needs it, its value, and others that do
+as well (TensorFlow guide, Use a GPU; JAX, GPU memory
+allocation).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -51,26 +66,57 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 def _on_gpu(case: LintContext, one: RequestedPackage) -> bool:
     extras = set(one.package.extras) if one.package else set()
-    plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {package.key for package in case.spec.packages}
-    return one.name == "tensorflow" or bool(extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"} or plugins)
+    plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
+        package.key for package in case.spec.packages
+    }
+    return one.name == "tensorflow" or bool(
+        extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"}
+        or plugins
+    )
 
 
 def _cudnn(case: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
-    """Return the pins of both frameworks on cuDNN when no version satisfies both; torch's are known for its default build only."""
+    """Return the pins of both frameworks on cuDNN when no version satisfies both; torch's are known
+    for its default build only.
+    """
     releases = torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases and not releases.includes_newer else []
-    found = possible_releases(case.facts, one.name, one.specifiers) if one.package and one.specifiers else None
-    if len(rows) != 1 or found is None or not found.rows or any(device.flavour not in (None, rows[0].default) for device in case.devices if device.is_nvidia):
+    rows = (
+        [row for row in map(case.facts.torch_release, releases.known) if row]
+        if releases and not releases.includes_newer
+        else []
+    )
+    found = (
+        possible_releases(case.facts, one.name, one.specifiers)
+        if one.package and one.specifiers
+        else None
+    )
+    if (
+        len(rows) != 1
+        or found is None
+        or not found.rows
+        or any(
+            device.flavour not in (None, rows[0].default)
+            for device in case.devices
+            if device.is_nvidia
+        )
+    ):
         return None
     name = f"nvidia-cudnn-cu{cuda_of(rows[0].default).partition('.')[0]}"
-    said = [declared_specifier(row, name, one.package.extras if one.package else ()) for row in found.rows]
+    said = [
+        declared_specifier(row, name, one.package.extras if one.package else ())
+        for row in found.rows
+    ]
     pin = f"=={rows[0].cudnn}"
-    if not rows[0].cudnn or any(specifier is None or is_satisfiable(specifier, pin) for specifier in said):
+    if not rows[0].cudnn or any(
+        specifier is None or is_satisfiable(specifier, pin) for specifier in said
+    ):
         return None
     return f"{name}{pin}", f"{name}{said[0]}"
 
 
-def _pinned_apart(case: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]) -> Diagnostic:
+def _pinned_apart(
+    case: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]
+) -> Diagnostic:
     return RULE.diagnostic(
         f"{torch.description} needs {pins[0]}, and {one.description} needs {pins[1]}",
         one.route,
@@ -81,14 +127,22 @@ def _pinned_apart(case: LintContext, torch: RequestedPackage, one: RequestedPack
     )
 
 
-def _takes_memory(case: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str) -> Diagnostic:
+def _takes_memory(
+    case: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
+) -> Diagnostic:
     route = ("env",) if case.spec.env else ()
-    edit = Insert(("env",), variable, f'"{value}"') if route else Insert((), "env", f'{{{variable}: "{value}"}}')
+    edit = (
+        Insert(("env",), variable, f'"{value}"')
+        if route
+        else Insert((), "env", f'{{{variable}: "{value}"}}')
+    )
     return RULE.diagnostic(
-        f"{one.name} stands beside torch on a GPU, and takes nearly all of its memory when it first uses it",
+        f"{one.name} stands beside torch on a GPU, and takes nearly all of its memory when "
+        "it first uses it",
         one.route,
         severity=Severity.INFO,
-        why="torch then runs out of memory in the same process, and on the same card in another one.",
+        why="torch then runs out of memory in the same process, and on the same card in "
+        "another one.",
         way_out=f"keep them in environments of their own, or set {variable}={value}",
         related=(related_at(torch.route, "torch asked for here"),),
         fix=Fix(f"set {variable}={value}", (edit,), Applicability.UNSAFE),
@@ -109,14 +163,27 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]==2.19.1"]\n', "tensorflow[and-cuda]==2.19.1".join('""')),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, '
+            '"tensorflow[and-cuda]==2.19.1"]\n',
+            "tensorflow[and-cuda]==2.19.1".join('""'),
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n', "tensorflow"),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch, "jax[cuda12]"]\nenv: {A: b}\n', "jax[cuda12]".join('""')),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch, "jax[cuda12]"]\nenv: {A: b}\n',
+            "jax[cuda12]".join('""'),
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, '
+            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n'
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n'),
         Example('gpu: L4\npython: "3.12"\npackages: [torch, jax]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n', resolved=ResolvedSet({"torch": "2.15.0", "tensorflow": "2.21.0"}, "3.11", "cu132")),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n',
+            resolved=ResolvedSet({"torch": "2.15.0", "tensorflow": "2.21.0"}, "3.11", "cu132"),
+        ),
     ),
 )

@@ -6,12 +6,14 @@ Compares `index` of every package with the names under `indexes`.
 
 ## Why
 
-A package comes from exactly the index it is bound to. Without an address for that name the package cannot be found, and looking elsewhere instead would let
+A package comes from exactly the index it is bound to. Without an address for that name the
+package cannot be found, and looking elsewhere instead would let
 anybody who registers the name on the public index answer for it.
 
 ## How to fix
 
-Add the index with its address under `indexes`, or correct the name. A package from the public index needs no `index` at all.
+Add the index with its address under `indexes`, or correct the name. A package from the public
+index needs no `index` at all.
 """
 
 from __future__ import annotations
@@ -34,10 +36,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         edits = (Replace(RouteLocation((*route, "index")), yaml_scalar(meant)),) if meant else ()
         listed = f"defined: {', '.join(defined)}" if defined else "none is defined"
         yield RULE.diagnostic(
-            f"{package.key} comes from the index {package.index}, which `indexes` does not define ({listed})",
+            f"{package.key} comes from the index {package.index}, which `indexes` does not "
+            f"define ({listed})",
             (*route, "index"),
             why="A package is looked for in its index only, and this one has no address.",
-            way_out="leave `index` out for the public index" if package.index == "pypi" else f"add {package.index} with its url under `indexes`",
+            way_out="leave `index` out for the public index"
+            if package.index == "pypi"
+            else f"add {package.index} with its url under `indexes`",
             fix=Fix(f"write {meant}", edits, Applicability.UNSAFE) if meant else None,
         )
 
@@ -52,13 +57,19 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: a-lib, index: private}, {name: b-lib, index: privat}]\n'
+            'gpu: none\npython: "3.11"\npackages: [{name: a-lib, index: private}, {name: '
+            "b-lib, index: privat}]\n"
             'indexes: {private: {url: "https://packages.example.com/simple"}}\n',
             "privat",
         ),
-        Example('gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\n', "private"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\n', "private"
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
+        ),
     ),
 )

@@ -6,7 +6,8 @@ Looks for names under `indexes` that no package names.
 
 ## Why
 
-Elsewhere an extra index is searched for every package. Here it is not: an index that no package is bound to is never asked, so the definition has no effect,
+Elsewhere an extra index is searched for every package. Here it is not: an index that no package
+is bound to is never asked, so the definition has no effect,
 and the package that was meant to come from it comes from the public index.
 
 ## How to fix
@@ -24,15 +25,18 @@ from provision.rules.rule import Example, LintContext, Rule
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a package."""
-    used = {package.index for package in case.spec.packages} | {package.channel for package in case.spec.conda_packages}
+    used = {package.index for package in case.spec.packages} | {
+        package.channel for package in case.spec.conda_packages
+    }
     for name in case.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.diagnostic(
                 f"no package comes from the index {name}",
                 ("indexes", name),
                 at=RoutePart.KEY,
-                why="An index is asked only for the packages that are bound to it; this one is never asked.",
-                way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
+                why="An index is asked only for the packages that are bound to it; this one is "
+                "never asked.",
+                way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",  # noqa: E501
             )
 
 
@@ -44,8 +48,17 @@ RULE = Rule(
     sources=("the spec language: a package is bound to its index",),
     page=__doc__,
     check=check,
-    bad=(Example('gpu: none\npython: "3.11"\npackages: [my-lib]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n', "private"),),
+    bad=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [my-lib]\nindexes: {private: {url: '
+            '"https://packages.example.com/simple"}}\n',
+            "private",
+        ),
+    ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
+        ),
     ),
 )

@@ -6,12 +6,14 @@ Finds indexes whose address begins with http://, other than on this machine.
 
 ## Why
 
-Whoever sits on the way can answer in its place. The lock writes down the hash of what it was given, so a package that was exchanged while locking is exchanged
+Whoever sits on the way can answer in its place. The lock writes down the hash of what it was
+given, so a package that was exchanged while locking is exchanged
 for good, on every machine.
 
 ## How to fix
 
-Write https://. For a mirror inside a network that has no certificate, that network is what you trust.
+Write https://. For a mirror inside a network that has no certificate, that network is what you
+trust.
 """
 
 from __future__ import annotations
@@ -35,9 +37,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"index {name} ({url_host(index.url)}) is asked without encryption",
             route,
-            why="Whoever sits on the way can answer in its place, and the lock takes the hash of that answer.",
+            why="Whoever sits on the way can answer in its place, and the lock takes the hash "
+            "of that answer.",
             way_out=f"write {better}",
-            fix=Fix("write https", (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),), Applicability.UNSAFE),
+            fix=Fix(
+                "write https",
+                (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
@@ -47,12 +54,21 @@ RULE = Rule(
     name="index-without-tls",
     severity=Severity.WARNING,
     summary="A package index is asked without encryption.",
-    sources=("pip documentation, --trusted-host: a host without HTTPS is not trusted by itself", "uv documentation, allow-insecure-host"),
+    sources=(
+        "pip documentation, --trusted-host: a host without HTTPS is not trusted by itself",
+        "uv documentation, allow-insecure-host",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}indexes: {{private: {{url: "http://packages.example.com/simple"}}}}\n', '"http://packages.example.com/simple"'),
-        Example(f"{HEAD}indexes: {{private: {{url: http://10.0.0.7/simple}}}}\n", "http://10.0.0.7/simple"),
+        Example(
+            f'{HEAD}indexes: {{private: {{url: "http://packages.example.com/simple"}}}}\n',
+            '"http://packages.example.com/simple"',
+        ),
+        Example(
+            f"{HEAD}indexes: {{private: {{url: http://10.0.0.7/simple}}}}\n",
+            "http://10.0.0.7/simple",
+        ),
     ),
     good=(
         Example(f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n'),

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy wheels for CUDA 11, 12 and 13 (all install `cupy`). A cupy wheel
+Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy
+wheels for CUDA 11, 12 and 13 (all install `cupy`). A cupy wheel
 for another CUDA major than the one that is asked for is found, too.
 
 ## Why
 
-They write into the same folder. The one installed last wins in part, and taking one away breaks the other.
+They write into the same folder. The one installed last wins in part, and taking one away breaks
+the other.
 
 ## How to fix
 
@@ -25,8 +27,14 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package after the first. Those with a marker of their own may be for different platforms and are let be."""
-    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    """Yield a finding for each such package after the first. Those with a marker of their own may
+    be for different platforms and are let be.
+    """
+    names = (
+        case.resolved.versions.keys()
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     groups = [group for group in case.facts.one_of if names & set(group.packages)]
     found = requested_packages(case) if groups else {}
     for group in groups:
@@ -37,7 +45,9 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 yield from _other_major(case, one)
 
 
-def _twice(case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage) -> Diagnostic:
+def _twice(
+    case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
+) -> Diagnostic:
     return RULE.diagnostic(
         f"{other.name} and {first.name} both install the module {module}",
         origin_route(case, other, first.route),
@@ -57,9 +67,12 @@ def _other_major(case: LintContext, one: RequestedPackage) -> Iterator[Diagnosti
                 f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
                 origin_route(case, one, device.cuda_route),
                 severity=Severity.WARNING,
-                why="It looks for CUDA libraries of its own major, which torch's wheels then do not bring.",
+                why="It looks for CUDA libraries of its own major, which torch's wheels then "
+                "do not bring.",
                 way_out=f"write {wanted}",
-                related=(related_at(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
+                related=(related_at(device.cuda_route, "CUDA asked for here"),)
+                if case.resolved is None
+                else (),
             )
             return
 
@@ -69,21 +82,40 @@ RULE = Rule(
     name="module-twice",
     severity=Severity.WARNING,
     summary="Two packages install the same module.",
-    sources=("README of opencv/opencv-python", "opencv/opencv-python#467", "cupy, the warning about multiple CuPy packages"),
+    sources=(
+        "README of opencv/opencv-python",
+        "opencv/opencv-python#467",
+        "cupy, the warning about multiple CuPy packages",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n', "opencv-python-headless"),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda13x]\n', "cupy-cuda13x"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n',
+            "opencv-python-headless",
+        ),
+        Example(
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda13x]\n', "cupy-cuda13x"
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [albumentations, opencv-python]\n',
             "opencv-python",
-            ResolvedSet({"albumentations": "2.0.8", "opencv-python": "4.12.0", "opencv-python-headless": "4.12.0"}, "3.11"),
+            ResolvedSet(
+                {
+                    "albumentations": "2.0.8",
+                    "opencv-python": "4.12.0",
+                    "opencv-python-headless": "4.12.0",
+                },
+                "3.11",
+            ),
         ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n'),
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == \'darwin\'", "opencv-python-headless; sys_platform == \'linux\'"]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
+            "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n"
+        ),
     ),
 )

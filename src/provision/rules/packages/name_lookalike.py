@@ -2,12 +2,15 @@
 
 ## What it does
 
-Compares names that are not known with well-known ones: a letter added, lost or changed, two neighbours swapped, or a missing dash. Names of four
-letters are only compared for swapped letters and dashes, as many of them exist; long names for two slips. A known name is never questioned.
+Compares names that are not known with well-known ones: a letter added, lost or changed, two
+neighbours swapped, or a missing dash. Names of four
+letters are only compared for swapped letters and dashes, as many of them exist; long names for
+two slips. A known name is never questioned.
 
 ## Why
 
-Such names are how wrong packages get in: a slip of the pen, or a package that was published under the misspelt name to be installed by mistake.
+Such names are how wrong packages get in: a slip of the pen, or a package that was published
+under the misspelt name to be installed by mistake.
 
 ## How to fix
 
@@ -26,14 +29,22 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.spelling import edit_distance
 
 SHORT = 5
-"""Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of some 560 other names in Colab's package lists are near one."""
+"""Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of
+some 560 other names in Colab's package lists are near one.
+"""
 LONG = 11
-"""From this length of the known name on two slips count: jupyterhub and jupyterlab, ten letters, are both real; no other name in Colab's lists is near one."""
+"""From this length of the known name on two slips count: jupyterhub and jupyterlab, ten letters,
+are both real; no other name in Colab's lists is near one.
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown name that is nearly a popular one."""
-    unknown = [(route, package) for route, package in package_lines(case) if package.source != "conda" and _is_unknown(package.key, case.facts)]
+    unknown = [
+        (route, package)
+        for route, package in package_lines(case)
+        if package.source != "conda" and _is_unknown(package.key, case.facts)
+    ]
     for route, package in unknown:
         meant = _meant(package.key, case.facts.popular)
         if meant is None:
@@ -41,14 +52,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{package.key} looks like {meant}, a well-known package",
             route,
-            why="Packages are published under misspelt names to be installed by mistake; whoever wrote one runs on your machine.",
-            way_out=f"write {meant}, or leave the line as it is when {package.key} is what you want",
-            fix=Fix(f"write {meant}", (rename_edit(case, route, package, meant),), Applicability.UNSAFE),
+            why="Packages are published under misspelt names to be installed by mistake; "
+            "whoever wrote one runs on your machine.",
+            way_out=f"write {meant}, or leave the line as it is when {package.key} is what you want",  # noqa: E501
+            fix=Fix(
+                f"write {meant}", (rename_edit(case, route, package, meant),), Applicability.UNSAFE
+            ),
         )
 
 
 def _is_unknown(name: str, facts: Facts) -> bool:
-    return len(name) >= 4 and name not in facts.popular and name not in facts.seen and name not in facts.replaced
+    return (
+        len(name) >= 4
+        and name not in facts.popular
+        and name not in facts.seen
+        and name not in facts.replaced
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +77,11 @@ def _meant(name: str, popular: frozenset[str]) -> str | None:
     letters = name.replace("-", "")
     if letters in joined:
         return joined[letters]
-    near = [(distance, known) for known in joined if (distance := edit_distance(letters, known, 2)) <= _allowed(letters, known)]
+    near = [
+        (distance, known)
+        for known in joined
+        if (distance := edit_distance(letters, known, 2)) <= _allowed(letters, known)
+    ]
     return joined[min(near)[1]] if near else None
 
 
@@ -79,11 +102,17 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),
-        Example('gpu: none\npython: "3.11"\npackages: [{name: transfomers, version: ">=5"}]\n', '{name: transfomers, version: ">=5"}'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: transfomers, version: ">=5"}]\n',
+            '{name: transfomers, version: ">=5"}',
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch-vision]\n', "torch-vision"),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, torchvision, scikit_learn, our-own-tools]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
+            "torchvision, scikit_learn, our-own-tools]\n"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n'),
     ),
 )

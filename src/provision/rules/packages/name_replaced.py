@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks names up in a table of those that are often asked for and are not what they seem: `sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
+Looks names up in a table of those that are often asked for and are not what they seem:
+`sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
 
 ## Why
 
-The name of a module, a project or an old release is not always the name of the package. Some of these refuse to install, some install nothing, some install
+The name of a module, a project or an old release is not always the name of the package. Some of
+these refuse to install, some install nothing, some install
 the work of somebody else.
 
 ## How to fix
@@ -44,11 +46,17 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _fix(case: LintContext, route: Route, package: Package, replaced: ReplacedPackage) -> Fix | None:
+def _fix(
+    case: LintContext, route: Route, package: Package, replaced: ReplacedPackage
+) -> Fix | None:
     if package.version and case.source.text(route) is None:
         return None
     new = package.model_copy(update={"name": replaced.instead})
-    edit = set_version_edit(case, route, new, "") if package.version else rename_edit(case, route, package, replaced.instead)
+    edit = (
+        set_version_edit(case, route, new, "")
+        if package.version
+        else rename_edit(case, route, package, replaced.instead)
+    )
     return Fix(f"write {replaced.instead}", (edit,), _applicability(case, package, replaced))
 
 
@@ -67,12 +75,20 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
-        Example('gpu: none\npython: "3.11"\npackages:\n  - nvidia_ml_py3>=7.352\n', "nvidia_ml_py3>=7.352"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages:\n  - nvidia_ml_py3>=7.352\n',
+            "nvidia_ml_py3>=7.352",
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: conda}]\ntargets: {here: {kind: local, manager: conda}}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
+            "conda}]\ntargets: {here: {kind: local, manager: conda}}\n"
+        ),
     ),
 )

@@ -2,13 +2,16 @@
 
 ## What it does
 
-Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others declare, and with the Pythons that NumPy, pandas, SciPy,
-scikit-learn, pyarrow, tokenizers, TensorFlow and others have wheels for; also with those of the tokenizers that transformers asks for. (torch has a rule of its
+Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others
+declare, and with the Pythons that NumPy, pandas, SciPy,
+scikit-learn, pyarrow, tokenizers, TensorFlow and others have wheels for; also with those of the
+tokenizers that transformers asks for. (torch has a rule of its
 own.)
 
 ## Why
 
-Resolving finds nothing, or with looser bounds silently takes a release that is years older. A release from before a Python came out declares no upper bound,
+Resolving finds nothing, or with looser bounds silently takes a release that is years older. A
+release from before a Python came out declares no upper bound,
 and has no wheel for it either; a lock holds wheels only.
 
 ## How to fix
@@ -37,14 +40,22 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package; not for a resolved set, where the resolver has looked."""
+    """Yield a finding for each such package; not for a resolved set, where the resolver has looked."""  # noqa: E501
     if case.resolved is not None:
         return
     for name, one in requested_packages(case).items():
-        found = possible_releases(case.facts, name, one.specifiers) if one.specifiers and release_rows(case.facts, name) else None
+        found = (
+            possible_releases(case.facts, name, one.specifiers)
+            if one.specifiers and release_rows(case.facts, name)
+            else None
+        )
         if found and found.rows and not any(_runs(row, case.spec.python) for row in found.rows):
             yield _finding(case, one, found.rows[0], sure=found.is_complete)
-        elif one.specifiers and not (one.package and one.package.build) and _without_wheel(case, name, one.specifiers):
+        elif (
+            one.specifiers
+            and not (one.package and one.package.build)
+            and _without_wheel(case, name, one.specifiers)
+        ):
             yield _wheelless(case, one, name, one.specifiers)
         elif found and name == "transformers":
             yield from _tokenizers(case, one, found)
@@ -54,45 +65,108 @@ def _runs(row: ReleaseRow, python: str) -> bool:
     return not row.python or parse_specifiers(row.python).contains(python)
 
 
-def _finding(case: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool) -> Diagnostic:
+def _finding(
+    case: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool
+) -> Diagnostic:
     pythons = [known.version for known in case.facts.pythons if _runs(row, known.version)]
-    fitting = next((other for other in reversed(release_rows(case.facts, one.name)) if _runs(other, case.spec.python)), None)
+    fitting = next(
+        (
+            other
+            for other in reversed(release_rows(case.facts, one.name))
+            if _runs(other, case.spec.python)
+        ),
+        None,
+    )
     others = f", or {one.name}=={fitting.last}" if fitting else ""
     return RULE.diagnostic(
-        f"{one.description} needs Python {sort_specifiers(row.python)}, and python is {case.spec.python}",
+        f"{one.description} needs Python {sort_specifiers(row.python)}, and python is "
+        f"{case.spec.python}",
         one.route,
         severity=None if sure else Severity.WARNING,
         why="An installer does not take a release that declares another Python.",
-        way_out=(f'write python: "{_nearest(pythons, case.spec.python)}"' if pythons else "take another release") + others,
+        way_out=(
+            f'write python: "{_nearest(pythons, case.spec.python)}"'
+            if pythons
+            else "take another release"
+        )
+        + others,
         related=(related_at(("python",), "Python asked for here"),),
     )
 
 
 def _without_wheel(case: LintContext, name: str, specifiers: str) -> bool:
-    """Tell whether no release that is admitted has a wheel for the Python; False where newer ones than the table's are admitted."""
-    table, admits, python = case.facts.wheel_pythons.get(name, ()), parse_specifiers(specifiers), case.spec.python
-    if not table or python not in {known.version for known in case.facts.pythons} or has_version_in_range(admits, next_version(table[-1].last)):
+    """Tell whether no release that is admitted has a wheel for the Python; False where newer ones
+    than the table's are admitted.
+    """
+    table, admits, python = (
+        case.facts.wheel_pythons.get(name, ()),
+        parse_specifiers(specifiers),
+        case.spec.python,
+    )
+    if (
+        not table
+        or python not in {known.version for known in case.facts.pythons}
+        or has_version_in_range(admits, next_version(table[-1].last))
+    ):
         return False
-    return not any(row.supports(python) and has_version_in_range(admits, row.first, next_version(row.last)) for row in table)
+    return not any(
+        row.supports(python) and has_version_in_range(admits, row.first, next_version(row.last))
+        for row in table
+    )
 
 
-def _tokenizers(case: LintContext, one: RequestedPackage, found: PossibleReleases) -> Iterator[Diagnostic]:
-    """Yield a finding where no tokenizers that the possible releases of transformers declare has a wheel; not where tokenizers has a line of its own."""
-    windows = [declared_specifier(row, "tokenizers") for row in found.rows] if find_line(case, "tokenizers") is None else []
-    if windows and found.is_complete and all(window and _without_wheel(case, "tokenizers", window) for window in windows):
+def _tokenizers(
+    case: LintContext, one: RequestedPackage, found: PossibleReleases
+) -> Iterator[Diagnostic]:
+    """Yield a finding where no tokenizers that the possible releases of transformers declare has a
+    wheel; not where tokenizers has a line of its own.
+    """
+    windows = (
+        [declared_specifier(row, "tokenizers") for row in found.rows]
+        if find_line(case, "tokenizers") is None
+        else []
+    )
+    if (
+        windows
+        and found.is_complete
+        and all(window and _without_wheel(case, "tokenizers", window) for window in windows)
+    ):
         yield _wheelless(case, one, "tokenizers", windows[0] or "")
 
 
 def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: str) -> Diagnostic:
     table, python = case.facts.wheel_pythons[name], case.spec.python
-    admitted = [row for row in table if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))]
+    admitted = [
+        row
+        for row in table
+        if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))
+    ]
     fitting = next((row for row in table if row.supports(python)), None)
-    asked = one.description if name == one.name else f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
-    pythons = [known.version for known in case.facts.pythons if any(row.supports(known.version) for row in admitted)]
+    asked = (
+        one.description
+        if name == one.name
+        else f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
+    )
+    pythons = [
+        known.version
+        for known in case.facts.pythons
+        if any(row.supports(known.version) for row in admitted)
+    ]
     ways = [f'write python: "{_nearest(pythons, python)}"'] if pythons else []
-    ways += [f"ask for {name}>={fitting.first}" if name == one.name else f"ask for a transformers that takes {name} {fitting.first}"] if fitting else []
+    ways += (
+        [
+            f"ask for {name}>={fitting.first}"
+            if name == one.name
+            else f"ask for a transformers that takes {name} {fitting.first}"
+        ]
+        if fitting
+        else []
+    )
     return RULE.diagnostic(
-        f"{asked} has no wheel for Python {python}" + (f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""),
+        f"{asked} has no wheel for Python {python}"
+        + (
+            f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""
+        ),
         one.route,
         severity=table[0].evidence.cap_severity(Severity.ERROR),
         why="A lock holds wheels only: nothing is built from source.",
@@ -102,7 +176,10 @@ def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: 
 
 
 def _nearest(pythons: list[str], wanted: str) -> str:
-    return min(pythons, key=lambda python: abs(int(python.partition(".")[2]) - int(wanted.partition(".")[2])))
+    return min(
+        pythons,
+        key=lambda python: abs(int(python.partition(".")[2]) - int(wanted.partition(".")[2])),
+    )
 
 
 RULE = Rule(
@@ -110,19 +187,34 @@ RULE = Rule(
     name="needs-other-python",
     severity=Severity.ERROR,
     summary="No release of a package that is asked for runs on the Python that is asked for.",
-    sources=("Requires-Python in the METADATA of the wheels on PyPI", "tags in the file names of the wheels on PyPI"),
+    sources=(
+        "Requires-Python in the METADATA of the wheels on PyPI",
+        "tags in the file names of the wheels on PyPI",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n', "transformers[torch]==5.21.1".join('""')),
         Example(
-            'gpu: none\npython: "3.9"\npackages: [torch, "transformers[torch]==5.13.1"]\n', "transformers[torch]==5.13.1".join('""'), other_ids=("PYT002",)
+            'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n',
+            "transformers[torch]==5.21.1".join('""'),
+        ),
+        Example(
+            'gpu: none\npython: "3.9"\npackages: [torch, "transformers[torch]==5.13.1"]\n',
+            "transformers[torch]==5.13.1".join('""'),
+            other_ids=("PYT002",),
         ),
         Example('gpu: none\npython: "3.10"\npackages: [numpy==2.3.5]\n', "numpy==2.3.5"),
         Example('gpu: L4\npython: "3.13"\npackages: [vllm==0.9.2]\n', "vllm==0.9.2"),
         Example('gpu: none\npython: "3.12"\npackages: [numpy==1.24.4]\n', "numpy==1.24.4"),
-        Example('gpu: none\npython: "3.12"\npackages: ["numpy<2", "pandas>=1.5,<2.1"]\n', "pandas>=1.5,<2.1".join('""')),
-        Example('gpu: none\npython: "3.12"\npackages: [transformers==4.33.3]\n', "transformers==4.33.3", other_ids=("PKG001",)),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: ["numpy<2", "pandas>=1.5,<2.1"]\n',
+            "pandas>=1.5,<2.1".join('""'),
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: [transformers==4.33.3]\n',
+            "transformers==4.33.3",
+            other_ids=("PKG001",),
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n'),
@@ -130,6 +222,9 @@ RULE = Rule(
         Example('gpu: none\npython: "3.10"\npackages: [numpy]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n'),
         Example('gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [numpy]\n', resolved=ResolvedSet({"numpy": "2.3.5"}, "3.10")),
+        Example(
+            'gpu: none\npython: "3.10"\npackages: [numpy]\n',
+            resolved=ResolvedSet({"numpy": "2.3.5"}, "3.10"),
+        ),
     ),
 )

@@ -2,17 +2,20 @@
 
 ## What it does
 
-Speaks up, as a note, where at least three of torch, transformers, accelerate, datasets, peft and trl are listed and none has a version, and no `exclude_newer`
+Speaks up, as a note, where at least three of torch, transformers, accelerate, datasets, peft and
+trl are listed and none has a version, and no `exclude_newer`
 says as of which day they are meant.
 
 ## Why
 
-The lock pins them all, so that what was locked today is installed tomorrow. But locking anew, for whatever reason, then moves all of them to the newest release
+The lock pins them all, so that what was locked today is installed tomorrow. But locking anew,
+for whatever reason, then moves all of them to the newest release
 at once, over majors that remove arguments and classes.
 
 ## How to fix
 
-Give the one that the code is written for a bound, as in `transformers>=5,<6`, or set `exclude_newer`.
+Give the one that the code is written for a bound, as in `transformers>=5,<6`, or set
+`exclude_newer`.
 """
 
 from __future__ import annotations
@@ -32,17 +35,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding, at the first such package."""
     if case.resolved is not None or case.spec.exclude_newer is not None:
         return
-    found = {package.key: (route, package) for route, package in package_lines(case) if package.key in CORE}
-    if len(found) < FEWEST or any(package.version or package.index or package.source == "conda" for _, package in found.values()):
+    found = {
+        package.key: (route, package)
+        for route, package in package_lines(case)
+        if package.key in CORE
+    }
+    if len(found) < FEWEST or any(
+        package.version or package.index or package.source == "conda"
+        for _, package in found.values()
+    ):
         return
     (name, (route, _)), *others = found.items()
     newest = case.facts.transformers[-1].last if "transformers" in found else None
-    example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}" if newest else f"{name}>=..."
+    example = (
+        f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
+        if newest
+        else f"{name}>=..."
+    )
     yield RULE.diagnostic(
         f"none of {', '.join(found)} has a bound",
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
-        way_out=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
+        way_out=f"bound the one that the code is written for, as in {example}, or set exclude_newer",  # noqa: E501
         related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
     )
 
@@ -56,12 +70,21 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n', "torch"),
-        Example('gpu: L4\npython: "3.11"\npackages: [numpy==2.2.6, peft, "transformers[torch]", datasets]\n', "peft"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n', "torch"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [numpy==2.2.6, peft, '
+            '"transformers[torch]", datasets]\n',
+            "peft",
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\nexclude_newer: 2026-11-01\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+            "accelerate]\nexclude_newer: 2026-11-01\n"
+        ),
     ),
 )

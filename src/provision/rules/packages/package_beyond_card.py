@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0; Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes
+Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0;
+Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes
 6.0 (7.0 and 7.5 for its binaries for CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
 
 ## Why
 
-Installing and importing work; the first use ends in "FlashAttention only supports Ampere GPUs or newer" or "no kernel image is available".
+Installing and importing work; the first use ends in "FlashAttention only supports Ampere GPUs or
+newer" or "no kernel image is available".
 
 ## How to fix
 
@@ -21,7 +23,12 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, cuda_of
 from provision.facts.schema_packages import CapabilityFloor
-from provision.facts.versions import has_version_in_range, next_version, parse_specifiers, require_version
+from provision.facts.versions import (
+    has_version_in_range,
+    next_version,
+    parse_specifiers,
+    require_version,
+)
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
@@ -33,27 +40,52 @@ ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package and each card that it does not run on."""
-    cards = {site.gpu_settings.gpu_route: (site, site.card) for site in case.targets if site.card is not None}
+    cards = {
+        site.gpu_settings.gpu_route: (site, site.card)
+        for site in case.targets
+        if site.card is not None
+    }
     names = {floor.package for floor in case.facts.capability_floors} if cards else set()
-    there = {name: one for name, one in requested_packages(case).items() if name in names} if cards else {}
+    there = (
+        {name: one for name, one in requested_packages(case).items() if name in names}
+        if cards
+        else {}
+    )
     for site, card in cards.values():
         worst: dict[str, CapabilityFloor] = {}
         for floor in case.facts.capability_floors:
-            if floor.package in there and _applies(case, floor, there[floor.package], site) and not _within(card, floor):
-                worst[floor.package] = max(worst.get(floor.package, floor), floor, key=lambda one: require_version(one.cc_min))
+            if (
+                floor.package in there
+                and _applies(case, floor, there[floor.package], site)
+                and not _within(card, floor)
+            ):
+                worst[floor.package] = max(
+                    worst.get(floor.package, floor),
+                    floor,
+                    key=lambda one: require_version(one.cc_min),
+                )
         for name, floor in worst.items():
             yield _finding(case, there[name], floor, site, card)
 
 
-def _applies(case: LintContext, floor: CapabilityFloor, one: RequestedPackage, site: TargetFacts) -> bool:
+def _applies(
+    case: LintContext, floor: CapabilityFloor, one: RequestedPackage, site: TargetFacts
+) -> bool:
     flavour = (case.resolved.flavour if case.resolved else site.gpu_settings.flavour) or ""
     if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
         wanted, have = floor.use.removeprefix("CUDA "), cuda_of(flavour)
         same_major = have.partition(".")[0] == wanted.partition(".")[0]
-        return same_major and ("." not in wanted or require_version(have) >= require_version(wanted))
+        return same_major and (
+            "." not in wanted or require_version(have) >= require_version(wanted)
+        )
     if floor.use == "cuda13":
-        return (one.package is not None and floor.use in one.package.extras) or find_line(case, "jax-cuda13-plugin") is not None
-    newer = floor.last and (not one.specifiers or has_version_in_range(parse_specifiers(one.specifiers), next_version(floor.last)))
+        return (one.package is not None and floor.use in one.package.extras) or find_line(
+            case, "jax-cuda13-plugin"
+        ) is not None
+    newer = floor.last and (
+        not one.specifiers
+        or has_version_in_range(parse_specifiers(one.specifiers), next_version(floor.last))
+    )
     return floor.use in ALWAYS and not newer
 
 
@@ -63,22 +95,28 @@ def _within(card: Card, floor: CapabilityFloor) -> bool:
     )
 
 
-def _finding(case: LintContext, one: RequestedPackage, floor: CapabilityFloor, site: TargetFacts, card: Card) -> Diagnostic:
+def _finding(
+    case: LintContext, one: RequestedPackage, floor: CapabilityFloor, site: TargetFacts, card: Card
+) -> Diagnostic:
     most = f"{floor.cc_min} to {floor.cc_max}" if floor.cc_max else f"{floor.cc_min} or more"
     wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
     on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
     return RULE.diagnostic(
-        f"{one.description} needs compute capability {wanted}{on}, and {site.gpu_settings.gpu.type} has {card.cc}",
+        f"{one.description} needs compute capability {wanted}{on}, and "
+        f"{site.gpu_settings.gpu.type} has {card.cc}",
         origin_route(case, one, site.gpu_settings.gpu_route),
         severity=floor.evidence.cap_severity(Severity.ERROR),
-        why="It installs and imports, and fails when it is used" + (f" ({floor.what})." if floor.what else "."),
+        why="It installs and imports, and fails when it is used"
+        + (f" ({floor.what})." if floor.what else "."),
         way_out=f"take {_cards(case, floor)}, or leave {one.name} out",
         related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
     )
 
 
 def _cards(case: LintContext, floor: CapabilityFloor) -> str:
-    names = [card.name for card in case.facts.cards if _within(card, floor) and card.status == "offered"]
+    names = [
+        card.name for card in case.facts.cards if _within(card, floor) and card.status == "offered"
+    ]
     return f"a card such as {', '.join(names[:3])}" if names else "a newer card"
 
 
@@ -97,22 +135,31 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", other_ids=("CUD011",)
+            'gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+            "{name: flash-attn, build: true}",
+            other_ids=("CUD011",),
         ),
-        Example('gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [jax, {name: jax-cuda13-plugin}]\n', "jax"),
+        Example(
+            'gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [jax, {name: jax-cuda13-plugin}]\n',
+            "jax",
+        ),
         Example('gpu: P100\npython: "3.11"\npackages: [vllm==0.19.1]\n', "vllm==0.19.1"),
         Example(
-            'gpu: RTX-5090\npython: "3.11"\npackages: [torch, {name: flash-attn, version: "<2.7", build: true}]\n',
+            'gpu: RTX-5090\npython: "3.11"\npackages: [torch, {name: flash-attn, version: '
+            '"<2.7", build: true}]\n',
             '{name: flash-attn, version: "<2.7", build: true}',
             other_ids=("CUD011",),
         ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        ),
         Example('gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n'),
         Example('gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n'),
         Example(
-            'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n', resolved=ResolvedSet({"torch": "2.13.0", "bitsandbytes": "0.49.2"}, "3.11", "cu130")
+            'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
+            resolved=ResolvedSet({"torch": "2.13.0", "bitsandbytes": "0.49.2"}, "3.11", "cu130"),
         ),
     ),
 )

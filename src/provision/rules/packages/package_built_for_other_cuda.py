@@ -2,18 +2,22 @@
 
 ## What it does
 
-Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes
-the newest release of the package that the listed packages let through, with the build of torch that the lock chooses for each card, and compares the two CUDA
+Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12
+up to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes
+the newest release of the package that the listed packages let through, with the build of torch
+that the lock chooses for each card, and compares the two CUDA
 majors. It does the same with the versions in a lock.
 
 ## Why
 
-torch brings the CUDA libraries of its own build. The package loads those of another major: importing it ends in "ImportError: libcudart.so.13: cannot open
+torch brings the CUDA libraries of its own build. The package loads those of another major:
+importing it ends in "ImportError: libcudart.so.13: cannot open
 shared object file". A resolver does not see it, because wheels do not declare their CUDA version.
 
 ## How to fix
 
-Set `cuda` to a version of the package's major if the card and its driver run it, or require a release of the package that is compiled for torch's major.
+Set `cuda` to a version of the package's major if the card and its driver run it, or require a
+release of the package that is compiled for torch's major.
 """
 
 from __future__ import annotations
@@ -45,7 +49,9 @@ from provision.target_facts import TargetFacts
 
 
 class PackageWithTorch(NamedTuple):
-    """A release of a package, and the torch that it comes with at a site: its release (None: not known) and flavour."""
+    """A release of a package, and the torch that it comes with at a site: its release (None: not
+    known) and flavour.
+    """
 
     version: str
     torch: str | None
@@ -53,35 +59,61 @@ class PackageWithTorch(NamedTuple):
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and each card for which torch comes in a build for another CUDA major."""
+    """Yield a finding for each package and each card for which torch comes in a build for another
+    CUDA major.
+    """
     for name, table in case.facts.cuda_wheels.items():
         package = requested_package(case, name)
         if package is None:
             continue
-        for site in {(site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site for site in case.targets if _has_cuda(site)}.values():
-            pair = _locked(case, package) if case.resolved is not None else _newest(case, package, site)
+        for site in {
+            (site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site
+            for site in case.targets
+            if _has_cuda(site)
+        }.values():
+            pair = (
+                _locked(case, package)
+                if case.resolved is not None
+                else _newest(case, package, site)
+            )
             wheels = _wheels(table, pair.version) if pair is not None else None
-            if pair is not None and wheels is not None and _major(pair.flavour) != wheels.cuda_major:
+            if (
+                pair is not None
+                and wheels is not None
+                and _major(pair.flavour) != wheels.cuda_major
+            ):
                 yield _finding(case, package, site, pair, wheels)
 
 
 def _has_cuda(site: TargetFacts) -> bool:
-    return site.gpu_settings.is_nvidia and site.gpu_settings.flavour != "cpu" and any(platform in LINUX_PLATFORMS for platform in site.platforms)
+    return (
+        site.gpu_settings.is_nvidia
+        and site.gpu_settings.flavour != "cpu"
+        and any(platform in LINUX_PLATFORMS for platform in site.platforms)
+    )
 
 
 def _locked(case: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
     resolved = case.resolved
     if resolved is None or resolved.flavour in (None, "cpu"):
         return None
-    return PackageWithTorch(resolved.versions[package.name], resolved.versions.get("torch"), resolved.flavour or "")
+    return PackageWithTorch(
+        resolved.versions[package.name], resolved.versions.get("torch"), resolved.flavour or ""
+    )
 
 
-def _newest(case: LintContext, package: RequestedPackage, site: TargetFacts) -> PackageWithTorch | None:
-    """Return what resolving takes: the torch that the lock tries first for which a release of the package is possible, with the newest such release."""
+def _newest(
+    case: LintContext, package: RequestedPackage, site: TargetFacts
+) -> PackageWithTorch | None:
+    """Return what resolving takes: the torch that the lock tries first for which a release of the
+    package is possible, with the newest such release.
+    """
     return next(_pairs(case, package, package.specifiers, site), None)
 
 
-def _pairs(case: LintContext, package: RequestedPackage, specifiers: str, site: TargetFacts) -> Iterator[PackageWithTorch]:
+def _pairs(
+    case: LintContext, package: RequestedPackage, specifiers: str, site: TargetFacts
+) -> Iterator[PackageWithTorch]:
     rows = [row for row in _admitted(case, package, specifiers) if _fits_listed(case, row, package)]
     for proposal in case.cached("torch builds", lambda: _proposals(case)):
         flavour = proposal.choices[site.name].flavour
@@ -91,10 +123,18 @@ def _pairs(case: LintContext, package: RequestedPackage, specifiers: str, site: 
                 yield PackageWithTorch(row.last, torch, flavour)
 
 
-def _admitted(case: LintContext, package: RequestedPackage, specifiers: str) -> tuple[ReleaseRow, ...]:
-    """Return the known rows that specifiers admit, newest first; newer releases than the table's are left out."""
+def _admitted(
+    case: LintContext, package: RequestedPackage, specifiers: str
+) -> tuple[ReleaseRow, ...]:
+    """Return the known rows that specifiers admit, newest first; newer releases than the table's
+    are left out.
+    """
     table = release_rows(case.facts, package.name)
-    held = possible_releases(case.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")) if table else None
+    held = (
+        possible_releases(case.facts, package.name, f"{specifiers},<={table[-1].last}".strip(","))
+        if table
+        else None
+    )
     return held.rows if held is not None else ()
 
 
@@ -105,7 +145,11 @@ def _fits_listed(case: LintContext, row: ReleaseRow, package: RequestedPackage) 
     extras = package.package.extras if package.package else ()
     for name, other in requested_packages(case).items():
         declared = declared_specifier(row, name, extras)
-        if name != package.name and declared is not None and not is_satisfiable(declared, other.specifiers):
+        if (
+            name != package.name
+            and declared is not None
+            and not is_satisfiable(declared, other.specifiers)
+        ):
             return False
     return True
 
@@ -117,37 +161,81 @@ def _proposals(case: LintContext) -> tuple[FlavourProposal, ...]:
         return ()
 
 
-def _torch_of(case: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None) -> str | None:
-    """Return the torch release of a proposal that satisfies what is declared about torch; None if there is none in that flavour."""
-    releases = [proposal.release] if proposal.release else [row.release for row in admitted_torch_releases(case.spec, case.facts) if flavour in row.builds]
-    return next((release for release in releases if parse_specifiers(declared or "").contains(release, prereleases=True)), None)
+def _torch_of(
+    case: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
+) -> str | None:
+    """Return the torch release of a proposal that satisfies what is declared about torch; None if
+    there is none in that flavour.
+    """
+    releases = (
+        [proposal.release]
+        if proposal.release
+        else [
+            row.release
+            for row in admitted_torch_releases(case.spec, case.facts)
+            if flavour in row.builds
+        ]
+    )
+    return next(
+        (
+            release
+            for release in releases
+            if parse_specifiers(declared or "").contains(release, prereleases=True)
+        ),
+        None,
+    )
 
 
 def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
-    """Return the row for a release; the last one also for releases that are newer than the table."""
-    return next((row for row in reversed(table) if require_version(row.first) <= require_version(version)), None)
+    """Return the row for a release; the last one also for releases that are newer than the table."""  # noqa: E501
+    return next(
+        (row for row in reversed(table) if require_version(row.first) <= require_version(version)),
+        None,
+    )
 
 
 def _major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
 
 
-def _finding(case: LintContext, package: RequestedPackage, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    package: RequestedPackage,
+    site: TargetFacts,
+    pair: PackageWithTorch,
+    wheels: CudaWheels,
+) -> Diagnostic:
     device, fixes = site.gpu_settings, list(_fixes(case, package, site, pair, wheels))
     newer = require_version(pair.version) > require_version(wheels.last)
     return RULE.diagnostic(
-        f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the torch chosen for {device.gpu.type} is {pair.flavour}",
+        f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
+        f"torch chosen for {device.gpu.type} is {pair.flavour}",
         origin_route(case, package, device.cuda_route),
         severity=Severity.WARNING if newer else wheels.evidence.cap_severity(Severity.ERROR),
-        why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA {wheels.cuda_major} only: importing it fails.",
-        way_out=", or ".join(fix.title for fix in fixes) or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave {package.name} out",
-        related=related_if_written(case, device.gpu_route if device.cuda == "auto" else device.cuda_route, "the card and its CUDA version"),
+        why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
+        f"{wheels.cuda_major} only: importing it fails.",
+        way_out=", or ".join(fix.title for fix in fixes)
+        or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
+        f"{package.name} out",
+        related=related_if_written(
+            case,
+            device.gpu_route if device.cuda == "auto" else device.cuda_route,
+            "the card and its CUDA version",
+        ),
         fix=fixes[0] if fixes else None,
     )
 
 
-def _fixes(case: LintContext, package: RequestedPackage, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> Iterator[Fix]:
-    """Yield the change of the CUDA version and that of the package; the one that leaves alone what the author wrote is first."""
+def _fixes(
+    case: LintContext,
+    package: RequestedPackage,
+    site: TargetFacts,
+    pair: PackageWithTorch,
+    wheels: CudaWheels,
+) -> Iterator[Fix]:
+    """Yield the change of the CUDA version and that of the package; the one that leaves alone what
+    the author wrote is first.
+    """
     cuda, release = _cuda_for(case, site, pair, wheels), _release_for(case, package, site)
     other_cuda = Fix(
         f'write cuda: "{cuda}" (driver {case.facts.driver_floor(cuda) if cuda else ""} or newer)',
@@ -162,21 +250,31 @@ def _fixes(case: LintContext, package: RequestedPackage, site: TargetFacts, pair
         yield other_cuda
 
 
-def _cuda_for(case: LintContext, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> str:
-    """Return the oldest CUDA version of the package's major in which that torch runs at a site; "" if there is none, or none is known."""
+def _cuda_for(
+    case: LintContext, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels
+) -> str:
+    """Return the oldest CUDA version of the package's major in which that torch runs at a site; ""
+    if there is none, or none is known.
+    """
     torch = case.facts.torch_release(pair.torch) if pair.torch else None
     platform = next(platform for platform in site.platforms if platform in LINUX_PLATFORMS)
     if torch is None or site.card is None:
         return ""
     for build in case.facts.builds_for_card(site.card, torch.release, platform):
         runs = site.driver is None or case.facts.can_run(site.driver.value, build, site.card)
-        if _major(build.flavour) == wheels.cuda_major and torch.builds.get(build.flavour) != "low" and runs:
+        if (
+            _major(build.flavour) == wheels.cuda_major
+            and torch.builds.get(build.flavour) != "low"
+            and runs
+        ):
             return cuda_of(build.flavour)
     return ""
 
 
 def _release_for(case: LintContext, package: RequestedPackage, site: TargetFacts) -> str:
-    """Return the newest release that is compiled for torch's CUDA major and that the other lines let through; "" if there is none."""
+    """Return the newest release that is compiled for torch's CUDA major and that the other lines
+    let through; "" if there is none.
+    """
     if case.resolved is not None:
         case = LintContext(case.spec, case.source, case.facts)
     table = case.facts.cuda_wheels[package.name]
@@ -193,7 +291,10 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="A package is compiled for another CUDA major than torch.",
     sources=(
-        "libcudart.so.N in the compiled modules of the Linux wheels of vllm on PyPI, 0.1.4 to 0.33.0",
+        (
+            "libcudart.so.N in the compiled modules of the Linux wheels of vllm on PyPI, 0.1.4 "
+            "to 0.33.0"
+        ),
         "vllm-project/vllm#44335",
         "vllm-project/vllm#43435",
     ),
@@ -201,14 +302,24 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, vllm==0.33.0]\n', "vllm==0.33.0"),
+        Example(
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, vllm==0.33.0]\n',
+            "vllm==0.33.0",
+        ),
         Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n', "vllm"),
-        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', "vllm", ResolvedSet({"torch": "2.14.0", "vllm": "0.33.0"}, "3.11", "cu126")),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [vllm]\n',
+            "vllm",
+            ResolvedSet({"torch": "2.14.0", "vllm": "0.33.0"}, "3.11", "cu126"),
+        ),
     ),
     good=(
         Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n'),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n'),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', resolved=ResolvedSet({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128")),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [vllm]\n',
+            resolved=ResolvedSet({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128"),
+        ),
     ),
 )

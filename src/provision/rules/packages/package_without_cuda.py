@@ -2,7 +2,8 @@
 
 ## What it does
 
-Where no target has an NVIDIA card, looks for flash-attn, which is CUDA code alone; for `method: qlora` and 8-bit optimizers with a bitsandbytes that has them
+Where no target has an NVIDIA card, looks for flash-attn, which is CUDA code alone; for `method:
+qlora` and 8-bit optimizers with a bitsandbytes that has them
 for CUDA only; and for `optimizer: adamw_torch_fused` with a torch that has it for CUDA only.
 
 ## Why
@@ -26,14 +27,24 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each use of a package that is surely not to be had without CUDA; not where any target has a card."""
+    """Yield a finding for each use of a package that is surely not to be had without CUDA; not
+    where any target has a card.
+    """
     kinds = {device.gpu.type: device.gpu_route for device in case.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
     for row in case.facts.cuda_only:
         route = _route(case, row)
         one = requested_package(case, row.package) if route is not None else None
-        if route is None or one is None or (row.package == "flash-attn" and not (one.package and one.package.build) and case.resolved is None):
+        if (
+            route is None
+            or one is None
+            or (
+                row.package == "flash-attn"
+                and not (one.package and one.package.build)
+                and case.resolved is None
+            )
+        ):
             continue
         for kind, gpu_route in kinds.items():
             severity = _severity(row, one, row.mps if kind == "mps" else row.cpu)
@@ -52,30 +63,57 @@ def _route(case: LintContext, row: CudaOnlyUse) -> Route | None:
     if case.spec.framework() != "hf-trainer" or training.method == "inference":
         return None
     name = case.facts.optimizer_names.get(training.optimizer)
-    eight_bit = name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
-    return ("training", "optimizer") if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit) else None
+    eight_bit = (
+        name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
+    )
+    return (
+        ("training", "optimizer")
+        if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit)
+        else None
+    )
 
 
 def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
     """Return how grave it is for a release that is asked for; None where it may do without CUDA."""
     if not first and not row.read:
         return row.evidence.cap_severity(Severity.ERROR)
-    open_end = not one.specifiers or has_version_in_range(parse_specifiers(one.specifiers), first or next_version(row.read))
+    open_end = not one.specifiers or has_version_in_range(
+        parse_specifiers(one.specifiers), first or next_version(row.read)
+    )
     if open_end:
         return None if first else Severity.WARNING
     return row.evidence.cap_severity(Severity.ERROR)
 
 
-def _finding(case: LintContext, row: CudaOnlyUse, one: RequestedPackage, kind: str, gpu_route: Route, severity: Severity, route: Route) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    row: CudaOnlyUse,
+    one: RequestedPackage,
+    kind: str,
+    gpu_route: Route,
+    severity: Severity,
+    route: Route,
+) -> Diagnostic:
     first, place = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
-    what = "" if row.use == "any" else f" for {case.spec.training.method if row.use == '4-bit' else case.spec.training.optimizer}"
+    what = (
+        ""
+        if row.use == "any"
+        else " for "
+        f"{case.spec.training.method if row.use == '4-bit' else case.spec.training.optimizer}"
+    )
     return RULE.diagnostic(
         f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
         route or origin_route(case, one, ("packages",)),
         severity=severity,
-        why="It is CUDA code, and is compiled with nvcc." if row.use == "any" else f"It has no code for that {place}" + (f" before {first}." if first else "."),
-        way_out=f"leave {one.name} out, or ask for a card" if row.use == "any" else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
-        related=(related_at(gpu_route, "gpu asked for here"),) if "gpu" in case.spec.model_fields_set else (),
+        why="It is CUDA code, and is compiled with nvcc."
+        if row.use == "any"
+        else f"It has no code for that {place}" + (f" before {first}." if first else "."),
+        way_out=f"leave {one.name} out, or ask for a card"
+        if row.use == "any"
+        else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
+        related=(related_at(gpu_route, "gpu asked for here"),)
+        if "gpu" in case.spec.model_fields_set
+        else (),
     )
 
 
@@ -92,26 +130,58 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.13.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.51.3", peft, bitsandbytes==0.45.5]\ntraining: {method: qlora}\n', "qlora"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: adamw_bnb_8bit}\n',
-            "adamw_bnb_8bit",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cpu"),
+            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, {name: flash-attn, '
+            "build: true}]\n",
+            "{name: flash-attn, build: true}",
         ),
         Example(
-            'gpu: mps\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\nplatforms: [macos-arm64]\ntraining: {optimizer: adamw_bnb_8bit}\n',
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.51.3", peft, '
+            "bitsandbytes==0.45.5]\ntraining: {method: qlora}\n",
+            "qlora",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "bitsandbytes]\ntraining: {optimizer: adamw_bnb_8bit}\n",
+            "adamw_bnb_8bit",
+            ResolvedSet(
+                {
+                    "torch": "2.13.0",
+                    "transformers": "5.13.1",
+                    "accelerate": "1.15.0",
+                    "bitsandbytes": "0.49.2",
+                },
+                "3.11",
+                "cpu",
+            ),
+        ),
+        Example(
+            'gpu: mps\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "bitsandbytes]\nplatforms: [macos-arm64]\ntraining: {optimizer: "
+            "adamw_bnb_8bit}\n",
             "adamw_bnb_8bit",
         ),
         Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.3.1, "numpy<2", "transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
+            'gpu: none\npython: "3.11"\npackages: [torch==2.3.1, "numpy<2", '
+            '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
             "adamw_torch_fused",
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, bitsandbytes]\ntraining: {method: qlora}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", "bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.4.0, "transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+            "bitsandbytes]\ntraining: {method: qlora}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
+            '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Compares `platforms`, which hold for local targets, with the platforms that triton, vllm and the CUDA plugin of jax have wheels for.
+Compares `platforms`, which hold for local targets, with the platforms that triton, vllm and the
+CUDA plugin of jax have wheels for.
 
 ## Why
 
-The lock covers all platforms at once. A package without a wheel for one of them leaves no set of versions.
+The lock covers all platforms at once. A package without a wheel for one of them leaves no set of
+versions.
 
 ## How to fix
 
@@ -28,16 +30,35 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         return
     for route, package in package_lines(case):
         known = case.facts.platforms.get(package.key)
-        lacking = [platform.value for platform in case.spec.platforms if known and platform.value not in known.platforms]
-        if known is None or not lacking or package.marker or package.source == "conda" or package.index is not None:
+        lacking = [
+            platform.value
+            for platform in case.spec.platforms
+            if known and platform.value not in known.platforms
+        ]
+        if (
+            known is None
+            or not lacking
+            or package.marker
+            or package.source == "conda"
+            or package.index is not None
+        ):
             continue
         text = case.source.text(route)
-        marked = Replace(RouteLocation(route), yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False)) if text is not None else None
+        marked = (
+            Replace(
+                RouteLocation(route),
+                yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False),
+            )
+            if text is not None
+            else None
+        )
         yield RULE.diagnostic(
-            f"{package.key} has no wheel for {' and '.join(lacking)}, only for {' and '.join(known.platforms)}",
+            f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
+            f"{' and '.join(known.platforms)}",
             route,
             why="The lock covers every platform, and only wheels are installed.",
-            way_out=f"write {package.requirement} ; sys_platform == 'linux', or take {' and '.join(lacking)} out of platforms",
+            way_out=f"write {package.requirement} ; sys_platform == 'linux', or take "
+            f"{' and '.join(lacking)} out of platforms",
             related=(related_at(("platforms",), "platforms of the lock"),),
             fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
         )
@@ -52,12 +73,28 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, windows-x86_64]\n', "triton"),
-        Example('gpu: mps\npython: "3.11"\npackages: [{name: vllm}]\nplatforms: [macos-arm64]\n', "{name: vllm}"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '
+            "windows-x86_64]\n",
+            "triton",
+        ),
+        Example(
+            'gpu: mps\npython: "3.11"\npackages: [{name: vllm}]\nplatforms: [macos-arm64]\n',
+            "{name: vllm}",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == \'linux\'"]\nplatforms: [linux-x86_64, windows-x86_64]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [windows-x86_64]\ntargets: {colab: {kind: colab}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
+            "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '
+            "linux-aarch64]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
+            "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n"
+        ),
     ),
 )

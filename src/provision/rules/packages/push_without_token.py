@@ -6,7 +6,8 @@ Looks for `push_to_hub: true` under `training.arguments` without HF_TOKEN among 
 
 ## Why
 
-Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or in the wrong account where somebody logged in on that machine.
+Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or
+in the wrong account where somebody logged in on that machine.
 
 ## How to fix
 
@@ -22,19 +23,27 @@ from provision.rules.packages.credentials import add_secret_fix, declares_variab
 from provision.rules.rule import Example, LintContext, Rule
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
-"""Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment variables)."""
+"""Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment
+variables).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training pushes and no token is declared."""
     said = case.spec.training.arguments
-    if case.resolved is not None or said.get("push_to_hub") is not True or "hub_token" in said or declares_variable(case, *TOKENS):
+    if (
+        case.resolved is not None
+        or said.get("push_to_hub") is not True
+        or "hub_token" in said
+        or declares_variable(case, *TOKENS)
+    ):
         return
     yield RULE.diagnostic(
         "push_to_hub: true needs a token, and no HF_TOKEN is among secrets",
         ("training", "arguments", "push_to_hub"),
         why="Trainer makes the repository when it starts, and the Hub answers 401 Unauthorized.",
-        way_out="add HF_TOKEN to secrets, as in secrets: {HF_TOKEN: {env: HF_TOKEN}} for a local target",
+        way_out="add HF_TOKEN to secrets, as in secrets: {HF_TOKEN: {env: HF_TOKEN}} for a local "
+        "target",
         fix=add_secret_fix(case, "HF_TOKEN"),
     )
 
@@ -44,18 +53,32 @@ RULE = Rule(
     name="push-without-token",
     severity=Severity.WARNING,
     summary="Training pushes to the Hub, and nothing brings a token.",
-    sources=("huggingface_hub documentation, environment variables", "push_to_hub in training_args.py of the transformers wheels"),
+    sources=(
+        "huggingface_hub documentation, environment variables",
+        "push_to_hub in training_args.py of the transformers wheels",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {push_to_hub: true}}\n', "true"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {A: {env: A}}\ntraining: {arguments: {hub_model_id: a/b, push_to_hub: true}}\n',
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {push_to_hub: true}}\n",
+            "true",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {A: {env: '
+            "A}}\ntraining: {arguments: {hub_model_id: a/b, push_to_hub: true}}\n",
             "true",
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {push_to_hub: false}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: '
+            "HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {push_to_hub: false}}\n"
+        ),
     ),
 )

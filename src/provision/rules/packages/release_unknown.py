@@ -2,16 +2,19 @@
 
 ## What it does
 
-Speaks up, as unknown, when none of the releases in the fact tables satisfies the bounds of torch or transformers.
+Speaks up, as unknown, when none of the releases in the fact tables satisfies the bounds of torch
+or transformers.
 
 ## Why
 
-Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer than the facts, or it may not exist: torch 2.1.5 never came out,
+Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer
+than the facts, or it may not exist: torch 2.1.5 never came out,
 and resolving ends in "no matching distribution".
 
 ## How to fix
 
-Check the version. If it is newer than the facts, update provision; `==2.1.*` asks for the newest patch of a minor release.
+Check the version. If it is newer than the facts, update provision; `==2.1.*` asks for the newest
+patch of a minor release.
 """
 
 from __future__ import annotations
@@ -28,22 +31,37 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for torch and for transformers when no known release is possible."""
     facts = case.facts
-    yield from _unknown(case, "torch", torch_releases(case), tuple(row.release for row in facts.torch))
-    yield from _unknown(case, "transformers", transformers_releases(case), (facts.transformers[0].first, facts.transformers[-1].last))
+    yield from _unknown(
+        case, "torch", torch_releases(case), tuple(row.release for row in facts.torch)
+    )
+    yield from _unknown(
+        case,
+        "transformers",
+        transformers_releases(case),
+        (facts.transformers[0].first, facts.transformers[-1].last),
+    )
 
 
-def _unknown(case: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]) -> Iterator[Diagnostic]:
+def _unknown(
+    case: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
+) -> Iterator[Diagnostic]:
     if releases is None or releases.known:
         return
     fix, near = _nearest(case, name, table)
     if releases.includes_newer:
-        message = f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
+        message = (
+            f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
+        )
     else:
-        message = f"the facts know no release that is {releases.requested}; they know {near or format_versions((table[0], table[-1]))}"
+        message = (
+            f"the facts know no release that is {releases.requested}; they know "
+            f"{near or format_versions((table[0], table[-1]))}"
+        )
     yield RULE.diagnostic(
         message,
         releases.route,
-        why="What Python, CUDA build and other packages it needs cannot be told from here; resolving and the device will show.",
+        why="What Python, CUDA build and other packages it needs cannot be told from here; "
+        "resolving and the device will show.",
         way_out="check the version, or update provision when the release is new",
         fix=fix,
     )
@@ -51,8 +69,14 @@ def _unknown(case: LintContext, name: str, releases: AdmittedReleases | None, ta
 
 def _nearest(case: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
     asked = find_line(case, name)
-    specifiers = version_specifiers(asked[1]) if asked and asked[1].version.startswith("==") else None
-    minors = {version.release[:2] for version in named_versions(specifiers)} if specifiers is not None else set()
+    specifiers = (
+        version_specifiers(asked[1]) if asked and asked[1].version.startswith("==") else None
+    )
+    minors = (
+        {version.release[:2] for version in named_versions(specifiers)}
+        if specifiers is not None
+        else set()
+    )
     near = [release for release in table if require_version(release).release[:2] in minors]
     if asked is None or not near or case.resolved is not None:
         return None, ""
@@ -72,11 +96,20 @@ RULE = Rule(
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
         Example('gpu: none\npython: "3.11"\npackages: [torch==99.0]\n', "torch==99.0"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=99"]\n', '"transformers[torch]>=99"'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n', "torch", ResolvedSet({"torch": "99.0"}, "3.11", "cpu")),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=99"]\n',
+            '"transformers[torch]>=99"',
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\n',
+            "torch",
+            ResolvedSet({"torch": "99.0"}, "3.11", "cpu"),
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n'
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n'),
     ),
 )

@@ -2,17 +2,20 @@
 
 ## What it does
 
-Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d, mamba-ssm, deepspeed, gptqmodel.
+Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d,
+mamba-ssm, deepspeed, gptqmodel.
 A release that is newer than the facts is a warning: it may have a wheel.
 
 ## Why
 
-Only wheels are installed unless a package says `build: true`: building runs its code at install time, takes minutes to hours, and needs what the finding
+Only wheels are installed unless a package says `build: true`: building runs its code at install
+time, takes minutes to hours, and needs what the finding
 names on the machine.
 
 ## How to fix
 
-Write `{name: flash-attn, version: ..., build: true}`, or bind the package to an index that has wheels of it.
+Write `{name: flash-attn, version: ..., build: true}`, or bind the package to an index that has
+wheels of it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, Route, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Fix,
+    Insert,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+)
 from provision.facts.versions import is_satisfiable
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
 from provision.rules.rule import Example, LintContext, Rule
@@ -31,16 +44,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without `build: true`."""
     for route, package in package_lines(case):
         known = case.facts.source_only.get(package.key)
-        if known is None or package.build or package.source == "conda" or package.index is not None or "+" in package.version:
+        if (
+            known is None
+            or package.build
+            or package.source == "conda"
+            or package.index is not None
+            or "+" in package.version
+        ):
             continue
-        known_release = is_satisfiable(package.version, f"<={known.last}") if len(package.version) <= MAX_SPECIFIER_LENGTH else False
+        known_release = (
+            is_satisfiable(package.version, f"<={known.last}")
+            if len(package.version) <= MAX_SPECIFIER_LENGTH
+            else False
+        )
         yield RULE.diagnostic(
             f"{package.key} comes as source alone, and nothing says that it may be built"
             if known_release
-            else f"{package.requirement} is not known; {package.key} came as source alone up to {known.last}, and nothing says that it may be built",
+            else f"{package.requirement} is not known; {package.key} came as source alone up to "
+            f"{known.last}, and nothing says that it may be built",
             route,
             severity=None if known_release else Severity.WARNING,
-            why=f"Building it needs {', '.join(known.needs)}" + (f"; {known.note}." if known.note else "."),
+            why=f"Building it needs {', '.join(known.needs)}"
+            + (f"; {known.note}." if known.note else "."),
             way_out="write build: true, or bind it to an index that has wheels of it",
             fix=Fix("allow building it", (_allowing(case, route, package),), Applicability.UNSAFE),
         )
@@ -52,7 +77,9 @@ def _allowing(case: LintContext, route: Route, package: Package) -> Edit:
     version = f", version: {json.dumps(package.version)}" if package.version else ""
     extras = f", extras: [{', '.join(package.extras)}]" if package.extras else ""
     marker = f", marker: {json.dumps(package.marker)}" if package.marker else ""
-    return Replace(RouteLocation(route), f"{{name: {package.name}{version}{extras}{marker}, build: true}}")
+    return Replace(
+        RouteLocation(route), f"{{name: {package.name}{version}{extras}{marker}, build: true}}"
+    )
 
 
 RULE = Rule(
@@ -64,13 +91,24 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: mamba-ssm}]\n', "{name: mamba-ssm}"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, {name: mamba-ssm}]\n', "{name: mamba-ssm}"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
+            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n'),
     ),
 )

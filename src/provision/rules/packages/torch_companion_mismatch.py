@@ -2,17 +2,21 @@
 
 ## What it does
 
-Looks up the torchvision and torchaudio releases made for the torch releases that are possible, and the triton that torch pins on Linux. torchaudio ends with
-2.11.0, which names no torch and goes with newer ones; from 0.29.1 on, torchvision goes with several.
+Looks up the torchvision and torchaudio releases made for the torch releases that are possible,
+and the triton that torch pins on Linux. torchaudio ends with
+2.11.0, which names no torch and goes with newer ones; from 0.29.1 on, torchvision goes with
+several.
 
 ## Why
 
-They are compiled against one torch. Put together otherwise, importing ends in "operator torchvision::nms does not exist" or "undefined symbol"; a resolver
+They are compiled against one torch. Put together otherwise, importing ends in "operator
+torchvision::nms does not exist" or "undefined symbol"; a resolver
 finds no set of versions.
 
 ## How to fix
 
-Ask for the release that the finding gives, or leave the version out: resolving takes the one that fits.
+Ask for the release that the finding gives, or leave the version out: resolving takes the one
+that fits.
 """
 
 from __future__ import annotations
@@ -22,16 +26,28 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import is_satisfiable, require_version
-from provision.rules.package_requirements import RequestedPackage, requested_package, set_version_fix
+from provision.rules.package_requirements import (
+    RequestedPackage,
+    requested_package,
+    set_version_fix,
+)
 from provision.rules.releases import AdmittedReleases, torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each companion that fits none of the torch releases that are possible."""
-    companions = [one for name in ("torchvision", "torchaudio", "triton") if (one := requested_package(case, name)) and one.specifiers]
+    companions = [
+        one
+        for name in ("torchvision", "torchaudio", "triton")
+        if (one := requested_package(case, name)) and one.specifiers
+    ]
     releases = torch_releases(case) if companions else None
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases and not releases.includes_newer else []
+    rows = (
+        [row for row in map(case.facts.torch_release, releases.known) if row]
+        if releases and not releases.includes_newer
+        else []
+    )
     for one in companions if rows else ():
         fitting = [made for row in rows if (made := _made_for(case, one.name, row)) is not None]
         if releases is not None and len(fitting) == len(rows) and not _fits(one, fitting):
@@ -39,29 +55,51 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _made_for(case: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
-    """Return the specifiers of what goes with a torch release, the newest last; None when the table does not tell."""
+    """Return the specifiers of what goes with a torch release, the newest last; None when the table
+    does not tell.
+    """
     if name == "triton":
-        return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",) if row.triton else None
+        return (
+            (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",) if row.triton else None
+        )
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
         return tuple(f"=={version}" for version in made) or None
     tied = [other for other in case.facts.torch if other.torchaudio]
-    return (f">{tied[-1].torchaudio[-1]}",) if tied and require_version(row.release) > require_version(tied[-1].release) else None
+    return (
+        (f">{tied[-1].torchaudio[-1]}",)
+        if tied and require_version(row.release) > require_version(tied[-1].release)
+        else None
+    )
 
 
 def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
-    """Tell whether what is asked for goes with a torch; a later patch of the minor that was made for it may, too, although it was not read."""
+    """Tell whether what is asked for goes with a torch; a later patch of the minor that was made
+    for it may, too, although it was not read.
+    """
     wanted = {specifier for made in fitting for specifier in made}
-    patches = {f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*" for specifier in wanted if specifier.startswith("==") and one.name != "triton"}
+    patches = {
+        f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
+        for specifier in wanted
+        if specifier.startswith("==") and one.name != "triton"
+    }
     return any(is_satisfiable(specifier, one.specifiers) for specifier in wanted | patches)
 
 
-def _finding(case: LintContext, one: RequestedPackage, releases: AdmittedReleases, row: TorchRelease, made: tuple[str, ...]) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    one: RequestedPackage,
+    releases: AdmittedReleases,
+    row: TorchRelease,
+    made: tuple[str, ...],
+) -> Diagnostic:
     wanted = made[-1]
     return RULE.diagnostic(
-        f"{one.description} was not made for {releases.requested}: torch {row.release} goes with {one.name}{wanted}",
+        f"{one.description} was not made for {releases.requested}: torch {row.release} "
+        f"goes with {one.name}{wanted}",
         one.route,
-        why="It is compiled against one torch; with another, importing fails or no set of versions is found.",
+        why="It is compiled against one torch; with another, importing fails or no set of "
+        "versions is found.",
         way_out=f"ask for {one.name}{wanted}, or leave its version out",
         related=(related_at(releases.route, "torch asked for here"),),
         fix=set_version_fix(case, one, wanted),
@@ -73,22 +111,42 @@ RULE = Rule(
     name="torch-companion-mismatch",
     severity=Severity.ERROR,
     summary="torchvision, torchaudio or triton is not the release made for torch.",
-    sources=("METADATA of the torch, torchvision and torchaudio wheels on PyPI", "pytorch/vision#8985", "pytorch/pytorch#157648"),
+    sources=(
+        "METADATA of the torch, torchvision and torchaudio wheels on PyPI",
+        "pytorch/vision#8985",
+        "pytorch/pytorch#157648",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.21.0]\n', "torchvision==0.21.0"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchaudio==2.10.0]\n', "torchaudio==2.10.0"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.3.1]\n', "triton==3.3.1"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.21.0]\n',
+            "torchvision==0.21.0",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchaudio==2.10.0]\n',
+            "torchaudio==2.10.0",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.3.1]\n', "triton==3.3.1"
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.20.1, torchaudio==2.5.1]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchvision, torchaudio==2.11.0]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.20.1, '
+            "torchaudio==2.5.1]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchvision, '
+            "torchaudio==2.11.0]\n"
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, torchvision]\n',
-            resolved=ResolvedSet({"torch": "2.5.1+cpu", "torchvision": "0.20.1+cpu"}, "3.11", "cpu"),
+            resolved=ResolvedSet(
+                {"torch": "2.5.1+cpu", "torchvision": "0.20.1+cpu"}, "3.11", "cpu"
+            ),
         ),
     ),
 )

@@ -2,16 +2,20 @@
 
 ## What it does
 
-Finds torch, torchvision, triton and their siblings bound to an index whose host is not one of PyTorch's own.
+Finds torch, torchvision, triton and their siblings bound to an index whose host is not one of
+PyTorch's own.
 
 ## Why
 
-The lock takes these from the PyTorch index of the right CUDA flavour by itself. Bound to another index they are whatever that index serves: in December 2022 a
-package named torchtriton on the public index ran on the machines of those who installed the nightly build.
+The lock takes these from the PyTorch index of the right CUDA flavour by itself. Bound to another
+index they are whatever that index serves: in December 2022 a
+package named torchtriton on the public index ran on the machines of those who installed the
+nightly build.
 
 ## How to fix
 
-Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons and CUDA builds say nothing about what it serves.
+Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons
+and CUDA builds say nothing about what it serves.
 """
 
 from __future__ import annotations
@@ -27,14 +31,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package."""
     for route, package in package_lines(case):
         index = case.spec.indexes.get(package.index or "")
-        if package.key not in case.facts.torch_family or index is None or url_host(index.url) in case.facts.torch_hosts:
+        if (
+            package.key not in case.facts.torch_family
+            or index is None
+            or url_host(index.url) in case.facts.torch_hosts
+        ):
             continue
         yield RULE.diagnostic(
-            f"{package.key} comes from {url_host(index.url) or index.url}, which is not an index of PyTorch's",
+            f"{package.key} comes from {url_host(index.url) or index.url}, which is not an "
+            "index of PyTorch's",
             (*route, "index"),
-            why="The lock finds the PyTorch index by itself; from another one, what is installed under this name is that index's word.",
+            why="The lock finds the PyTorch index by itself; from another one, what is "
+            "installed under this name is that index's word.",
             way_out="leave `index` out, or keep it for a mirror that you trust",
-            related=(related_at(("indexes", package.index or "", "url"), "the index is defined here"),),
+            related=(
+                related_at(("indexes", package.index or "", "url"), "the index is defined here"),
+            ),
         )
 
 
@@ -43,14 +55,27 @@ RULE = Rule(
     name="torch-from-foreign-index",
     severity=Severity.WARNING,
     summary="A package of the torch family comes from an index that is not PyTorch's.",
-    sources=("PyTorch blog, Compromised PyTorch-nightly dependency chain, 2022-12-31", "pytorch/pytorch#92226"),
+    sources=(
+        "PyTorch blog, Compromised PyTorch-nightly dependency chain, 2022-12-31",
+        "pytorch/pytorch#92226",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [{name: triton, index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n', "ours"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: triton, index: ours}]\nindexes: '
+            '{ours: {url: "https://packages.example.com/simple"}}\n',
+            "ours",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: {pt: {url: "https://download.pytorch.org/whl/cpu"}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
+            '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
+            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
+        ),
     ),
 )

@@ -2,12 +2,15 @@
 
 ## What it does
 
-Compares the torch that the spec lets through with the release below which the allowed transformers releases refuse to use PyTorch.
+Compares the torch that the spec lets through with the release below which the allowed
+transformers releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer puts the two side by side without a word. At import transformers then says "Disabling PyTorch because
-PyTorch >= X is required but found Y", and the first model class ends in an error that says PyTorch was not found.
+torch is only an extra of transformers, so an installer puts the two side by side without a word.
+At import transformers then says "Disabling PyTorch because
+PyTorch >= X is required but found Y", and the first model class ends in an error that says
+PyTorch was not found.
 
 ## How to fix
 
@@ -29,11 +32,18 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when no torch that may be chosen reaches the floor of any transformers that may be chosen."""
+    """Yield a finding when no torch that may be chosen reaches the floor of any transformers that
+    may be chosen.
+    """
     releases, torch = transformers_releases(case), find_line(case, "torch")
     floor = case.facts.torch_floor(releases.known[0]) if releases and releases.known else None
     allowed = _allowed(case)
-    if releases is None or floor is None or allowed is None or has_version_in_range(allowed, floor.version):
+    if (
+        releases is None
+        or floor is None
+        or allowed is None
+        or has_version_in_range(allowed, floor.version)
+    ):
         return
     what = f"torch {case.resolved.versions['torch']}" if case.resolved else f"torch{allowed}"
     older = _last_that_takes(case, allowed)
@@ -41,8 +51,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
         torch[0] if torch else releases.route,
         severity=None if _surely(floor, allowed) else Severity.WARNING,
-        why="transformers then switches PyTorch off at import and reports that it was not found; no installer checks this.",
-        way_out=f"ask for torch>={floor.version}" + (f", or for transformers<={older}" if older else ""),
+        why="transformers then switches PyTorch off at import and reports that it was not "
+        "found; no installer checks this.",
+        way_out=f"ask for torch>={floor.version}"
+        + (f", or for transformers<={older}" if older else ""),
         related=(related_at(releases.route, "transformers asked for here"),) if torch else (),
     )
 
@@ -60,7 +72,11 @@ def _surely(floor: VersionFloor, allowed: SpecifierSet) -> bool:
 
 
 def _last_that_takes(case: LintContext, allowed: SpecifierSet) -> str | None:
-    fitting = [run.last for run in case.facts.transformers if run.torch is None or has_version_in_range(allowed, run.torch)]
+    fitting = [
+        run.last
+        for run in case.facts.transformers
+        if run.torch is None or has_version_in_range(allowed, run.torch)
+    ]
     return fitting[-1] if fitting else None
 
 
@@ -73,16 +89,30 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers==5.20.2, accelerate]\n', "torch==2.5.1"),
-        Example('gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]>=5.13"]\n', '"torch<2.4"'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers==5.20.2, '
+            "accelerate]\n",
+            "torch==2.5.1",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]>=5.13"]\n',
+            '"torch<2.4"',
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
             "torch",
-            ResolvedSet({"torch": "2.5.1+cpu", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.5.1+cpu", "transformers": "5.23.0", "accelerate": "1.15.0"},
+                "3.11",
+                "cpu",
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, accelerate]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, '
+            "accelerate]\n"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]"]\n'),
     ),
 )

@@ -2,17 +2,21 @@
 
 ## What it does
 
-Looks for wandb where training reports to it: `report_to` names it, or transformers before 5, which reports to every tracker that is installed when
-`report_to` is not given. WANDB_API_KEY must be among `secrets` (or `env`), or WANDB_MODE must say offline or disabled.
+Looks for wandb where training reports to it: `report_to` names it, or transformers before 5,
+which reports to every tracker that is installed when
+`report_to` is not given. WANDB_API_KEY must be among `secrets` (or `env`), or WANDB_MODE must
+say offline or disabled.
 
 ## Why
 
-Without a key and without a terminal, training ends at its first step: "api_key not configured (no-tty)". On a machine where somebody once logged in it works,
+Without a key and without a terminal, training ends at its first step: "api_key not configured
+(no-tty)". On a machine where somebody once logged in it works,
 and on the next one it does not.
 
 ## How to fix
 
-Add `secrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}`, or `env: {WANDB_MODE: offline}`, or `report_to: none` under `training.arguments`.
+Add `secrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}`, or `env: {WANDB_MODE: offline}`, or
+`report_to: none` under `training.arguments`.
 """
 
 from __future__ import annotations
@@ -28,19 +32,29 @@ from provision.rules.rule import Example, LintContext, Rule
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
-"""The transformers release from which on `report_to` is none unless it is given (warning in training_args.py of 4.57.6)."""
+"""The transformers release from which on `report_to` is none unless it is given (warning in
+training_args.py of 4.57.6).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training would ask for the key."""
-    where = None if case.resolved is not None or declares_variable(case, "WANDB_API_KEY") or set(DISABLING_VARIABLES) & case.spec.env.keys() else _used(case)
+    where = (
+        None
+        if case.resolved is not None
+        or declares_variable(case, "WANDB_API_KEY")
+        or set(DISABLING_VARIABLES) & case.spec.env.keys()
+        else _used(case)
+    )
     if where is None:
         return
     yield RULE.diagnostic(
         "training reports to Weights & Biases, and no WANDB_API_KEY is among secrets",
         where,
-        why='Where nobody can be asked for it, training ends with "api_key not configured (no-tty)".',
-        way_out="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under training.arguments",
+        why='Where nobody can be asked for it, training ends with "api_key not configured '
+        '(no-tty)".',
+        way_out="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under "
+        "training.arguments",
         fix=add_secret_fix(case, "WANDB_API_KEY"),
     )
 
@@ -54,8 +68,17 @@ def _used(case: LintContext) -> Route | None:
     if "wandb" in named or ("all" in named and listed):
         return ("training", "arguments", "report_to")
     releases = transformers_releases(case)
-    if said is None and "report_to" not in case.spec.training.arguments and listed and releases and releases.known and not releases.includes_newer:
-        return listed[0] if require_version(releases.known[-1]) < require_version(ALL_UNTIL) else None
+    if (
+        said is None
+        and "report_to" not in case.spec.training.arguments
+        and listed
+        and releases
+        and releases.known
+        and not releases.includes_newer
+    ):
+        return (
+            listed[0] if require_version(releases.known[-1]) < require_version(ALL_UNTIL) else None
+        )
     return None
 
 
@@ -64,20 +87,39 @@ RULE = Rule(
     name="tracker-without-key",
     severity=Severity.WARNING,
     summary="Training reports to Weights & Biases, and nothing brings its key.",
-    sources=("wandb, the error api_key not configured (no-tty)", "report_to in training_args.py of transformers 4.57.6 and 5.23.0", "unslothai/unsloth#1914"),
+    sources=(
+        "wandb, the error api_key not configured (no-tty)",
+        "report_to in training_args.py of transformers 4.57.6 and 5.23.0",
+        "unslothai/unsloth#1914",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", wandb]\ntraining: {arguments: {report_to: wandb}}\n',
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "wandb]\ntraining: {arguments: {report_to: wandb}}\n",
             "wandb",
         ),
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n', "wandb"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [wandb, '
+            '"transformers[torch]==4.57.6"]\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
+            "wandb",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [wandb, '
+            '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
+            "WANDB_API_KEY}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [wandb, '
+            '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n'
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [wandb, '
+            '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n'
+        ),
     ),
 )

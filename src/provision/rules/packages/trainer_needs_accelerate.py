@@ -2,17 +2,23 @@
 
 ## What it does
 
-Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its own, through an extra such as `transformers[torch]`, or through
-a package that brings it (peft, trl, unsloth). Its version bounds must leave room for the floor that the allowed transformers releases enforce.
+Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its
+own, through an extra such as `transformers[torch]`, or through
+a package that brings it (peft, trl, unsloth). Its version bounds must leave room for the floor
+that the allowed transformers releases enforce.
 
-In a spec with packages that the facts do not know, and that may bring it, this is a warning until the set is resolved. Without `training`, it keeps silent
+In a spec with packages that the facts do not know, and that may bring it, this is a warning
+until the set is resolved. Without `training`, it keeps silent
 beside a package that uses transformers for something else: vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a word. The first `TrainingArguments(...)` then ends in "ImportError: Using
-the `Trainer` with `PyTorch` requires `accelerate>=...`". Some releases pass accelerate an argument that came after the floor they name: `Trainer` of 4.52.1
-and later ends in a TypeError ("unexpected keyword argument 'keep_torch_compile'") before accelerate 1.3.0. The floor here is the higher of the two. Colab has
+transformers does not depend on accelerate, so an installer leaves it out without a word. The
+first `TrainingArguments(...)` then ends in "ImportError: Using
+the `Trainer` with `PyTorch` requires `accelerate>=...`". Some releases pass accelerate an
+argument that came after the floor they name: `Trainer` of 4.52.1
+and later ends in a TypeError ("unexpected keyword argument 'keep_torch_compile'") before
+accelerate 1.3.0. The floor here is the higher of the two. Colab has
 accelerate preinstalled: the same notebook works there and fails elsewhere.
 
 ## How to fix
@@ -27,19 +33,32 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range, require_version
-from provision.rules.package_lines import find_line, set_version_edit, version_specifiers, yaml_scalar
+from provision.rules.package_lines import (
+    find_line,
+    set_version_edit,
+    version_specifiers,
+    yaml_scalar,
+)
 from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
 from provision.rules.releases import AdmittedReleases, transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.spec import Package
 
-WHY = "Trainer fails without an accelerate of at least this release, and an installer does not see that: accelerate is only an extra of transformers."
+WHY = (
+    "Trainer fails without an accelerate of at least this release, and an installer does not "
+    "see that: accelerate is only an extra of transformers."
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when accelerate is missing or too old for Trainer."""
     releases = transformers_releases(case)
-    if releases is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference" or _used_otherwise(case):
+    if (
+        releases is None
+        or case.spec.framework() != "hf-trainer"
+        or case.spec.training.method == "inference"
+        or _used_otherwise(case)
+    ):
         return
     if case.resolved is not None:
         yield from _resolved(case, releases, case.resolved)
@@ -57,33 +76,56 @@ def _missing(case: LintContext, releases: AdmittedReleases) -> Iterator[Diagnost
     yield RULE.diagnostic(
         f"Trainer of {releases.requested} needs {asked}, and no accelerate is listed"
         if floor
-        else f"no accelerate is listed; {releases.requested} is newer than the facts, and every release they know since 4.29 needs it for Trainer",
+        else f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
+        "release they know since 4.29 needs it for Trainer",
         releases.route,
-        severity=Severity.UNKNOWN if not floor else Severity.WARNING if has_unknown_packages(case) else None,
+        severity=Severity.UNKNOWN
+        if not floor
+        else Severity.WARNING
+        if has_unknown_packages(case)
+        else None,
         why=WHY,
         way_out=f"add {asked} to the packages, or write transformers[torch]",
         fix=Fix(f"add {asked}", (Insert(("packages",), None, yaml_scalar(asked)),)),
     )
 
 
-def _excluded(case: LintContext, releases: AdmittedReleases, route: Route, package: Package) -> Iterator[Diagnostic]:
+def _excluded(
+    case: LintContext, releases: AdmittedReleases, route: Route, package: Package
+) -> Iterator[Diagnostic]:
     floor = case.facts.accelerate_floor(releases.known[0]) if releases.known else None
     specifiers = version_specifiers(package)
     if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
     sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
-    fix = Fix(f"ask for accelerate>={floor.version}", (set_version_edit(case, route, package, f">={floor.version}"),), Applicability.UNSAFE)
-    yield _too_old(f"{package.requirement} excludes", floor, releases, route, None if sure else Severity.WARNING, fix)
+    fix = Fix(
+        f"ask for accelerate>={floor.version}",
+        (set_version_edit(case, route, package, f">={floor.version}"),),
+        Applicability.UNSAFE,
+    )
+    yield _too_old(
+        f"{package.requirement} excludes",
+        floor,
+        releases,
+        route,
+        None if sure else Severity.WARNING,
+        fix,
+    )
 
 
-def _resolved(case: LintContext, releases: AdmittedReleases, resolved: ResolvedSet) -> Iterator[Diagnostic]:
+def _resolved(
+    case: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
+) -> Iterator[Diagnostic]:
     floor = case.facts.accelerate_floor(resolved.versions["transformers"])
     have = resolved.versions.get("accelerate")
-    if floor is None or (have is not None and require_version(have) >= require_version(floor.version)):
+    if floor is None or (
+        have is not None and require_version(have) >= require_version(floor.version)
+    ):
         return
     if have is None:
         yield RULE.diagnostic(
-            f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the resolved set holds no accelerate",
+            f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the "
+            "resolved set holds no accelerate",
             releases.route,
             why=WHY,
             way_out=f"add accelerate>={floor.version} to the packages",
@@ -91,10 +133,24 @@ def _resolved(case: LintContext, releases: AdmittedReleases, resolved: ResolvedS
         return
     asked = find_line(case, "accelerate")
     sure = floor.certain is not None and require_version(have) < require_version(floor.certain)
-    yield _too_old(f"accelerate {have} is below", floor, releases, asked[0] if asked else ("packages",), None if sure else Severity.WARNING, None)
+    yield _too_old(
+        f"accelerate {have} is below",
+        floor,
+        releases,
+        asked[0] if asked else ("packages",),
+        None if sure else Severity.WARNING,
+        None,
+    )
 
 
-def _too_old(what: str, floor: VersionFloor, releases: AdmittedReleases, route: Route, severity: Severity | None, fix: Fix | None) -> Diagnostic:
+def _too_old(
+    what: str,
+    floor: VersionFloor,
+    releases: AdmittedReleases,
+    route: Route,
+    severity: Severity | None,
+    fix: Fix | None,
+) -> Diagnostic:
     return RULE.diagnostic(
         f"{what} accelerate>={floor.version}, which Trainer of {releases.requested} asks for",
         route,
@@ -107,15 +163,23 @@ def _too_old(what: str, floor: VersionFloor, releases: AdmittedReleases, route: 
 
 
 def _used_otherwise(case: LintContext) -> bool:
-    """Tell whether nothing says that anything is trained, and a listed package accounts for transformers."""
-    return "training" not in case.spec.model_fields_set and any(package.key in case.facts.uses_transformers for package in case.spec.packages)
+    """Tell whether nothing says that anything is trained, and a listed package accounts for
+    transformers.
+    """
+    return "training" not in case.spec.model_fields_set and any(
+        package.key in case.facts.uses_transformers for package in case.spec.packages
+    )
 
 
 def _brought(case: LintContext) -> bool:
     asked = find_line(case, "transformers")
     extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
     conda = any(package.name == "accelerate" for package in case.spec.conda_packages)
-    return bool(extras & case.facts.accelerate_extras) or conda or is_known_dependency(case, "accelerate")
+    return (
+        bool(extras & case.facts.accelerate_extras)
+        or conda
+        or is_known_dependency(case, "accelerate")
+    )
 
 
 RULE = Rule(
@@ -123,30 +187,74 @@ RULE = Rule(
     name="trainer-needs-accelerate",
     severity=Severity.ERROR,
     summary="The Hugging Face Trainer needs accelerate, at the floor of the transformers release.",
-    sources=("ACCELERATE_MIN_VERSION in utils/import_utils.py of the transformers wheels", "huggingface/transformers#24147", "huggingface/transformers#28294"),
+    sources=(
+        "ACCELERATE_MIN_VERSION in utils/import_utils.py of the transformers wheels",
+        "huggingface/transformers#24147",
+        "huggingface/transformers#28294",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n', "transformers==5.13.1"),
-        Example('gpu: L4:2\npython: "3.12"\npackages: [torch, transformers==5.13.1]\ntraining: {strategy: ddp}\n', "transformers==5.13.1"),
-        Example('gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n', "transformers>=5.13"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n', '"accelerate<1"'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, our-tools]\n', "transformers==5.13.1"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, sentence-transformers]\ntraining: {}\n', "transformers==5.13.1"),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n',
+            "transformers==5.13.1",
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.12"\npackages: [torch, transformers==5.13.1]\ntraining: '
+            "{strategy: ddp}\n",
+            "transformers==5.13.1",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n',
+            "transformers>=5.13",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n',
+            '"accelerate<1"',
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, our-tools]\n',
+            "transformers==5.13.1",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, '
+            "sentence-transformers]\ntraining: {}\n",
+            "transformers==5.13.1",
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n',
             "accelerate",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, datasets==2.14.4, accelerate==0.21.0]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
+            "datasets==2.14.4, accelerate==0.21.0]\n"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, unsloth]\ntraining: {method: lora}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, "diffusers[torch]"]\ntraining: {framework: hf-trainer}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, sentence-transformers, diffusers]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: {method: inference}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+            "unsloth]\ntraining: {method: lora}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+            '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, '
+            "vllm==0.11.0]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+            "sentence-transformers, diffusers]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
+            "{method: inference}\n"
+        ),
     ),
 )

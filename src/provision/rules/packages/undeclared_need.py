@@ -1,14 +1,19 @@
-"""A package needs more, or less, of another than it declares, so that an installer puts together what does not work.
+"""A package needs more, or less, of another than it declares, so that an installer puts together
+what does not work.
 
 ## What it does
 
-Compares packages with what their releases are known to need without saying so: names that they import from another package and that are gone there (datasets
-2.14 from pyarrow 21, peft 0.17 from transformers 5), and the floors and ceilings that transformers and trl check themselves when they use a package
-(bitsandbytes, torchao, kernels, gguf, liger-kernel). In a spec it also speaks when nothing keeps the other package below such a ceiling.
+Compares packages with what their releases are known to need without saying so: names that they
+import from another package and that are gone there (datasets
+2.14 from pyarrow 21, peft 0.17 from transformers 5), and the floors and ceilings that
+transformers and trl check themselves when they use a package
+(bitsandbytes, torchao, kernels, gguf, liger-kernel). In a spec it also speaks when nothing keeps
+the other package below such a ceiling.
 
 ## Why
 
-Installing succeeds, and importing or the first use fails. The newest release of everything is what an installer takes, so that old pins break by themselves
+Installing succeeds, and importing or the first use fails. The newest release of everything is
+what an installer takes, so that old pins break by themselves
 when another package moves on.
 
 ## How to fix
@@ -22,16 +27,28 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import UndeclaredRequirement
-from provision.rules.package_requirements import ReleaseRow, RequestedPackage, is_certainly_within, possible_releases, requested_package
+from provision.rules.package_requirements import (
+    ReleaseRow,
+    RequestedPackage,
+    is_certainly_within,
+    possible_releases,
+    requested_package,
+)
 from provision.rules.packages.undeclared_requirements import check_undeclared
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
-    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    names = (
+        case.resolved.versions.keys()
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     found: dict[tuple[str, str], Diagnostic] = {}
-    for need in sorted(case.facts.undeclared, key=lambda need: need.severity):  # "error" is before "warning"
+    for need in sorted(
+        case.facts.undeclared, key=lambda need: need.severity
+    ):  # "error" is before "warning"
         if (
             need.severity != "info"
             and need.package in names
@@ -48,7 +65,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _checked_inside(case: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
-    """Yield what a package checks itself, where all its possible releases ask for the same or more."""
+    """Yield what a package checks itself, where all its possible releases ask for the same or more."""  # noqa: E501
     found = possible_releases(case.facts, one.name, one.specifiers)
     for row in found.rows[-1:] if found else ():
         for of, floor in row.floors.items():
@@ -58,9 +75,15 @@ def _checked_inside(case: LintContext, one: RequestedPackage) -> Iterator[Undecl
                 yield _checked(row, one, of, f"<{ceiling}", "one below that")
 
 
-def _checked(row: ReleaseRow, one: RequestedPackage, of: str, specifier: str, what: str) -> UndeclaredRequirement:
-    effect = f"{one.name} looks at the version of {of} itself when it uses it, and takes {what} only"
-    return UndeclaredRequirement(one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence)
+def _checked(
+    row: ReleaseRow, one: RequestedPackage, of: str, specifier: str, what: str
+) -> UndeclaredRequirement:
+    effect = (
+        f"{one.name} looks at the version of {of} itself when it uses it, and takes {what} only"
+    )
+    return UndeclaredRequirement(
+        one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
+    )
 
 
 RULE = Rule(
@@ -68,27 +91,60 @@ RULE = Rule(
     name="undeclared-need",
     severity=Severity.ERROR,
     summary="A package needs a release of another that it does not declare.",
-    sources=("imports and *_MIN_VERSION constants inside the wheels on PyPI", "huggingface/datasets#7742", "huggingface/peft#3333"),
+    sources=(
+        "imports and *_MIN_VERSION constants inside the wheels on PyPI",
+        "huggingface/datasets#7742",
+        "huggingface/peft#3333",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n', "pyarrow==21.0.0"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n',
+            "pyarrow==21.0.0",
+        ),
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\n', "datasets==2.14.4"),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, pyarrow==20.0.0]\n', "pyarrow==20.0.0"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.12.1", peft==0.17.1]\n', "transformers[torch]==5.12.1".join('""')),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.14.1]\n', "torchao==0.14.1"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, pyarrow==20.0.0]\n',
+            "pyarrow==20.0.0",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.12.1", peft==0.17.1]\n',
+            "transformers[torch]==5.12.1".join('""'),
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", '
+            "torchao==0.14.1]\n",
+            "torchao==0.14.1",
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [peft==0.17.1]\n',
             "peft==0.17.1",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "peft": "0.17.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {
+                    "torch": "2.13.0",
+                    "transformers": "5.13.1",
+                    "peft": "0.17.1",
+                    "accelerate": "1.15.0",
+                },
+                "3.11",
+                "cpu",
+            ),
         ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", '
+            "torchao==0.15.0]\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n'
+        ),
     ),
 )

@@ -6,7 +6,8 @@ Looks through `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells replace them, programs do not: the path is handed over as it stands, and means a folder whose name begins with a dollar sign.
+Shells replace them, programs do not: the path is handed over as it stands, and means a folder
+whose name begins with a dollar sign.
 
 ## How to fix
 
@@ -34,7 +35,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"paths.{route[-1]} is {path!r}, in which nobody replaces {left.group()}",
             route,
-            why="Only shells replace it. A program that is given this path looks for a folder of that very name.",
+            why="Only shells replace it. A program that is given this path looks for a folder "
+            "of that very name.",
             way_out="write the path out; give targets `paths` of their own where it differs",
         )
 
@@ -45,13 +47,20 @@ RULE = Rule(
     name="path-not-expanded",
     severity=Severity.ERROR,
     summary="A folder's path holds a variable or a ~ that nobody replaces.",
-    sources=("the spec language: `paths` are taken as they stand", "POSIX shell, tilde and parameter expansion"),
+    sources=(
+        "the spec language: `paths` are taken as they stand",
+        "POSIX shell, tilde and parameter expansion",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
         Example(f'{HEAD}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'),
-        Example(f"{HEAD}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: /scratch/~me}}}}}}\n", "/scratch/~me"),
+        Example(
+            f"{HEAD}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
+            f"/scratch/~me}}}}}}\n",
+            "/scratch/~me",
+        ),
     ),
     good=(
         Example(f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n"),

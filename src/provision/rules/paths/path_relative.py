@@ -6,8 +6,10 @@ Looks at `paths`, of the spec and of every target: each must start at the root o
 
 ## Why
 
-A relative path means another folder wherever the working directory is another one: a notebook starts in /content on Colab and in /home/jupyter on Workbench.
-`~` and `$HOME` are expanded by shells, not by Python's open(), and stand for different homes in a terminal, a kernel and a service.
+A relative path means another folder wherever the working directory is another one: a notebook
+starts in /content on Colab and in /home/jupyter on Workbench.
+`~` and `$HOME` are expanded by shells, not by Python's open(), and stand for different homes in
+a terminal, a kernel and a service.
 
 ## How to fix
 
@@ -35,10 +37,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"paths.{route[-1]} is {path!r}, which is not an absolute path",
             route,
-            why="~ and variables stand for another folder for every user, and are not expanded everywhere."
+            why="~ and variables stand for another folder for every user, and are not expanded "
+            "everywhere."
             if path[:1] in ("~", "$", "%")
-            else "It means another folder wherever the working directory is another one: /content on Colab, /home/jupyter on Workbench.",
-            way_out="write the whole path, as in /home/jupyter/data; give targets `paths` of their own where it differs",
+            else "It means another folder wherever the working directory is another one: "
+            "/content on Colab, /home/jupyter on Workbench.",
+            way_out="write the whole path, as in /home/jupyter/data; give targets `paths` of their "
+            "own where it differs",
         )
 
 
@@ -55,16 +60,28 @@ RULE = Rule(
     name="path-relative",
     severity=Severity.ERROR,
     summary="A declared folder is not an absolute path.",
-    sources=("the spec language: `paths` are absolute", "Colab and Workbench, working directory of a notebook"),
+    sources=(
+        "the spec language: `paths` are absolute",
+        "Colab and Workbench, working directory of a notebook",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: []\npaths: {data: data/train}\n', "data/train"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\npaths: {data: data/train}\n', "data/train"
+        ),
         Example('gpu: none\npython: "3.11"\npackages: []\npaths: {output: ~/out}\n', "~/out"),
-        Example('gpu: none\npython: "3.11"\npackages: []\ntargets: {here: {kind: local, paths: {data: ./d}}}\n', "./d"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\ntargets: {here: {kind: local, paths: '
+            "{data: ./d}}}\n",
+            "./d",
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n'),
-        Example("gpu: none\npython: \"3.11\"\npackages: []\nplatforms: [windows-x86_64]\npaths: {data: 'C:\\data'}\n"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nplatforms: '
+            "[windows-x86_64]\npaths: {data: 'C:\\data'}\n"
+        ),
     ),
 )

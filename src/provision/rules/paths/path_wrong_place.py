@@ -2,11 +2,13 @@
 
 ## What it does
 
-Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on Colab. Targets may have `paths` of their own.
+Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on
+Colab. Targets may have `paths` of their own.
 
 ## Why
 
-/content is Colab's working directory. On Workbench and on other machines it does not exist, and only root may make a folder in /. /home/jupyter is the home on
+/content is Colab's working directory. On Workbench and on other machines it does not exist, and
+only root may make a folder in /. /home/jupyter is the home on
 Workbench, where it lies on the data disk; on Colab it can be made, and is nothing that lasts.
 
 ## How to fix
@@ -19,7 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, DeclaredFolder, declared_folders, is_within, override_edit, to_target_path
+from provision.rules.folders import (
+    COLAB_HOME,
+    WORKBENCH_HOME,
+    DeclaredFolder,
+    declared_folders,
+    is_within,
+    override_edit,
+    to_target_path,
+)
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
@@ -28,23 +38,62 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder at each target where it is out of place."""
     for folder in declared_folders(case):
         match folder.site.target:
-            case ColabTarget() if is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results:
-                yield _finding(case, folder, "Colab", COLAB_HOME, "It can be made there, and means nothing: Colab's home is /content.", Severity.INFO)
+            case ColabTarget() if (
+                is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results
+            ):
+                yield _finding(
+                    case,
+                    folder,
+                    "Colab",
+                    COLAB_HOME,
+                    "It can be made there, and means nothing: Colab's home is /content.",
+                    Severity.INFO,
+                )
             case WorkbenchTarget() if is_within(folder.path, COLAB_HOME):
-                yield _finding(case, folder, "Workbench", WORKBENCH_HOME, "/content exists on Colab only, and only root may make a folder in /.", None)
+                yield _finding(
+                    case,
+                    folder,
+                    "Workbench",
+                    WORKBENCH_HOME,
+                    "/content exists on Colab only, and only root may make a folder in /.",
+                    None,
+                )
             case LocalTarget() if is_within(folder.path, COLAB_HOME):
-                yield _finding(case, folder, "this machine", "", "/content exists on Colab only, and only root may make a folder in /.", None)
+                yield _finding(
+                    case,
+                    folder,
+                    "this machine",
+                    "",
+                    "/content exists on Colab only, and only root may make a folder in /.",
+                    None,
+                )
 
 
-def _finding(case: LintContext, folder: DeclaredFolder, place: str, home: str, why: str, severity: Severity | None) -> Diagnostic:
+def _finding(
+    case: LintContext,
+    folder: DeclaredFolder,
+    place: str,
+    home: str,
+    why: str,
+    severity: Severity | None,
+) -> Diagnostic:
     path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
-    fix = Fix(f"write {path} at target {folder.site.name}", (override_edit(case, folder, path),), Applicability.UNSAFE) if path and shared else None
+    fix = (
+        Fix(
+            f"write {path} at target {folder.site.name}",
+            (override_edit(case, folder, path),),
+            Applicability.UNSAFE,
+        )
+        if path and shared
+        else None
+    )
     return RULE.diagnostic(
         f"paths.{folder.key} is {folder.path!r}, and target {folder.site.name} is on {place}",
         folder.route,
         severity=severity,
         why=why,
-        way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: {path or 'a folder that you may write to'}}}",
+        way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: "
+        f"{path or 'a folder that you may write to'}}}",
         related=(related_at(folder.site.route, "used here"),),
         fix=fix,
     )
@@ -56,12 +105,16 @@ RULE = Rule(
     name="path-wrong-place",
     severity=Severity.WARNING,
     summary="A folder that belongs to another kind of place.",
-    sources=("googlecolab/colabtools: a notebook's working directory is /content", "docs.cloud.google.com, Workbench instances: /home/jupyter"),
+    sources=(
+        "googlecolab/colabtools: a notebook's working directory is /content",
+        "docs.cloud.google.com, Workbench instances: /home/jupyter",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
+            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
+            f"project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
             "/content/data",
             other_ids=(
                 "GCP013",
@@ -69,16 +122,26 @@ RULE = Rule(
             ),
         ),
         Example(f"{HEAD}paths: {{data: /content/data}}\n", "/content/data"),
-        Example(f'{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n', "/home/jupyter/data"),
+        Example(
+            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07"}}\n',
+            "/home/jupyter/data",
+        ),
     ),
     good=(
-        Example(f'{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
         Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n"
+            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07"}}\n'
         ),
         Example(
-            f'{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", paths: {{data: /content/data}}}}\n'
-            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n"
+            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
+            f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n"
+        ),
+        Example(
+            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
+            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+            "[us-central1-a]}\n"
         ),
         Example(f"{HEAD}paths: {{data: /contents/data}}\n"),
     ),

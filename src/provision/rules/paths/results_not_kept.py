@@ -2,17 +2,21 @@
 
 ## What it does
 
-Looks where folders lie whose name says that they hold results (output, checkpoints, models, logs ...): in memory, where systems clean up, on a Colab runtime,
+Looks where folders lie whose name says that they hold results (output, checkpoints, models, logs
+...): in memory, where systems clean up, on a Colab runtime,
 outside /home/jupyter on Workbench.
 
 ## Why
 
-/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes with the runtime. A Workbench container keeps /home/jupyter and
-nothing else; on a Workbench machine what lies elsewhere is on the boot disk, which an upgrade replaces.
+/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes
+with the runtime. A Workbench container keeps /home/jupyter and
+nothing else; on a Workbench machine what lies elsewhere is on the boot disk, which an upgrade
+replaces.
 
 ## How to fix
 
-Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab. Where only copies lie there, nothing needs to be done.
+Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab.
+Where only copies lie there, nothing needs to be done.
 """
 
 from __future__ import annotations
@@ -40,39 +44,60 @@ from provision.spec import ColabTarget, WorkbenchTarget
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder of results at each target that does not keep it."""
     for folder in declared_folders(case):
-        if folder.holds_results and folder.path.startswith("/") and (lost := _lost(folder)) is not None:
+        if (
+            folder.holds_results
+            and folder.path.startswith("/")
+            and (lost := _lost(folder)) is not None
+        ):
             yield _finding(case, folder, *lost)
 
 
 def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
-    """Return how grave it is, how the results are lost, and where they would stay; None where they do."""
+    """Return how grave it is, how the results are lost, and where they would stay; None where they
+    do.
+    """
     path, target = folder.path, folder.site.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
     stays = (
         to_target_path(path, WORKBENCH_HOME)
         if workbench
-        else f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a bucket"
+        else f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
+        "bucket"
         if colab
         else ""
     )
     if is_in_memory(path):
         return None, "is in memory: it takes RAM, and is gone when the machine stops", stays
     if colab:
-        return None if is_within(path, *DRIVE_MOUNTS) else (Severity.INFO, "goes with the runtime", stays)
+        return (
+            None
+            if is_within(path, *DRIVE_MOUNTS)
+            else (Severity.INFO, "goes with the runtime", stays)
+        )
     if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
     if workbench and not is_within(path, WORKBENCH_HOME):
         if is_in_container(folder.site):
-            return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays", stays
+            return (
+                None,
+                f"is gone when the container starts anew: only {WORKBENCH_HOME} stays",
+                stays,
+            )
         return (
             (None, "is cleared by the system", stays)
             if is_cleared_by_system(path)
             else (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
         )
-    return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays) if is_cleared_by_system(path) else None
+    return (
+        (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
+        if is_cleared_by_system(path)
+        else None
+    )
 
 
-def _finding(case: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str) -> Diagnostic:
+def _finding(
+    case: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
+) -> Diagnostic:
     proposed = stays if stays.startswith(WORKBENCH_HOME) and folder.route[0] == "paths" else ""
     return RULE.diagnostic(
         f"target {folder.site.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
@@ -81,28 +106,44 @@ def _finding(case: LintContext, folder: DeclaredFolder, severity: Severity | Non
         why="Its name says that it holds results, and they do not outlive the work there.",
         way_out=f"write {stays}" if stays else "write a folder on a disk that stays",
         related=(related_at(folder.site.route, "used here"),),
-        fix=Fix(f"write {proposed} at target {folder.site.name}", (override_edit(case, folder, proposed),), Applicability.UNSAFE) if proposed else None,
+        fix=Fix(
+            f"write {proposed} at target {folder.site.name}",
+            (override_edit(case, folder, proposed),),
+            Applicability.UNSAFE,
+        )
+        if proposed
+        else None,
     )
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a], image: workbench-container-2606}\n"
+CONTAINER = (
+    "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+    "[us-central1-a], image: workbench-container-2606}\n"
+)
 RULE = Rule(
     id="REF105",
     name="results-not-kept",
     severity=Severity.WARNING,
     summary="A folder for results lies where it does not outlive the work.",
     sources=(
-        "docs.cloud.google.com, Workbench instances, create a custom container: only /home/jupyter persists",
+        (
+            "docs.cloud.google.com, Workbench instances, create a custom container: only "
+            "/home/jupyter persists"
+        ),
         "Colab FAQ, research.google.com/colaboratory/faq.html",
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
     page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108 - an example
-        Example(f"{HEAD}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108 - an example
-        Example(f'{HEAD}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n', "/content/out"),
+        Example(f"{HEAD}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
+        Example(f"{HEAD}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
+        Example(
+            f"{HEAD}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07"}}\n',
+            "/content/out",
+        ),
         Example(
             f"{HEAD}paths: {{output: /opt/out}}\n{CONTAINER}",
             "/opt/out",
@@ -115,6 +156,9 @@ RULE = Rule(
     good=(
         Example(f"{HEAD}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n"),
         Example(f"{HEAD}paths: {{output: /home/jupyter/out}}\n{CONTAINER}"),
-        Example(f'{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
+        Example(
+            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+            f'runtime: "2026.07"}}\n'
+        ),
     ),
 )

@@ -6,12 +6,14 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without one for this Python, resolving ends in "Could not find a version that satisfies the requirement", which names
+torch is published as wheels only. Without one for this Python, resolving ends in "Could not find
+a version that satisfies the requirement", which names
 neither the Pythons that would do nor the torch that would.
 
 ## How to fix
 
-Take one of the Pythons that the torch release has, or one of the torch releases that the Python has.
+Take one of the Pythons that the torch release has, or one of the torch releases that the Python
+has.
 """
 
 from __future__ import annotations
@@ -27,22 +29,30 @@ from provision.spec import LocalTarget
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for the first platform on which no allowed torch release has a wheel for the Python."""
+    """Yield a finding for the first platform on which no allowed torch release has a wheel for the
+    Python.
+    """
     releases = torch_releases(case)
     rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
     python = case.resolved.python if case.resolved else case.spec.python
-    missing = [platform for platform in _platforms(case) if not any(python in row.pythons_on(platform) for row in rows)]
+    missing = [
+        platform
+        for platform in _platforms(case)
+        if not any(python in row.pythons_on(platform) for row in rows)
+    ]
     if releases is None or not rows or not missing:
         return
     newest = rows[-1]
     fitting = [row.release for row in case.facts.torch if python in row.pythons_on(missing[0])]
     yield RULE.diagnostic(
-        f"{releases.requested} has no wheel for Python {python} on {missing[0]}: {newest.release} has {_pythons(newest, missing[0])}",
+        f"{releases.requested} has no wheel for Python {python} on {missing[0]}: "
+        f"{newest.release} has {_pythons(newest, missing[0])}",
         ("python",),
         severity=Severity.UNKNOWN if releases.includes_newer else None,
         why="torch is published as wheels only, so nothing can be installed for another Python."
         + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
-        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}" + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
+        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}"
+        + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
         related=(related_at(releases.route, "torch asked for here"),),
     )
 
@@ -50,7 +60,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _platforms(case: LintContext) -> list[str]:
     local = [target for target in case.spec.targets.values() if isinstance(target, LocalTarget)]
     clouds = len(local) < len(case.spec.targets)
-    return list(dict.fromkeys([*(["linux-x86_64"] if clouds else []), *(platform.value for platform in case.spec.platforms if local)]))
+    return list(
+        dict.fromkeys(
+            [
+                *(["linux-x86_64"] if clouds else []),
+                *(platform.value for platform in case.spec.platforms if local),
+            ]
+        )
+    )
 
 
 def _pythons(row: TorchRelease, platform: str) -> str:
@@ -67,10 +84,24 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"', other_ids=("PYT002",)),
-        Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: [linux-x86_64, linux-aarch64]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', other_ids=("PYT002",)),
-        Example('gpu: none\npython: "3.12"\npackages: [torch]\n', '"3.12"', ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu")),
+        Example(
+            'gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n',
+            '"3.9"',
+            other_ids=("PYT002",),
+        ),
+        Example(
+            'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: '
+            "[linux-x86_64, linux-aarch64]\n",
+            '"3.13"',
+        ),
+        Example(
+            'gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', other_ids=("PYT002",)
+        ),
+        Example(
+            'gpu: none\npython: "3.12"\npackages: [torch]\n',
+            '"3.12"',
+            ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu"),
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),

@@ -6,8 +6,10 @@ Says so for every Python below 3.10.
 
 ## Why
 
-The programs that install from the lock, verify the environment and record what a run takes run inside it, and need Python 3.10. With an older one everything
-is installed, and the verification then ends without a verdict. The Python project maintains none of these versions any more.
+The programs that install from the lock, verify the environment and record what a run takes run
+inside it, and need Python 3.10. With an older one everything
+is installed, and the verification then ends without a verdict. The Python project maintains none
+of these versions any more.
 
 ## How to fix
 
@@ -29,9 +31,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     if tuple(map(int, case.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
-        f"an environment with Python {case.spec.python} cannot be verified: that needs 3.10 or newer",
+        f"an environment with Python {case.spec.python} cannot be verified: that needs "
+        "3.10 or newer",
         ("python",),
-        why="what verifies an environment runs inside it, and needs Python 3.10; the Python project maintains no older one.",
+        why="what verifies an environment runs inside it, and needs Python 3.10; the Python "
+        "project maintains no older one.",
         way_out="use Python 3.10 or newer",
     )
 
@@ -41,7 +45,10 @@ RULE = Rule(
     name="python-too-old",
     severity=Severity.ERROR,
     summary="The Python that is asked for is older than what verifies an environment needs.",
-    sources=("https://devguide.python.org/versions/", "requires-python of provision's programs for devices (docs/architecture.md)"),
+    sources=(
+        "https://devguide.python.org/versions/",
+        "requires-python of provision's programs for devices (docs/architecture.md)",
+    ),
     page=__doc__,
     check=check,
     bad=(

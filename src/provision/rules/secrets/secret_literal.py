@@ -2,17 +2,21 @@
 
 ## What it does
 
-Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the shape of a known token or private key, and for values whose
-name says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
+Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the
+shape of a known token or private key, and for values whose
+name says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as
+`$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
 The value is never shown.
 
 ## Why
 
-A spec lives in a repository. Whoever can read it, a copy of it or its history can use the secret, and taking the line out later does not help.
+A spec lives in a repository. Whoever can read it, a copy of it or its history can use the
+secret, and taking the line out later does not help.
 
 ## How to fix
 
-Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}` or `{colab: HF_TOKEN}`. It is then fetched where it is used.
+Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}`
+or `{colab: HF_TOKEN}`. It is then fetched where it is used.
 Revoke the one that was written.
 """
 
@@ -26,16 +30,25 @@ from provision.agent.core.redact import is_secret_like
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.rule import Example, LintContext, Rule
 
-_NAMES = frozenset({"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"})
-_KEYS = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"})
-"""What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for one when they look random."""
+_NAMES = frozenset(
+    {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
+)
+_KEYS = frozenset(
+    {"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"}
+)
+"""What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for
+one when they look random.
+"""
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}")
 _HARMLESS = re.compile(
-    r"[\d.,+-]*|[./~$<{%\[].*|[A-Za-z]:\\.*|\*+|x+|.*(change-?me|your[-_ ]|example|place[-_ ]?holder|redacted).*",
+    r"[\d.,+-]*|[./~$<{%\[].*|[A-Za-z]:\\.*|\*+|x+|.*(change-?me|your[-_ "
+    r"]|example|place[-_ ]?holder|redacted).*",
     re.IGNORECASE | re.DOTALL,
 )
 _SHORTEST = 8
-"""Code points: services issue no shorter tokens, and short values of such names are mostly switches. Our choice."""
+"""Code points: services issue no shorter tokens, and short values of such names are mostly
+switches. Our choice.
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -44,8 +57,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield the same for a spec with errors of shape: what it holds need not be of the types that it should have."""
-    yield from _findings(text for key in ("env", "indexes", "paths", "training") for text in _texts((key,), data.get(key)))
+    """Yield the same for a spec with errors of shape: what it holds need not be of the types that
+    it should have.
+    """
+    yield from _findings(
+        text
+        for key in ("env", "indexes", "paths", "training")
+        for text in _texts((key,), data.get(key))
+    )
     targets = data.get("targets")
     for name, target in targets.items() if isinstance(targets, dict) else ():
         if isinstance(target, dict):
@@ -54,12 +73,17 @@ def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
     for route, value in values:
-        if is_secret_like(value) or (len(value) >= _SHORTEST and _says_secret(str(route[-1]), value) and not _HARMLESS.fullmatch(value)):
+        if is_secret_like(value) or (
+            len(value) >= _SHORTEST
+            and _says_secret(str(route[-1]), value)
+            and not _HARMLESS.fullmatch(value)
+        ):
             yield RULE.diagnostic(
                 f"{'.'.join(map(str, route))} holds a secret",
                 route,
                 why="Whoever can read this file, a copy of it or its history can use it.",
-                way_out="revoke it, and name it under `secrets` as {env: NAME}, {secret: projects/...} or {colab: NAME}",
+                way_out="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
+                "projects/...} or {colab: NAME}",
             )
 
 
@@ -69,7 +93,10 @@ def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
         yield ("env", name), value
     for name, index in spec.indexes.items():
         yield ("indexes", name, "url"), index.url
-    for route, paths in ((("paths",), spec.paths), *((("targets", name, "paths"), target.paths) for name, target in spec.targets.items())):
+    for route, paths in (
+        (("paths",), spec.paths),
+        *((("targets", name, "paths"), target.paths) for name, target in spec.targets.items()),
+    ):
         for name, path in paths.items():
             yield (*route, name), path
     yield from _texts(("training", "arguments"), spec.training.arguments)
@@ -78,7 +105,13 @@ def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
 def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
     if isinstance(value, str):
         yield route, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield from _texts((*route, key), item)
 
@@ -87,7 +120,9 @@ def _says_secret(name: str, value: str) -> bool:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
     if not _NAMES.isdisjoint(words):
         return True
-    return words[-1] == "KEY" and (not _KEYS.isdisjoint(words) or _RANDOM.fullmatch(value) is not None)
+    return words[-1] == "KEY" and (
+        not _KEYS.isdisjoint(words) or _RANDOM.fullmatch(value) is not None
+    )
 
 
 RULE = Rule(
@@ -99,20 +134,40 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n', "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567}\n',
+            'gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: '
+            "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n",
+            "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nenv: {WANDB_API_KEY: '
+            "0123456789abcdef0123456789abcdef01234567}\n",
             "0123456789abcdef0123456789abcdef01234567",
         ),
         Example(
-            'gpu: none\npython: "3.11"\npackages: []\npaths: {data: /data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x}\n', "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x"
+            'gpu: none\npython: "3.11"\npackages: []\npaths: {data: '
+            "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x}\n",
+            "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x",
         ),
-        Example('gpu: none\npython: "3.11"\npackages: []\ntraining: {arguments: {hub_token: correct-horse-battery}}\n', "correct-horse-battery"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\ntraining: {arguments: {hub_token: '
+            "correct-horse-battery}}\n",
+            "correct-horse-battery",
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
+            'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
+            'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n'
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nenv: '
+            '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n'
+        ),
         Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read on this machine, by local targets; `{colab: ...}` by Colab;
+Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read
+on this machine, by local targets; `{colab: ...}` by Colab;
 `{secret: projects/...}` by Workbench instances.
 
 ## Why
 
-A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets stored in Colab. The variable would be missing there.
+A Workbench instance does not see the variables of your shell, and a laptop does not see the
+secrets stored in Colab. The variable would be missing there.
 
 ## How to fix
 
@@ -23,7 +25,11 @@ from provision.rules.rule import Example, LintContext, Rule
 
 _KINDS = {"env": "local", "colab": "colab"}
 _MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-_WAYS = {"local": "name a variable of this machine: {env: NAME}", "colab": "name it in Colab's own store: {colab: NAME}", "workbench": _MANAGER}
+_WAYS = {
+    "local": "name a variable of this machine: {env: NAME}",
+    "colab": "name it in Colab's own store: {colab: NAME}",
+    "workbench": _MANAGER,
+}
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -33,10 +39,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         for field, kind in _KINDS.items():
             if getattr(reference, field) is not None and kind not in kinds:
                 yield RULE.diagnostic(
-                    f"secrets.{name} is read by {kind} targets only, and the targets here are {', '.join(sorted(kinds))}",
+                    f"secrets.{name} is read by {kind} targets only, and the targets here "
+                    f"are {', '.join(sorted(kinds))}",
                     ("secrets", name, field),
                     why=f"{name} would not be set at any of them.",
-                    way_out=" or ".join(way for kind, way in _WAYS.items() if kind in kinds) or _MANAGER,
+                    way_out=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
+                    or _MANAGER,
                 )
 
 
@@ -49,14 +57,21 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: LOCAL_HF}}\ntargets: {colab: {kind: colab}}\n', "LOCAL_HF"),
-        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"),
+        Example(
+            'gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: '
+            "LOCAL_HF}}\ntargets: {colab: {kind: colab}}\n",
+            "LOCAL_HF",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"
+        ),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
         Example(
             'gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'
-            "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: [us-central1-a]}}\n"
+            "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: "
+            "[us-central1-a]}}\n"
         ),
     ),
 )

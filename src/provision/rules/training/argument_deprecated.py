@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks for arguments whose own text calls them deprecated in the newest transformers that is possible, and for which another one is there in all that are.
+Looks for arguments whose own text calls them deprecated in the newest transformers that is
+possible, and for which another one is there in all that are.
 
 ## Why
 
@@ -20,7 +21,14 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.versions import require_version
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
-from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS, find_successor, is_in_release, rename_argument_fix, trainer_releases
+from provision.rules.training.trainer_arguments import (
+    ARGUMENTS_ROUTE,
+    EQUIVALENT_FIELDS,
+    find_successor,
+    is_in_release,
+    rename_argument_fix,
+    trainer_releases,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -39,7 +47,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         instead, renamed = find_successor(case.facts, row, known[0])
         if instead is not None or row.instead:
             yield RULE.diagnostic(
-                f"transformers {known[-1]} calls {name} deprecated" + (f": {instead} takes its place" if instead else ""),
+                f"transformers {known[-1]} calls {name} deprecated"
+                + (f": {instead} takes its place" if instead else ""),
                 (*ARGUMENTS_ROUTE, name),
                 at=RoutePart.KEY,
                 why="One of the next releases will not have it.",
@@ -58,16 +67,29 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.41.2"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n', "evaluation_strategy"
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==4.41.2"]\ntraining: {arguments: {evaluation_strategy: '
+            "epoch}}\n",
+            "evaluation_strategy",
         ),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {warmup_ratio: 0.1}}\n',
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{arguments: {warmup_ratio: 0.1}}\n",
             "warmup_ratio",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: '
+            "epoch}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n'
+        ),
     ),
 )

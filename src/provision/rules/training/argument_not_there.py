@@ -1,12 +1,15 @@
-"""An argument of Trainer is not in the transformers that is asked for: it was removed, renamed, or came later.
+"""An argument of Trainer is not in the transformers that is asked for: it was removed, renamed, or
+came later.
 
 ## What it does
 
-Looks up each name under `training.arguments` in the arguments that TrainingArguments had from transformers 4.20 to the newest release in the facts.
+Looks up each name under `training.arguments` in the arguments that TrainingArguments had from
+transformers 4.20 to the newest release in the facts.
 
 ## Why
 
-`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed some thirty names that tutorials use: evaluation_strategy,
+`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed
+some thirty names that tutorials use: evaluation_strategy,
 no_cuda, overwrite_output_dir, per_gpu_train_batch_size, warmup_ratio.
 
 ## How to fix
@@ -22,11 +25,17 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import TrainingArgument
 from provision.rules.package_requirements import requested_package
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, find_successor, is_in_release, rename_argument_fix, trainer_releases
+from provision.rules.training.trainer_arguments import (
+    ARGUMENTS_ROUTE,
+    find_successor,
+    is_in_release,
+    rename_argument_fix,
+    trainer_releases,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known argument that is not in the newest release that is possible."""
+    """Yield a finding for each known argument that is not in the newest release that is possible."""  # noqa: E501
     known = trainer_releases(case)
     for name in case.spec.training.arguments if known else ():
         row = case.facts.arguments.get(name)
@@ -35,7 +44,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _finding(case: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
-    newest, later = known[-1], bool(row.first) and is_in_release(case.facts, row, case.facts.arguments_read[-1]) is not False and not row.last
+    newest, later = (
+        known[-1],
+        bool(row.first)
+        and is_in_release(case.facts, row, case.facts.arguments_read[-1]) is not False
+        and not row.last,
+    )
     instead, renamed = (None, False) if later else find_successor(case.facts, row, newest)
     transformers = requested_package(case, "transformers")
     was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
@@ -43,10 +57,14 @@ def _finding(case: LintContext, row: TrainingArgument, known: tuple[str, ...]) -
         f"transformers {newest} has no argument {row.argument}: {was}",
         (*ARGUMENTS_ROUTE, row.argument),
         at=RoutePart.KEY,
-        severity=None if all(is_in_release(case.facts, row, release) is False for release in known) else Severity.WARNING,
+        severity=None
+        if all(is_in_release(case.facts, row, release) is False for release in known)
+        else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
         way_out=_way_out(row, instead, later=later, renamed=renamed),
-        related=(related_at(transformers.route, "transformers asked for here"),) if transformers and transformers.package else (),
+        related=(related_at(transformers.route, "transformers asked for here"),)
+        if transformers and transformers.package
+        else (),
         fix=rename_argument_fix(case, row.argument, instead) if instead and renamed else None,
     )
 
@@ -56,7 +74,11 @@ def _way_out(row: TrainingArgument, instead: str | None, *, later: bool, renamed
         return f"ask for transformers>={row.first}, or leave it out"
     if instead is None:
         return row.instead or f"leave it out, or ask for transformers<={row.last}"
-    return f"write {instead}" if renamed else f"write {instead}, whose values differ, or ask for transformers<={row.last}"
+    return (
+        f"write {instead}"
+        if renamed
+        else f"write {instead}, whose values differ, or ask for transformers<={row.last}"
+    )
 
 
 RULE = Rule(
@@ -64,28 +86,58 @@ RULE = Rule(
     name="argument-not-there",
     severity=Severity.ERROR,
     summary="An argument of Trainer is not in the transformers that is asked for.",
-    sources=("training_args.py in the transformers wheels on PyPI", "huggingface/course#987", "ROCm/MAD#136"),
+    sources=(
+        "training_args.py in the transformers wheels on PyPI",
+        "huggingface/course#987",
+        "ROCm/MAD#136",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n', "evaluation_strategy"
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {evaluation_strategy: epoch}}\n",
+            "evaluation_strategy",
         ),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {arguments: {overwrite_output_dir: true}}\n',
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==5.13.1"]\ntraining: {arguments: {overwrite_output_dir: '
+            "true}}\n",
             "overwrite_output_dir",
         ),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.40.2"]\ntraining: {arguments: {eval_strategy: epoch}}\n', "eval_strategy"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {no_cuda: true}}\n',
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==4.40.2"]\ntraining: {arguments: {eval_strategy: '
+            "epoch}}\n",
+            "eval_strategy",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{arguments: {no_cuda: true}}\n",
             "no_cuda",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {eval_strategy: epoch, warmup_steps: 10}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: true}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: epoch}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, arguments: {evaluation_strategy: epoch}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {eval_strategy: epoch, warmup_steps: 10}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: '
+            "true}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: '
+            "epoch}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, '
+            "arguments: {evaluation_strategy: epoch}}\n"
+        ),
     ),
 )

@@ -2,13 +2,16 @@
 
 ## What it does
 
-Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`, `gradient_checkpointing`, `dataloader_num_workers` and `torch_compile` under
+Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`,
+`gradient_checkpointing`, `dataloader_num_workers` and `torch_compile` under
 `training.arguments` with `precision`, `batch_size`, `optimizer` and the other fields of `training`.
 
 ## Why
 
-The fields are what the rules, the memory estimate and the verification go by. With `bf16: true` among the arguments and no `precision: bf16`, they judge
-another training than the one that runs. With both `bf16` and `fp16`, TrainingArguments ends in "At most one of fp16 and bf16 can be True, but not both".
+The fields are what the rules, the memory estimate and the verification go by. With `bf16: true`
+among the arguments and no `precision: bf16`, they judge
+another training than the one that runs. With both `bf16` and `fp16`, TrainingArguments ends in
+"At most one of fp16 and bf16 can be True, but not both".
 
 `tf32` is let be beside bf16 and fp16: it is about what is left in 32 bits.
 
@@ -28,7 +31,10 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
 
 HALVES = ("bf16", "fp16")
-AT_MOST_ONE = "TrainingArguments takes one of them: it ends in a ValueError, At most one of fp16 and bf16 can be True, but not both."
+AT_MOST_ONE = (
+    "TrainingArguments takes one of them: it ends in a ValueError, At most one of fp16 and "
+    "bf16 can be True, but not both."
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -42,7 +48,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         field, reading = EQUIVALENT_FIELDS[name]
         said, declared = reading(training.arguments[name]), getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
-        if said is None or not isinstance(said, str | int) or (name == "tf32" and declared in ("tf32", *HALVES)):
+        if (
+            said is None
+            or not isinstance(said, str | int)
+            or (name == "tf32" and declared in ("tf32", *HALVES))
+        ):
             continue
         if name in HALVES and all(training.arguments.get(half) is True for half in HALVES):
             continue
@@ -62,23 +72,37 @@ def _both_halves(case: LintContext) -> Diagnostic:
     )
 
 
-def _finding(case: LintContext, name: str, field: str, said: str | int, declared: Any) -> Diagnostic:
+def _finding(
+    case: LintContext, name: str, field: str, said: str | int, declared: Any
+) -> Diagnostic:
     given = field in case.spec.training.model_fields_set
     text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
-    other = f"{field} is {now}" if given else f"{field} is not given" + (f" and means {now}" if declared is not None else "")
+    other = (
+        f"{field} is {now}"
+        if given
+        else f"{field} is not given" + (f" and means {now}" if declared is not None else "")
+    )
     fix = (
         None
         if given or same
-        else Fix(f"write {field}: {text}", (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),), Applicability.UNSAFE)
+        else Fix(
+            f"write {field}: {text}",
+            (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),),
+            Applicability.UNSAFE,
+        )
     )
     if given and said in HALVES and declared in HALVES and not same:
         return _other_half(case, name, declared)
     return RULE.diagnostic(
-        f"{name}: {text} among the arguments says {field}: {text} again" if same else f"{name}: {text} among the arguments, while {other}",
+        f"{name}: {text} among the arguments says {field}: {text} again"
+        if same
+        else f"{name}: {text} among the arguments, while {other}",
         (*ARGUMENTS_ROUTE, name),
         at=RoutePart.KEY,
-        severity=Severity.INFO if same or (name == "per_device_train_batch_size" and not given) else Severity.WARNING,
+        severity=Severity.INFO
+        if same or (name == "per_device_train_batch_size" and not given)
+        else Severity.WARNING,
         why="The rules, the memory estimate and the verification go by the field.",
         way_out=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
         related=(related_at(("training", field), "said here"),) if given else (),
@@ -103,22 +127,51 @@ RULE = Rule(
     name="argument-repeats-field",
     severity=Severity.ERROR,
     summary="An argument of Trainer repeats or contradicts a field of training.",
-    sources=("the spec language: training", "training_args.py in the wheels of transformers 4.57.6 and 5.23.0"),
+    sources=(
+        "the spec language: training",
+        "training_args.py in the wheels of transformers 4.57.6 and 5.23.0",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {bf16: true}}\n', "bf16"),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {batch_size: 4, arguments: {per_device_train_batch_size: 8}}\n',
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {bf16: true}}\n",
+            "bf16",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{batch_size: 4, arguments: {per_device_train_batch_size: 8}}\n",
             "per_device_train_batch_size",
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: sgd, arguments: {optim: sgd}}\n', "optim"),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {bf16: true, fp16: true}}\n', "fp16"),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {fp16: true}}\n', "fp16"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: sgd, arguments: {optim: sgd}}\n",
+            "optim",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {bf16: true, fp16: true}}\n",
+            "fp16",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: bf16, arguments: {fp16: true}}\n",
+            "fp16",
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {tf32: true}}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, batch_size: 4, optimizer: sgd}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {fp16: false}}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: bf16, arguments: {tf32: true}}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: bf16, batch_size: 4, optimizer: sgd}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: bf16, arguments: {fp16: false}}\n"
+        ),
     ),
 )

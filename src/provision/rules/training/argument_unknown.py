@@ -2,18 +2,23 @@
 
 ## What it does
 
-Looks up each name under `training.arguments` in all arguments that TrainingArguments had since transformers 4.20, and gives the nearest one.
+Looks up each name under `training.arguments` in all arguments that TrainingArguments had since
+transformers 4.20, and gives the nearest one.
 
 ## Why
 
-`TrainingArguments(...)` ends in "got an unexpected keyword argument", after the environment was made and the model loaded.
+`TrainingArguments(...)` ends in "got an unexpected keyword argument", after the environment was
+made and the model loaded.
 
 ## How to fix
 
-Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone. One of
-these that the facts know is a warning. Beside trl, whose classes take many more, a name that resembles no argument of TrainingArguments is let be.
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the
+program: here stand those of TrainingArguments alone. One of
+these that the facts know is a warning. Beside trl, whose classes take many more, a name that
+resembles no argument of TrainingArguments is let be.
 
-`attn_implementation` may stand here, although it is an argument of the model: the model of the verification is built with it. Your program has to pass it to
+`attn_implementation` may stand here, although it is an argument of the model: the model of the
+verification is built with it. Your program has to pass it to
 its own.
 """
 
@@ -27,18 +32,28 @@ from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 from provision.rules.spelling import nearest_word
-from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, is_in_release, rename_argument_fix
+from provision.rules.training.trainer_arguments import (
+    ARGUMENTS_ROUTE,
+    is_in_release,
+    rename_argument_fix,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that the facts do not know."""
     unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
-    found = transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
+    found = (
+        transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
+    )
     if found is None:
         return
     newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
-    possible = [name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)]
-    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(case, "trl")
+    possible = [
+        name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)
+    ]
+    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(
+        case, "trl"
+    )
     for name in unknown:
         if name == _OF_THE_MODEL:
             yield _of_the_model()
@@ -51,11 +66,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if trl and meant is None:
             continue
         yield RULE.diagnostic(
-            f"TrainingArguments has no argument {name} in any transformers from {case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
+            f"TrainingArguments has no argument {name} in any transformers from "
+            f"{case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
             severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
-            why="TrainingArguments takes no other names; those of a subclass belong into the program.",
+            why="TrainingArguments takes no other names; those of a subclass belong into the "
+            "program.",
             way_out=f"write {meant}"
             if meant
             else "correct the name, or leave it out; a newer transformers may have it"
@@ -70,11 +87,13 @@ _OF_THE_MODEL = "attn_implementation"
 
 def _of_the_model() -> Diagnostic:
     return RULE.diagnostic(
-        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own with it, and TrainingArguments does not take it",
+        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
+        "with it, and TrainingArguments does not take it",
         (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
         at=RoutePart.KEY,
         severity=Severity.INFO,
-        why="What is called in a forward pass is compared with it (R07); your program passes it to from_pretrained or the configuration.",
+        why="What is called in a forward pass is compared with it (R07); your program passes "
+        "it to from_pretrained or the configuration.",
         way_out="pass it to the model in the program, and leave it here",
     )
 
@@ -105,18 +124,42 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {arguments: {learning_rates: 0.1}}\n', "learning_rates"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {num_train_epoch: 3}}\n', "num_train_epoch"),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {my_own: 3}}\n', "my_own"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {predict_with_generate: true}}\n',
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[torch]==5.13.1"]\ntraining: {arguments: {learning_rates: '
+            "0.1}}\n",
+            "learning_rates",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {num_train_epoch: 3}}\n",
+            "num_train_epoch",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {my_own: 3}}\n",
+            "my_own",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{arguments: {predict_with_generate: true}}\n",
             "predict_with_generate",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: {arguments: {max_length: 512, packing: true, beta: 0.1}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: '
+            "{arguments: {max_length: 512, packing: true, beta: 0.1}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under `training.arguments` as TrainingArguments does.
+Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under
+`training.arguments` as TrainingArguments does.
 
 ## Why
 
-The best checkpoint is one that was both evaluated and saved. TrainingArguments ends in "--load_best_model_at_end requires the save and eval strategy to match":
+The best checkpoint is one that was both evaluated and saved. TrainingArguments ends in
+"--load_best_model_at_end requires the save and eval strategy to match":
 without further arguments saving goes by steps, and nothing is evaluated.
 
 ## How to fix
@@ -19,18 +21,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    Replace,
+    RouteLocation,
+    Severity,
+)
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
-"""save_steps and logging_steps, which eval_steps follows, when they are not given (training_args.py of 4.57.6 and 5.23.0)."""
+"""save_steps and logging_steps, which eval_steps follows, when they are not given (training_args.py
+of 4.57.6 and 5.23.0).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the two do not match."""
     said = case.spec.training.arguments
-    if said.get("load_best_model_at_end") is not True or case.spec.framework() != "hf-trainer" or case.resolved is not None:
+    if (
+        said.get("load_best_model_at_end") is not True
+        or case.spec.framework() != "hf-trainer"
+        or case.resolved is not None
+    ):
         return
     key = next((name for name in ("eval_strategy", "evaluation_strategy") if name in said), None)
     evaluating, saving = str(said[key] if key else "no"), str(said.get("save_strategy", "steps"))
@@ -40,28 +56,46 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
             (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
-            why="TrainingArguments refuses that: the best checkpoint is one that was both evaluated and saved.",
+            why="TrainingArguments refuses that: the best checkpoint is one that was both "
+            "evaluated and saved.",
             way_out=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
         )
 
 
 def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]) -> Diagnostic:
-    name, value = ("eval_strategy", saving) if key is None or evaluating == "no" else ("save_strategy", evaluating)
-    edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"') if name in arguments else Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
+    name, value = (
+        ("eval_strategy", saving)
+        if key is None or evaluating == "no"
+        else ("save_strategy", evaluating)
+    )
+    edit = (
+        Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
+        if name in arguments
+        else Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
+    )
     return RULE.diagnostic(
-        f"load_best_model_at_end needs the save and eval strategy to match: saving goes by {saving}, evaluation by {evaluating}",
+        "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
+        f"{saving}, evaluation by {evaluating}",
         (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
-        why="TrainingArguments refuses that: the best checkpoint is one that was both evaluated and saved.",
+        why="TrainingArguments refuses that: the best checkpoint is one that was both "
+        "evaluated and saved.",
         way_out=f"write {name}: {value}",
-        related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),) if key else (),
+        related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),)
+        if key
+        else (),
         fix=Fix(f"write {name}: {value}", (edit,), Applicability.UNSAFE),
     )
 
 
 def _apart(case: LintContext) -> tuple[int, int] | None:
-    """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of the second."""
+    """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of
+    the second.
+    """
     said = case.spec.training.arguments
-    save, evaluate = said.get("save_steps", STEPS), said.get("eval_steps", said.get("logging_steps", STEPS))
+    save, evaluate = (
+        said.get("save_steps", STEPS),
+        said.get("eval_steps", said.get("logging_steps", STEPS)),
+    )
     whole = type(save) is int and type(evaluate) is int and evaluate > 0
     return (save, evaluate) if whole and save % evaluate else None
 
@@ -71,31 +105,46 @@ RULE = Rule(
     name="best-model-needs-evaluation",
     severity=Severity.ERROR,
     summary="load_best_model_at_end needs evaluation and saving at the same steps.",
-    sources=("__post_init__ in training_args.py of transformers 4.20.1, 4.57.6 and 5.23.0", "zjunlp/DeepKE#394", "hiyouga/LlamaFactory#8133"),
+    sources=(
+        "__post_init__ in training_args.py of transformers 4.20.1, 4.57.6 and 5.23.0",
+        "zjunlp/DeepKE#394",
+        "hiyouga/LlamaFactory#8133",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {load_best_model_at_end: true}}\n', "true"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, save_strategy: steps}}\n",
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {load_best_model_at_end: true}}\n",
             "true",
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, eval_steps: 200}}\n",
+            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
+            "save_strategy: steps}}\n",
+            "true",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
+            "eval_steps: 200}}\n",
             "true",
         ),
     ),
     good=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, save_strategy: epoch}}\n"
+            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
+            "save_strategy: epoch}}\n"
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, eval_steps: 250}}\n"
+            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
+            "eval_steps: 250}}\n"
         ),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {load_best_model_at_end: false}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {load_best_model_at_end: false}}\n"
+        ),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for
+Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the
+Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for
 3.14.
 
 ## Why
 
-Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is not supported on Python 3.12+", or the like.
+Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is
+not supported on Python 3.12+", or the like.
 
 ## How to fix
 
@@ -27,19 +29,40 @@ ROUTE = ("training", "torch_compile")
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when every known torch that is possible is too old for torch.compile on the Python."""
-    row = case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python) if case.spec.training.torch_compile else None
+    """Yield a finding when every known torch that is possible is too old for torch.compile on the
+    Python.
+    """
+    row = (
+        case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python)
+        if case.spec.training.torch_compile
+        else None
+    )
     found = torch_releases(case) if row is not None else None
-    if row is None or found is None or not found.known or found.includes_newer or require_version(found.known[-1]) >= require_version(row.first):
+    if (
+        row is None
+        or found is None
+        or not found.known
+        or found.includes_newer
+        or require_version(found.known[-1]) >= require_version(row.first)
+    ):
         return
     yield RULE.diagnostic(
-        f"torch_compile: true needs torch {row.first} on Python {row.python}, and {found.requested} admits {found.known[-1]} at most",
+        f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
+        f"{found.requested} admits {found.known[-1]} at most",
         ROUTE,
         severity=row.evidence.cap_severity(Severity.ERROR),
-        why=f"Older releases have wheels for it, and their torch.compile raises a RuntimeError on Python {row.python}.",
+        why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
+        f"on Python {row.python}.",
         way_out=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
-        related=(related_at(found.route, "torch asked for here"), related_at(("python",), "Python asked for here")),
-        fix=Fix("write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE),
+        related=(
+            related_at(found.route, "torch asked for here"),
+            related_at(("python",), "Python asked for here"),
+        ),
+        fix=Fix(
+            "write torch_compile: false",
+            (Replace(RouteLocation(ROUTE), "false"),),
+            Applicability.UNSAFE,
+        ),
     )
 
 
@@ -48,17 +71,36 @@ RULE = Rule(
     name="compile-without-python",
     severity=Severity.ERROR,
     summary="torch.compile does not run on that Python with the torch that is asked for.",
-    sources=("check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels", "pytorch/pytorch#120233"),
+    sources=(
+        "check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels",
+        "pytorch/pytorch#120233",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n', "true"),
-        Example('gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: true}\n', "true"),
-        Example('gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n', "true", ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128")),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',
+            "true",
+        ),
+        Example(
+            'gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: true}\n',
+            "true",
+        ),
+        Example(
+            'gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n',
+            "true",
+            ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128"),
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n'
+        ),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows among the platforms, for which triton has no wheels. `lock`
+Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows
+among the platforms, for which triton has no wheels. `lock`
 also looks for torch among the resolved packages.
 
 ## Why
 
-torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by the triton GPU compiler", on Windows in "Cannot find a
+torch.compile makes triton code for the card. On older cards it ends in "too old to be supported
+by the triton GPU compiler", on Windows in "Cannot find a
 working triton installation". Without torch there is nothing to compile with.
 
 ## How to fix
@@ -27,7 +29,9 @@ ROUTE = ("training", "torch_compile")
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a set without torch, and for each card and platform that triton does not run on."""
+    """Yield a finding for a set without torch, and for each card and platform that triton does not
+    run on.
+    """
     if not case.spec.training.torch_compile:
         return
     if case.resolved is not None:
@@ -36,16 +40,35 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 "torch_compile: true, and torch is not among the resolved packages",
                 ROUTE,
                 severity=Severity.WARNING,
-                why="Nothing can be compiled without torch, so the verification leaves the checks of torch.compile out.",
+                why="Nothing can be compiled without torch, so the verification leaves the "
+                "checks of torch.compile out.",
                 way_out="add torch to packages, or write torch_compile: false",
             )
         return
-    fix = Fix("write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE)
-    floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "torch.compile")), None)
-    for site in {site.gpu_settings.gpu_route: site for site in case.targets if site.card is not None}.values():
-        if floor is not None and site.card is not None and require_version(site.card.cc) < require_version(floor.cc_min):
+    fix = Fix(
+        "write torch_compile: false",
+        (Replace(RouteLocation(ROUTE), "false"),),
+        Applicability.UNSAFE,
+    )
+    floor = next(
+        (
+            one
+            for one in case.facts.capability_floors
+            if (one.package, one.use) == ("triton", "torch.compile")
+        ),
+        None,
+    )
+    for site in {
+        site.gpu_settings.gpu_route: site for site in case.targets if site.card is not None
+    }.values():
+        if (
+            floor is not None
+            and site.card is not None
+            and require_version(site.card.cc) < require_version(floor.cc_min)
+        ):
             yield RULE.diagnostic(
-                f"torch_compile: true needs compute capability {floor.cc_min}, and {site.gpu_settings.gpu.type} has {site.card.cc}",
+                f"torch_compile: true needs compute capability {floor.cc_min}, and "
+                f"{site.gpu_settings.gpu.type} has {site.card.cc}",
                 ROUTE,
                 severity=floor.evidence.cap_severity(Severity.ERROR),
                 why="torch.compile makes triton code, and triton refuses older cards.",
@@ -53,8 +76,19 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
                 fix=fix,
             )
-    known, local = case.facts.platforms.get("triton"), any(site.target.kind == "local" for site in case.targets)
-    lacking = [one.value for one in case.spec.platforms if known and one.value not in known.platforms and one.value.startswith("windows")] if local else []
+    known, local = (
+        case.facts.platforms.get("triton"),
+        any(site.target.kind == "local" for site in case.targets),
+    )
+    lacking = (
+        [
+            one.value
+            for one in case.spec.platforms
+            if known and one.value not in known.platforms and one.value.startswith("windows")
+        ]
+        if local
+        else []
+    )
     if lacking and any(site.gpu_settings.is_nvidia for site in case.targets):
         yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
@@ -72,20 +106,47 @@ RULE = Rule(
     name="compile-without-triton",
     severity=Severity.ERROR,
     summary="torch.compile is declared where triton does not run.",
-    sources=("torch/_inductor, the error that names triton", "wheel tags of triton 3.9.0 on PyPI", "pytorch/pytorch#136361"),
+    sources=(
+        "torch/_inductor, the error that names triton",
+        "wheel tags of triton 3.9.0 on PyPI",
+        "pytorch/pytorch#136361",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n', "true"),
         Example(
-            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [windows-x86_64]\n', "true", other_ids=("CUD010",)
+            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: true}\n",
+            "true",
         ),
-        Example('gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n', "true", ResolvedSet({"numpy": "2.4.6"}, "3.11")),
+        Example(
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
+            "true}\nplatforms: [windows-x86_64]\n",
+            "true",
+            other_ids=("CUD010",),
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n',
+            "true",
+            ResolvedSet({"numpy": "2.4.6"}, "3.11"),
+        ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n', resolved=ResolvedSet({"torch": "2.13.0"}, "3.11", "cpu")),
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n'),
-        Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: false}\n'),
-        Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [linux-x86_64]\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n',
+            resolved=ResolvedSet({"torch": "2.13.0"}, "3.11", "cpu"),
+        ),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: true}\n"
+        ),
+        Example(
+            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: false}\n"
+        ),
+        Example(
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
+            "true}\nplatforms: [linux-x86_64]\n"
+        ),
     ),
 )

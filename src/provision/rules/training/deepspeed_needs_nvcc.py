@@ -1,17 +1,22 @@
-"""DeepSpeed compiles operators of its own when they are first used, and nothing says that there is an nvcc.
+"""DeepSpeed compiles operators of its own when they are first used, and nothing says that there is
+an nvcc.
 
 ## What it does
 
-Where `strategy` is one of DeepSpeed and a target has an NVIDIA card, looks for a CUDA toolkit there: `cuda_toolkit`, or the one of a Colab runtime.
+Where `strategy` is one of DeepSpeed and a target has an NVIDIA card, looks for a CUDA toolkit
+there: `cuda_toolkit`, or the one of a Colab runtime.
 
 ## Why
 
-Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam where the optimizer is offloaded) and its asynchronous I/O are no part of the package: they are
-built on the machine by nvcc, of the major version of torch's CUDA, with ninja and a host compiler. ZeRO with an optimizer of torch needs none of them.
+Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam where the optimizer is offloaded)
+and its asynchronous I/O are no part of the package: they are
+built on the machine by nvcc, of the major version of torch's CUDA, with ninja and a host
+compiler. ZeRO with an optimizer of torch needs none of them.
 
 ## How to fix
 
-Ask for `cuda_toolkit` of the wheels' CUDA version, or keep to an optimizer of torch (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
+Ask for `cuda_toolkit` of the wheels' CUDA version, or keep to an optimizer of torch
+(`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 
 from __future__ import annotations
@@ -24,19 +29,34 @@ from provision.rules.source_builds import nvcc_at
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""
+    """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""  # noqa: E501
     strategy = case.spec.training.strategy
     if case.resolved is not None or not strategy.startswith("deepspeed"):
         return
-    without = [site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None]
+    without = [
+        site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
+    ]
     if not without:
         return
-    cuda = next((site.gpu_settings.cuda for site in without if site.gpu_settings.cuda not in ("auto", "none")), "")
-    toolkit = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the CUDA version that torch is built for"
+    cuda = next(
+        (
+            site.gpu_settings.cuda
+            for site in without
+            if site.gpu_settings.cuda not in ("auto", "none")
+        ),
+        "",
+    )
+    toolkit = (
+        f'cuda_toolkit: "{cuda}"'
+        if cuda
+        else "cuda_toolkit, of the CUDA version that torch is built for"
+    )
     yield RULE.diagnostic(
-        f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they are first used, and no CUDA toolkit is asked for",
+        f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
+        "are first used, and no CUDA toolkit is asked for",
         ("training", "strategy"),
-        why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the machine; an optimizer of torch needs none of them.",
+        why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
+        "machine; an optimizer of torch needs none of them.",
         way_out=f"write {toolkit}, or keep to an optimizer of torch",
     )
 
@@ -45,7 +65,8 @@ RULE = Rule(
     id="TRN019",
     name="deepspeed-needs-nvcc",
     severity=Severity.INFO,
-    summary="DeepSpeed compiles operators of its own when they are first used, and nothing says that there is an nvcc.",
+    summary="DeepSpeed compiles operators of its own when they are first used, and nothing says "
+    "that there is an nvcc.",
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
     page=__doc__,
     check=check,
@@ -56,16 +77,25 @@ RULE = Rule(
             "deepspeed-zero2",
         ),
         Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, launcher: accelerate}\n',
+            'gpu: L4:2\npython: "3.11"\npackages: '
+            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, '
+            "launcher: accelerate}\n",
             "deepspeed-zero3",
         ),
     ),
     good=(
         Example(
-            'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
+            'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
+            '["transformers[deepspeed]>=5"]\n'
             "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n"
         ),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: ddp}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: '
+            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks for torchao, transformer-engine or ms-amp beside `precision: fp8` where training goes through Trainer or accelerate.
+Looks for torchao, transformer-engine or ms-amp beside `precision: fp8` where training goes
+through Trainer or accelerate.
 
 ## Why
 
-accelerate ends in "no FP8-compatible backend was installed". torch alone multiplies in fp8, and does not train in it.
+accelerate ends in "no FP8-compatible backend was installed". torch alone multiplies in fp8, and
+does not train in it.
 
 ## How to fix
 
@@ -22,17 +24,35 @@ from provision.rules.package_requirements import add_package_fix
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 from provision.spec import Precision
 
-BACKENDS = ("torchao", "transformer-engine", "transformer-engine-torch", "transformer-engine-cu12", "transformer-engine-cu13", "ms-amp", "msamp")
+BACKENDS = (
+    "torchao",
+    "transformer-engine",
+    "transformer-engine-torch",
+    "transformer-engine-cu12",
+    "transformer-engine-cu13",
+    "ms-amp",
+    "msamp",
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when none of the backends is there."""
-    names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
+    names = (
+        set(case.resolved.versions)
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     through_accelerate = case.spec.framework() == "hf-trainer" or "accelerate" in names
-    if case.spec.training.precision is not Precision.FP8 or not through_accelerate or names & set(BACKENDS) or case.spec.training.method == "inference":
+    if (
+        case.spec.training.precision is not Precision.FP8
+        or not through_accelerate
+        or names & set(BACKENDS)
+        or case.spec.training.method == "inference"
+    ):
         return
     yield RULE.diagnostic(
-        f"precision: fp8 needs torchao or transformer-engine, and neither is {'in the resolved set' if case.resolved else 'listed'}",
+        "precision: fp8 needs torchao or transformer-engine, and neither is "
+        f"{'in the resolved set' if case.resolved else 'listed'}",
         ("training", "precision"),
         why="accelerate trains in fp8 through one of them, and refuses without.",
         way_out="add torchao to the packages, or write precision: bf16",
@@ -45,20 +65,36 @@ RULE = Rule(
     name="fp8-needs-backend",
     severity=Severity.WARNING,
     summary="fp8 training needs a backend, and none is there.",
-    sources=("accelerator.py in the wheel of accelerate 1.15.0 (no FP8-compatible backend was installed)",),
+    sources=(
+        (
+            "accelerator.py in the wheel of accelerate 1.15.0 (no FP8-compatible backend was "
+            "installed)"
+        ),
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: fp8}\n', "fp8"),
         Example(
-            'gpu: H100\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {precision: fp8}\n',
+            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: fp8}\n",
+            "fp8",
+        ),
+        Example(
+            'gpu: H100\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
+            "{precision: fp8}\n",
             "fp8",
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=(
-        Example('gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", torchao]\ntraining: {precision: fp8}\n'),
-        Example('gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16}\n'),
+        Example(
+            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "torchao]\ntraining: {precision: fp8}\n"
+        ),
+        Example(
+            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{precision: bf16}\n"
+        ),
         Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or `python`), or with several, which is then `ddp` in fact.
+Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or
+`python`), or with several, which is then `ddp` in fact.
 Lightning spreads the work itself: beside it the rule is silent.
 
 ## Why
 
-Trainer sees several cards in one process and takes DataParallel: slower than one process a card, uneven in memory, and the batch is multiplied without a word.
+Trainer sees several cards in one process and takes DataParallel: slower than one process a card,
+uneven in memory, and the batch is multiplied without a word.
 A plain torch program uses the first card and leaves the others, which are paid for, idle.
 
 ## How to fix
@@ -19,7 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Fix,
+    Insert,
+    Replace,
+    RouteLocation,
+    Severity,
+)
 from provision.rules.package_requirements import starts_processes
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.target_facts import GpuSettings
@@ -38,13 +48,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         or case.spec.framework() == "none"
     ):
         return
-    for device in {device.gpu_route: device for device in case.devices if device.gpu.count > 1 and case.facts.card(device.gpu.type)}.values():
-        yield _several_processes(case, device) if training.launcher in ("torchrun", "accelerate") else _one_process(case, device)
+    for device in {
+        device.gpu_route: device
+        for device in case.devices
+        if device.gpu.count > 1 and case.facts.card(device.gpu.type)
+    }.values():
+        yield (
+            _several_processes(case, device)
+            if training.launcher in ("torchrun", "accelerate")
+            else _one_process(case, device)
+        )
 
 
 def _several_processes(case: LintContext, device: GpuSettings) -> Diagnostic:
     return RULE.diagnostic(
-        f"launcher: {case.spec.training.launcher} starts a process for each of {device.gpu.count} cards, and strategy is none",
+        f"launcher: {case.spec.training.launcher} starts a process for each of "
+        f"{device.gpu.count} cards, and strategy is none",
         ("training", "launcher"),
         severity=Severity.INFO,
         why="That is ddp in fact; the memory estimate and the rules go by strategy.",
@@ -57,10 +76,13 @@ def _several_processes(case: LintContext, device: GpuSettings) -> Diagnostic:
 def _one_process(case: LintContext, device: GpuSettings) -> Diagnostic:
     trainer = case.spec.framework() == "hf-trainer"
     return RULE.diagnostic(
-        f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over " + ("them by DataParallel alone" if trainer else "one of them"),
+        f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
+        + ("them by DataParallel alone" if trainer else "one of them"),
         device.gpu_route,
         severity=None if trainer else Severity.INFO,
-        why="One process with several cards is slower than one a card, and multiplies the batch." if trainer else "The others stay idle, and are paid for.",
+        why="One process with several cards is slower than one a card, and multiplies the batch."
+        if trainer
+        else "The others stay idle, and are paid for.",
         way_out="write strategy: ddp under training, or ask for one card",
         fix=_ddp(case),
     )
@@ -81,18 +103,38 @@ RULE = Rule(
     name="gpus-without-strategy",
     severity=Severity.WARNING,
     summary="Several GPUs are asked for, and nothing spreads the work over them.",
-    sources=("trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)", "PyTorch documentation, torch.nn.DataParallel"),
+    sources=(
+        "trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)",
+        "PyTorch documentation, torch.nn.DataParallel",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n', "A100-80GB:2"),
-        Example('gpu: {type: L4, count: 4}\npython: "3.11"\npackages: [torch]\ntraining: {strategy: none}\n', "{type: L4, count: 4}"),
-        Example('gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: torchrun}\n', "torchrun"),
+        Example(
+            'gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
+            "A100-80GB:2",
+        ),
+        Example(
+            'gpu: {type: L4, count: 4}\npython: "3.11"\npackages: [torch]\ntraining: '
+            "{strategy: none}\n",
+            "{type: L4, count: 4}",
+        ),
+        Example(
+            'gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{launcher: torchrun}\n",
+            "torchrun",
+        ),
     ),
     good=(
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n'),
-        Example('gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
+        Example(
+            'gpu: A100-80GB:2\npython: "3.11"\npackages: '
+            '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'
+        ),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: inference}\n'),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{method: inference}\n"
+        ),
     ),
 )

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several cards. Lightning starts its processes itself: beside it
+Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several
+cards. Lightning starts its processes itself: beside it
 the rule is silent.
 
 ## Why
 
-ddp, fsdp and ZeRO divide work between processes. A single one takes one card, or falls back to DataParallel.
+ddp, fsdp and ZeRO divide work between processes. A single one takes one card, or falls back to
+DataParallel.
 
 ## How to fix
 
@@ -27,15 +29,29 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when one process is started for several cards."""
     training = case.spec.training
     several = [device for device in case.devices if device.is_nvidia and device.gpu.count > 1]
-    if training.launcher != "python" or starts_processes(case) or training.strategy == "none" or not several or case.resolved is not None:
+    if (
+        training.launcher != "python"
+        or starts_processes(case)
+        or training.strategy == "none"
+        or not several
+        or case.resolved is not None
+    ):
         return
     yield RULE.diagnostic(
-        f"launcher: python starts one process, and strategy: {training.strategy} needs one for each of {several[0].gpu.count} cards",
+        f"launcher: python starts one process, and strategy: {training.strategy} needs one "
+        f"for each of {several[0].gpu.count} cards",
         ("training", "launcher"),
         why="A single process takes one card, or falls back to DataParallel.",
         way_out="write launcher: torchrun or launcher: accelerate",
-        related=(related_at(("training", "strategy"), "strategy asked for here"), related_at(several[0].gpu_route, "cards asked for here")),
-        fix=Fix("write launcher: torchrun", (Replace(RouteLocation(("training", "launcher")), "torchrun"),), Applicability.UNSAFE),
+        related=(
+            related_at(("training", "strategy"), "strategy asked for here"),
+            related_at(several[0].gpu_route, "cards asked for here"),
+        ),
+        fix=Fix(
+            "write launcher: torchrun",
+            (Replace(RouteLocation(("training", "launcher")), "torchrun"),),
+            Applicability.UNSAFE,
+        ),
     )
 
 
@@ -48,13 +64,33 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp, launcher: python}\n', "python"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {strategy: fsdp, launcher: python}\ntargets: {a: {kind: local, gpu: L4:8}}\n', "python"),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: ddp, launcher: python}\n",
+            "python",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {strategy: fsdp, '
+            "launcher: python}\ntargets: {a: {kind: local, gpu: L4:8}}\n",
+            "python",
+        ),
     ),
     good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: ddp, launcher: python}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp, launcher: torchrun}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: python}\n'),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: '
+            "ddp, launcher: python}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: ddp, launcher: torchrun}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: ddp}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{launcher: python}\n"
+        ),
     ),
 )

@@ -2,12 +2,15 @@
 
 ## What it does
 
-Looks for peft beside `method: lora` and `qlora`, and for bitsandbytes beside `qlora`: listed, as an extra, or through a package that brings them (unsloth,
-axolotl). In a spec with packages that the facts do not know it keeps silent; the resolved set shows.
+Looks for peft beside `method: lora` and `qlora`, and for bitsandbytes beside `qlora`: listed, as
+an extra, or through a package that brings them (unsloth,
+axolotl). In a spec with packages that the facts do not know it keeps silent; the resolved set
+shows.
 
 ## Why
 
-Neither transformers nor Trainer depends on them. Without bitsandbytes, loading in 4 bits ends in "requires the latest version of bitsandbytes".
+Neither transformers nor Trainer depends on them. Without bitsandbytes, loading in 4 bits ends in
+"requires the latest version of bitsandbytes".
 
 ## How to fix
 
@@ -19,26 +22,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.package_requirements import add_package_fix, has_unknown_packages, is_known_dependency
+from provision.rules.package_requirements import (
+    add_package_fix,
+    has_unknown_packages,
+    is_known_dependency,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
-FRAMEWORKS = ("unsloth", "axolotl", "llamafactory", "autotrain-advanced", "torchtune", "litgpt", "ms-swift")
-"""Training frameworks that bring an implementation of their own, or these packages (their project pages)."""
+FRAMEWORKS = (
+    "unsloth",
+    "axolotl",
+    "llamafactory",
+    "autotrain-advanced",
+    "torchtune",
+    "litgpt",
+    "ms-swift",
+)
+"""Training frameworks that bring an implementation of their own, or these packages (their project
+pages).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that a method lacks."""
     method = case.spec.training.method
-    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and has_unknown_packages(case)):
+    if (
+        method not in NEEDS
+        or case.spec.framework() == "none"
+        or (case.resolved is None and has_unknown_packages(case))
+    ):
         return
-    names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
-    extras = {extra.lower() for package in case.spec.packages for extra in package.extras} if case.resolved is None else set()
+    names = (
+        set(case.resolved.versions)
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
+    extras = (
+        {extra.lower() for package in case.spec.packages for extra in package.extras}
+        if case.resolved is None
+        else set()
+    )
     conda = {package.name for package in case.spec.conda_packages}
     for name in NEEDS[method]:
-        if name not in names | extras | conda and not names & set(FRAMEWORKS) and (case.resolved or not is_known_dependency(case, name)):
+        if (
+            name not in names | extras | conda
+            and not names & set(FRAMEWORKS)
+            and (case.resolved or not is_known_dependency(case, name))
+        ):
             yield RULE.diagnostic(
-                f"method: {method} needs {name}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+                f"method: {method} needs {name}, and it is not "
+                f"{'in the resolved set' if case.resolved else 'listed'}",
                 ("training", "method"),
                 severity=None if case.resolved else Severity.WARNING,
                 why="Nothing else brings it: it is no dependency of transformers.",
@@ -52,23 +86,59 @@ RULE = Rule(
     name="method-needs-package",
     severity=Severity.ERROR,
     summary="LoRA or QLoRA is declared, and the package that does it is missing.",
-    sources=("quantizers/quantizer_bnb_4bit.py of the transformers wheels", "peft documentation, quickstart"),
+    sources=(
+        "quantizers/quantizer_bnb_4bit.py of the transformers wheels",
+        "peft documentation, quickstart",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: lora}\n', "lora"),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft]\ntraining: {method: qlora}\n', "qlora"),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: lora}\n',
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{method: lora}\n",
             "lora",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "our-tools": "1.0"}, "3.11", "cu130"),
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "peft]\ntraining: {method: qlora}\n",
+            "qlora",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "our-tools]\ntraining: {method: lora}\n",
+            "lora",
+            ResolvedSet(
+                {
+                    "torch": "2.13.0",
+                    "transformers": "5.13.1",
+                    "accelerate": "1.15.0",
+                    "our-tools": "1.0",
+                },
+                "3.11",
+                "cu130",
+            ),
         ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, bitsandbytes]\ntraining: {method: qlora}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", bitsandbytes]\ntraining: {method: qlora}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", unsloth]\ntraining: {method: qlora}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: full}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+            "bitsandbytes]\ntraining: {method: qlora}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
+            "bitsandbytes]\ntraining: {method: qlora}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "unsloth]\ntraining: {method: qlora}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
+            'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n'
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{method: full}\n"
+        ),
     ),
 )

@@ -2,8 +2,10 @@
 
 ## What it does
 
-Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...): bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
-lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts do not know, this is a warning
+Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...):
+bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
+lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a
+spec with packages that the facts do not know, this is a warning
 until the set is resolved.
 
 ## Why
@@ -21,7 +23,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import find_line
-from provision.rules.package_requirements import add_package_fix, has_unknown_packages, is_known_dependency
+from provision.rules.package_requirements import (
+    add_package_fix,
+    has_unknown_packages,
+    is_known_dependency,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 NOT_ON_INDEX = ("apex", "torchdistx")
@@ -32,19 +38,32 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the package of the declared optimizer is missing."""
     training = case.spec.training
     row = case.facts.optimizer_names.get(training.optimizer)
-    if row is None or not row.needs or case.spec.framework() != "hf-trainer" or training.method == "inference":
+    if (
+        row is None
+        or not row.needs
+        or case.spec.framework() != "hf-trainer"
+        or training.method == "inference"
+    ):
         return
     conda = any(package.name == row.needs for package in case.spec.conda_packages)
-    there = row.needs in case.resolved.versions if case.resolved else find_line(case, row.needs) is not None or is_known_dependency(case, row.needs)
+    there = (
+        row.needs in case.resolved.versions
+        if case.resolved
+        else find_line(case, row.needs) is not None or is_known_dependency(case, row.needs)
+    )
     if there or conda:
         return
     yield RULE.diagnostic(
-        f"optimizer: {training.optimizer} comes from {row.needs}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+        f"optimizer: {training.optimizer} comes from {row.needs}, and it is not "
+        f"{'in the resolved set' if case.resolved else 'listed'}",
         ("training", "optimizer"),
         severity=Severity.WARNING if case.resolved is None and has_unknown_packages(case) else None,
         why="Trainer imports it when training starts.",
-        way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
-        fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else add_package_fix(row.needs, ""),
+        way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as "
+        "adamw_torch",
+        fix=None
+        if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes")
+        else add_package_fix(row.needs, ""),
     )
 
 
@@ -57,17 +76,37 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: paged_adamw_8bit}\n', "paged_adamw_8bit"),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: schedule_free_adamw}\n',
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: paged_adamw_8bit}\n",
+            "paged_adamw_8bit",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: schedule_free_adamw}\n",
             "schedule_free_adamw",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
+                "3.11",
+                "cu130",
+            ),
         ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: {optimizer: paged_adamw_8bit, method: qlora}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch_fused}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
+            "{optimizer: paged_adamw_8bit, method: qlora}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: adamw_torch_fused}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'
+        ),
     ),
 )

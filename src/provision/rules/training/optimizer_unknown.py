@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks up `optimizer` in the names that transformers takes, release by release, where training goes through Trainer.
+Looks up `optimizer` in the names that transformers takes, release by release, where training
+goes through Trainer.
 
 ## Why
 
-TrainingArguments ends in "is not a valid OptimizerNames". adamw_hf, which many tutorials use, is gone since transformers 4.50.
+TrainingArguments ends in "is not a valid OptimizerNames". adamw_hf, which many tutorials use, is
+gone since transformers 4.50.
 
 ## How to fix
 
@@ -34,27 +36,50 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         return
     found = transformers_releases(case)
     row = case.facts.optimizer_names.get(training.optimizer)
-    if found is None or not found.known or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False):
+    if (
+        found is None
+        or not found.known
+        or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False)
+    ):
         return
-    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if is_in_release(case.facts, one, found.known[-1])]
-    meant = "adamw_torch" if training.optimizer == "adamw_hf" else nearest_word(training.optimizer, taken, 3)
+    newest, taken = (
+        found.known[-1],
+        [
+            name
+            for name, one in case.facts.optimizer_names.items()
+            if is_in_release(case.facts, one, found.known[-1])
+        ],
+    )
+    meant = (
+        "adamw_torch"
+        if training.optimizer == "adamw_hf"
+        else nearest_word(training.optimizer, taken, 3)
+    )
     alike = [name for name in taken if name.startswith(training.optimizer)]
     meant = meant or (alike[0] if alike else None)
     yield RULE.diagnostic(
         f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
         ROUTE,
-        severity=Severity.WARNING if row is None and found.includes_newer and meant is None else None,
+        severity=Severity.WARNING
+        if row is None and found.includes_newer and meant is None
+        else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        way_out=f"write {meant}" if meant else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
+        way_out=f"write {meant}"
+        if meant
+        else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
         related=(related_at(found.route, "transformers asked for here"),),
-        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE) if meant else None,
+        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE)
+        if meant
+        else None,
     )
 
 
 def _since(row: OptimizerName | None) -> str:
     if row is None:
         return ""
-    return f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
+    return (
+        f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
+    )
 
 
 RULE = Rule(
@@ -66,17 +91,40 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_hf}\n', "adamw_hf"),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {optimizer: adam_torch}\n', "adam_torch"),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.42.4", grokadamw]\ntraining: {optimizer: grokadamw}\n', "grokadamw"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: adamw_hf}\n",
+            "adamw_hf",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: '
+            "{optimizer: adam_torch}\n",
+            "adam_torch",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.42.4", '
+            "grokadamw]\ntraining: {optimizer: grokadamw}\n",
+            "grokadamw",
+        ),
     ),
     good=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: {optimizer: adamw_hf}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{optimizer: adamw_torch}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: '
+            "{optimizer: adamw_hf}\n"
+        ),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n'),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {optimizer: sgd}\n',
-            resolved=ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
+            "{optimizer: sgd}\n",
+            resolved=ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
+                "3.11",
+                "cu130",
+            ),
         ),
     ),
 )

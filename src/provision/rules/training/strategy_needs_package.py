@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2; accelerate from 0.25 on refuses it below 2.1).
+Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2;
+accelerate from 0.25 on refuses it below 2.1).
 
 ## Why
 
@@ -31,24 +32,38 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     strategy = case.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(case):
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs the package deepspeed, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+            f"strategy: {strategy} needs the package deepspeed, and it is not "
+            f"{'in the resolved set' if case.resolved else 'listed'}",
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
             way_out="add {name: deepspeed, build: true} to the packages",
-            fix=Fix("add deepspeed", (Insert(("packages",), None, "{name: deepspeed, build: true}"),), Applicability.UNSAFE),
+            fix=Fix(
+                "add deepspeed",
+                (Insert(("packages",), None, "{name: deepspeed, build: true}"),),
+                Applicability.UNSAFE,
+            ),
         )
     for floor in case.facts.strategy_floors if strategy != "none" else ():
         torch = requested_package(case, floor.package) if floor.strategy == strategy else None
         accelerate = requested_package(case, "accelerate")
-        if accelerate is not None and not has_version_in_range(parse_specifiers(accelerate.specifiers), floor.since):
+        if accelerate is not None and not has_version_in_range(
+            parse_specifiers(accelerate.specifiers), floor.since
+        ):
             continue  # an older accelerate takes an older torch
-        if torch is not None and not has_version_in_range(parse_specifiers(torch.specifiers), floor.version):
-            refused = not has_version_in_range(parse_specifiers(torch.specifiers), floor.refused_below)
+        if torch is not None and not has_version_in_range(
+            parse_specifiers(torch.specifiers), floor.version
+        ):
+            refused = not has_version_in_range(
+                parse_specifiers(torch.specifiers), floor.refused_below
+            )
             yield RULE.diagnostic(
-                f"strategy: {strategy} needs {floor.package}>={floor.version}, and {torch.description} is {'there' if case.resolved else 'asked for'}",
+                f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
+                f"{torch.description} is {'there' if case.resolved else 'asked for'}",
                 origin_route(case, torch, STRATEGY),
                 severity=None if refused else Severity.WARNING,
-                why=f"accelerate refuses it below {floor.refused_below}." if refused else f"It is refused below {floor.refused_below} only, but not supported.",
+                why=f"accelerate refuses it below {floor.refused_below}."
+                if refused
+                else f"It is refused below {floor.refused_below} only, but not supported.",
                 way_out=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
                 related=(related_at(STRATEGY, "strategy asked for here"),),
                 fix=set_version_fix(case, torch, f">={floor.version}"),
@@ -59,7 +74,9 @@ def _has_deepspeed(case: LintContext) -> bool:
     if case.resolved is not None:
         return "deepspeed" in case.resolved.versions
     extras = [extra for package in case.spec.packages for extra in package.extras]
-    return find_line(case, "deepspeed") is not None or any("deepspeed" in extra.lower() for extra in extras)
+    return find_line(case, "deepspeed") is not None or any(
+        "deepspeed" in extra.lower() for extra in extras
+    )
 
 
 RULE = Rule(
@@ -67,23 +84,52 @@ RULE = Rule(
     name="strategy-needs-package",
     severity=Severity.ERROR,
     summary="A strategy needs a package, or a newer torch.",
-    sources=("accelerate/utils/constants.py and accelerator.py in the wheel of accelerate 1.15.0", "integrations/deepspeed.py of transformers 5.23.0"),
+    sources=(
+        "accelerate/utils/constants.py and accelerator.py in the wheel of accelerate 1.15.0",
+        "integrations/deepspeed.py of transformers 5.23.0",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero3}\n', "deepspeed-zero3", other_ids=("TRN019",)),
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.0.1"),
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.1.2, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.1.2"),
         Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero2}\n',
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
+            "{strategy: deepspeed-zero3}\n",
+            "deepspeed-zero3",
+            other_ids=("TRN019",),
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, accelerate, '
+            '"numpy<2"]\ntraining: {strategy: fsdp}\n',
+            "torch==2.0.1",
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.1.2, accelerate, '
+            '"numpy<2"]\ntraining: {strategy: fsdp}\n',
+            "torch==2.1.2",
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
+            "{strategy: deepspeed-zero2}\n",
             "deepspeed-zero2",
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero3}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: {strategy: ddp}\n'),
-        Example('gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, "numpy<2"]\ntraining: {strategy: fsdp}\n'),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
+            "true}]\ntraining: {strategy: deepspeed-zero3}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
+            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
+            "{strategy: ddp}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
+            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
+        ),
     ),
 )

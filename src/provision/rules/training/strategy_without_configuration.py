@@ -2,17 +2,20 @@
 
 ## What it does
 
-Looks for `deepspeed` (or `fsdp`) under `training.arguments` where `strategy` says ZeRO (or FSDP) and Trainer is not started by `accelerate launch`, whose
+Looks for `deepspeed` (or `fsdp`) under `training.arguments` where `strategy` says ZeRO (or FSDP)
+and Trainer is not started by `accelerate launch`, whose
 configuration may say it.
 
 ## Why
 
-Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`. Without them it trains with plain ddp: every card then holds
+Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`.
+Without them it trains with plain ddp: every card then holds
 all of the model, and the memory estimate, which goes by `strategy`, is too low.
 
 ## How to fix
 
-Name the configuration under `training.arguments`, or write `launcher: accelerate` and keep it in accelerate's own. Where the program makes it in code, nothing
+Name the configuration under `training.arguments`, or write `launcher: accelerate` and keep it in
+accelerate's own. Where the program makes it in code, nothing
 needs to change.
 """
 
@@ -29,17 +32,28 @@ ROUTE = ("training", "strategy")
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the argument that turns a strategy on is not there."""
     training = case.spec.training
-    argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(training.strategy)
-    if argument is None or case.resolved is not None or case.spec.framework() != "hf-trainer" or training.method == "inference":
+    argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(
+        training.strategy
+    )
+    if (
+        argument is None
+        or case.resolved is not None
+        or case.spec.framework() != "hf-trainer"
+        or training.method == "inference"
+    ):
         return
     several = any(device.is_nvidia and device.gpu.count > 1 for device in case.devices)
     if not several or argument in training.arguments or training.launcher == "accelerate":
         return
     yield RULE.diagnostic(
-        f"strategy: {training.strategy} is turned on by the argument {argument}, which is not among training.arguments",
+        f"strategy: {training.strategy} is turned on by the argument {argument}, which is "
+        "not among training.arguments",
         ROUTE,
-        why="Without a configuration Trainer trains with plain ddp, unless the program or accelerate's own configuration says otherwise.",
-        way_out=f"name it under training.arguments, as in {argument}: {'zero.json' if argument == 'deepspeed' else 'true'}, or write launcher: accelerate",
+        why="Without a configuration Trainer trains with plain ddp, unless the program or "
+        "accelerate's own configuration says otherwise.",
+        way_out=f"name it under training.arguments, as in {argument}: "
+        f"{'zero.json' if argument == 'deepspeed' else 'true'}, or write launcher: "
+        "accelerate",
     )
 
 
@@ -52,16 +66,31 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n', "fsdp"),
         Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, launcher: torchrun}\n',
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp}\n",
+            "fsdp",
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: '
+            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, '
+            "launcher: torchrun}\n",
             "deepspeed-zero3",
             other_ids=("TRN019",),
         ),
     ),
     good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp, arguments: {fsdp: true}}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp, launcher: accelerate}\n'),
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp, arguments: {fsdp: true}}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp, launcher: accelerate}\n"
+        ),
+        Example(
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: ddp}\n"
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Looks for `strategy: ddp`, `fsdp` or ZeRO where every target has one card, no card, or Apple silicon.
+Looks for `strategy: ddp`, `fsdp` or ZeRO where every target has one card, no card, or Apple
+silicon.
 
 ## Why
 
-With one device there is nothing to spread: ddp and fsdp add communication and save no memory. ZeRO helps on one card only where it offloads to the CPU. On
+With one device there is nothing to spread: ddp and fsdp add communication and save no memory.
+ZeRO helps on one card only where it offloads to the CPU. On
 Apple silicon there is no backend for them.
 
 ## How to fix
@@ -25,18 +27,34 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when no target has more than one card."""
     strategy, devices = case.spec.training.strategy, case.devices
-    if strategy == "none" or case.resolved is not None or any(device.is_nvidia and device.gpu.count > 1 for device in devices):
+    if (
+        strategy == "none"
+        or case.resolved is not None
+        or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
+    ):
         return
     device, offloads = devices[0], strategy.startswith("deepspeed")
-    on = "Apple silicon" if device.gpu.type == "mps" else "no card" if device.gpu.is_none else "one card"
+    on = (
+        "Apple silicon"
+        if device.gpu.type == "mps"
+        else "no card"
+        if device.gpu.is_none
+        else "one card"
+    )
     yield RULE.diagnostic(
         f"strategy: {strategy} spreads work over several cards, and there is {on}",
         ("training", "strategy"),
         severity=Severity.INFO if offloads and device.is_nvidia else None,
-        why="It then helps only where it offloads to the CPU." if offloads and device.is_nvidia else "There is nothing to spread, and no memory to save.",
+        why="It then helps only where it offloads to the CPU."
+        if offloads and device.is_nvidia
+        else "There is nothing to spread, and no memory to save.",
         way_out="write strategy: none, or ask for more cards",
         related=(related_at(device.gpu_route, "asked for here"),),
-        fix=Fix("write strategy: none", (Replace(RouteLocation(("training", "strategy")), "none"),), Applicability.UNSAFE),
+        fix=Fix(
+            "write strategy: none",
+            (Replace(RouteLocation(("training", "strategy")), "none"),),
+            Applicability.UNSAFE,
+        ),
     )
 
 
@@ -45,24 +63,41 @@ RULE = Rule(
     name="strategy-without-gpus",
     severity=Severity.WARNING,
     summary="A strategy for several GPUs, and no target has several.",
-    sources=("PyTorch documentation, distributed communication", "DeepSpeed documentation, ZeRO-Offload"),
+    sources=(
+        "PyTorch documentation, distributed communication",
+        "DeepSpeed documentation, ZeRO-Offload",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n', "fsdp"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
-        Example('gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: [macos-arm64]\ntraining: {strategy: ddp}\n', "ddp"),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n',
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp}\n",
+            "fsdp",
+        ),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
+        Example(
+            'gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: '
+            "[macos-arm64]\ntraining: {strategy: ddp}\n",
+            "ddp",
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
+            "true}]\ntraining: {strategy: deepspeed-zero2}\n",
             "deepspeed-zero2",
             other_ids=("TRN019",),
         ),
     ),
     good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n'),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n'
-            "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: [us-central1-a], gpu: L4:4}}\n"
+            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp}\n"
+        ),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{strategy: fsdp}\n"
+            "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
+            "[us-central1-a], gpu: L4:4}}\n"
         ),
     ),
 )

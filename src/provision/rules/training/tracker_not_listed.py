@@ -29,16 +29,30 @@ IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such tracker."""
     said = case.spec.training.arguments.get("report_to")
-    named = [said] if isinstance(said, str) else [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    named = (
+        [said]
+        if isinstance(said, str)
+        else [one for one in said if isinstance(one, str)]
+        if isinstance(said, list)
+        else []
+    )
     if not named or case.spec.framework() != "hf-trainer":
         return
-    there = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
+    there = (
+        set(case.resolved.versions)
+        if case.resolved
+        else {package.key for package in case.spec.packages}
+    )
     conda = {package.name for package in case.spec.conda_packages}
     for name in dict.fromkeys(named):
         known = case.facts.trackers.get(name)
-        if known is not None and not (there | conda) & {*known.packages, *IMPLIED_PACKAGES.get(name, ())}:
+        if known is not None and not (there | conda) & {
+            *known.packages,
+            *IMPLIED_PACKAGES.get(name, ()),
+        }:
             yield RULE.diagnostic(
-                f"report_to: {name} needs {' or '.join(known.packages)}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+                f"report_to: {name} needs {' or '.join(known.packages)}, and it is not "
+                f"{'in the resolved set' if case.resolved else 'listed'}",
                 (*ARGUMENTS_ROUTE, "report_to"),
                 severity=None if case.resolved else Severity.WARNING,
                 why=f"Trainer ends when it starts, as {known.packages[0]} is not installed.",
@@ -56,16 +70,32 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: tensorboard}}\n', "tensorboard"),
         Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: [mlflow]}}\n',
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {report_to: tensorboard}}\n",
+            "tensorboard",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {report_to: [mlflow]}}\n",
             "[mlflow]",
-            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet(
+                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"
+            ),
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: none}}\n'),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: all}}\n'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+            "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {report_to: none}}\n"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+            "{arguments: {report_to: all}}\n"
+        ),
     ),
 )

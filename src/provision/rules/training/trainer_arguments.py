@@ -1,4 +1,6 @@
-"""What `training.arguments` may hold: in which transformers releases an argument is there, and what took its place."""
+"""What `training.arguments` may hold: in which transformers releases an argument is there, and what
+took its place.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "dataloader_num_workers": ("dataloader_workers", lambda value: value),
     "torch_compile": ("torch_compile", lambda value: value),
 }
-"""Each argument with the field that says the same, and what its value is there; None where it says nothing that the field could."""
+"""Each argument with the field that says the same, and what its value is there; None where it says
+nothing that the field could.
+"""
 
 
 def trainer_releases(case: LintContext) -> tuple[str, ...]:
-    """Return the transformers releases that Trainer's arguments go to, oldest first; () where they are unknown, or Trainer is not used."""
+    """Return the transformers releases that Trainer's arguments go to, oldest first; () where they
+    are unknown, or Trainer is not used.
+    """
     if case.spec.framework() != "hf-trainer" or not case.spec.training.arguments:
         return ()
     found = transformers_releases(case)
@@ -36,7 +42,9 @@ def trainer_releases(case: LintContext) -> tuple[str, ...]:
 
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
-    """Tell whether a release takes an argument, or an optimizer; None between two releases that were read and differ."""
+    """Tell whether a release takes an argument, or an optimizer; None between two releases that
+    were read and differ.
+    """
     read, wanted = facts.arguments_read, require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
@@ -47,7 +55,9 @@ def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: 
 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
-    """Return the argument that took the place of one in a release, through several renamings, and whether only the name changed."""
+    """Return the argument that took the place of one in a release, through several renamings, and
+    whether only the name changed.
+    """
     renamed, seen = True, {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
         renamed = renamed and row.renamed
@@ -65,4 +75,8 @@ def rename_argument_fix(case: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
     if new in case.spec.training.arguments:
         return None
-    return Fix(f"write {new}", (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),), Applicability.UNSAFE)
+    return Fix(
+        f"write {new}",
+        (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),),
+        Applicability.UNSAFE,
+    )

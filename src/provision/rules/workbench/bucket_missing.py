@@ -6,12 +6,14 @@ Finds Workbench targets without `bucket`.
 
 ## Why
 
-The program that sets the instance up, its document and its report travel through a bucket of Cloud Storage: nothing is pasted into metadata, and no port is
+The program that sets the instance up, its document and its report travel through a bucket of
+Cloud Storage: nothing is pasted into metadata, and no port is
 open. `plan` refuses a target without one.
 
 ## How to fix
 
-Make a bucket in the region of the zones (`gcloud storage buckets create gs://NAME --location=REGION`) and write `bucket: gs://NAME/FOLDER`.
+Make a bucket in the region of the zones (`gcloud storage buckets create gs://NAME
+--location=REGION`) and write `bucket: gs://NAME/FOLDER`.
 """
 
 from __future__ import annotations
@@ -29,13 +31,18 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for instance in workbench_instances(case):
         if instance.target.bucket is not None:
             continue
-        region = next((region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)), "REGION")
+        region = next(
+            (region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)),
+            "REGION",
+        )
         yield RULE.diagnostic(
             f"{instance.site.name} has no bucket",
             instance.site.route,
             at=RoutePart.KEY,
-            why="The program and the report travel through a bucket; plan refuses a target without one.",
-            way_out=f"make one (gcloud storage buckets create gs://NAME --location={region}) and write bucket: gs://NAME/provision",
+            why="The program and the report travel through a bucket; plan refuses a target "
+            "without one.",
+            way_out=f"make one (gcloud storage buckets create gs://NAME --location={region}) and "
+            "write bucket: gs://NAME/provision",
         )
 
 
@@ -44,7 +51,12 @@ RULE = Rule(
     name="bucket-missing",
     severity=Severity.ERROR,
     summary="An instance has no bucket.",
-    sources=("docs.cloud.google.com, Workbench instances, manage metadata (post-startup-script is a Cloud Storage path)",),
+    sources=(
+        (
+            "docs.cloud.google.com, Workbench instances, manage metadata (post-startup-script "
+            "is a Cloud Storage path)"
+        ),
+    ),
     page=__doc__,
     check=check,
     bad=(Example(example_spec(bucket=None), "wb"),),

@@ -29,7 +29,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for instance in workbench_instances(case):
         kind = case.facts.disks.get(instance.target.boot_disk.type)
         if kind is not None and not kind.boot:
-            near = next(row.type for row in case.facts.disks.values() if row.boot and row.type.startswith("hyperdisk"))
+            near = next(
+                row.type
+                for row in case.facts.disks.values()
+                if row.boot and row.type.startswith("hyperdisk")
+            )
             yield RULE.diagnostic(
                 f"an instance cannot start from a disk of type {kind.type}",
                 instance.route("boot_disk", "type"),
@@ -42,7 +46,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             size = getattr(instance.target, disk).size
             if size is not None and parse_size(size) > largest.value * 10**9:
                 yield RULE.diagnostic(
-                    f"{disk} of {size} is larger than the {largest.value:g} GB that a disk may have",
+                    f"{disk} of {size} is larger than the {largest.value:g} GB that a disk "
+                    "may have",
                     instance.route(disk, "size"),
                     why="Google Cloud refuses the instance.",
                     way_out=f"write at most {largest.value:g}GB, and keep the rest in a bucket",

@@ -2,7 +2,8 @@
 
 ## What it does
 
-With `machine_type: auto`, looks for a machine type that Workbench can have with exactly the cards that are asked for.
+With `machine_type: auto`, looks for a machine type that Workbench can have with exactly the
+cards that are asked for.
 
 ## Why
 
@@ -20,22 +21,40 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, available_gpu_counts, example_spec, workbench_instances
+from provision.rules.workbench_instances import (
+    UNAVAILABLE_STATUS,
+    available_gpu_counts,
+    example_spec,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that no machine type fits."""
     for instance in workbench_instances(case):
         card, count = instance.site.card, instance.site.gpu_settings.gpu.count
-        if card is None or instance.target.machine_type != "auto" or not card.workbench or card.status in UNAVAILABLE_STATUS:
+        if (
+            card is None
+            or instance.target.machine_type != "auto"
+            or not card.workbench
+            or card.status in UNAVAILABLE_STATUS
+        ):
             continue
         if find_machines(case.facts, card, count, reserved=instance.reserved):
             continue
-        offered, kept = available_gpu_counts(case.facts, card, reserved=instance.reserved), available_gpu_counts(case.facts, card, reserved=True)
-        reserve = f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)" if count in kept else ""
+        offered, kept = (
+            available_gpu_counts(case.facts, card, reserved=instance.reserved),
+            available_gpu_counts(case.facts, card, reserved=True),
+        )
+        reserve = (
+            f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
+            if count in kept
+            else ""
+        )
         fewer = f"ask for {_numbers(offered)}" if offered else ""
         yield RULE.diagnostic(
-            f"no machine type gives Workbench {count} x {card.name}" + (" without a reservation" if count in kept else ""),
+            f"no machine type gives Workbench {count} x {card.name}"
+            + (" without a reservation" if count in kept else ""),
             instance.site.gpu_settings.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="There is nothing that machine_type: auto could choose.",
@@ -53,17 +72,31 @@ RULE = Rule(
     name="gpu-count-not-offered",
     severity=Severity.ERROR,
     summary="No machine type has that number of that card.",
-    sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)", "dstackai/gpuhunt providers/gcp.py"),
+    sources=(
+        "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
+        "dstackai/gpuhunt providers/gcp.py",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
         Example(example_spec("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),
-        Example(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"), "B200:8", other_ids=("TRN006",)),
+        Example(
+            example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"),
+            "B200:8",
+            other_ids=("TRN006",),
+        ),
     ),
     good=(
         Example(example_spec("gpu: L4:4\n", machine_type="auto")),
         Example(example_spec("gpu: T4:2\n", machine_type=None)),
-        Example(example_spec("gpu: B200:8\n", machine_type="auto", reservation="my-reservation", zones="[us-central1-b]")),
+        Example(
+            example_spec(
+                "gpu: B200:8\n",
+                machine_type="auto",
+                reservation="my-reservation",
+                zones="[us-central1-b]",
+            )
+        ),
     ),
 )

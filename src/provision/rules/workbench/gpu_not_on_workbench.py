@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks for the card among the accelerators of Workbench's API, and for cards that are no longer given to new machines.
+Looks for the card among the accelerators of Workbench's API, and for cards that are no longer
+given to new machines.
 
 ## Why
 
@@ -20,7 +21,12 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, example_spec, format_list, workbench_instances
+from provision.rules.workbench_instances import (
+    UNAVAILABLE_STATUS,
+    example_spec,
+    format_list,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -31,7 +37,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if device.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
-            problem, near = f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}", _nearest(case.facts, card)
+            problem, near = (
+                (
+                    f"{card.name} "
+                    f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
+                ),
+                _nearest(case.facts, card),
+            )
         else:
             continue
         yield RULE.diagnostic(
@@ -39,15 +51,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             device.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
             why="The instance cannot be made, in any zone.",
-            way_out=f"take {format_list(near)}" if near else "give this target a gpu of its own, or none",
+            way_out=f"take {format_list(near)}"
+            if near
+            else "give this target a gpu of its own, or none",
             related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
 def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
-    """Return the offered cards with at least as much memory, the smallest first, else the largest."""
-    offered = sorted((one for one in facts.cards if one.workbench and one.status == "offered"), key=lambda one: one.memory_gb)
-    return tuple(one.name for one in offered if one.memory_gb >= card.memory_gb)[:3] or (offered[-1].name,)
+    """Return the offered cards with at least as much memory, the smallest first, else the largest."""  # noqa: E501
+    offered = sorted(
+        (one for one in facts.cards if one.workbench and one.status == "offered"),
+        key=lambda one: one.memory_gb,
+    )
+    return tuple(one.name for one in offered if one.memory_gb >= card.memory_gb)[:3] or (
+        offered[-1].name,
+    )
 
 
 RULE = Rule(
@@ -55,13 +74,24 @@ RULE = Rule(
     name="gpu-not-on-workbench",
     severity=Severity.ERROR,
     summary="Workbench does not offer this GPU.",
-    sources=("notebooks.v2 discovery document, revision 20261006, AcceleratorConfig", "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml"),
+    sources=(
+        "notebooks.v2 discovery document, revision 20261006, AcceleratorConfig",
+        "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"), "P100", other_ids=("CUD009",)),
-        Example(example_spec("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"),
-        Example(example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)),
+        Example(
+            example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"),
+            "P100",
+            other_ids=("CUD009",),
+        ),
+        Example(
+            example_spec("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"
+        ),
+        Example(
+            example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)
+        ),
     ),
     good=(
         Example(example_spec("gpu: T4\n", machine_type="n1-standard-8")),

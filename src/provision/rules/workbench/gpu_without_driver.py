@@ -6,7 +6,8 @@ Finds `gpu_driver: false` on a target with a GPU.
 
 ## Why
 
-Workbench installs the NVIDIA driver only when it is told to. Without it, torch says "Found no NVIDIA driver on your system" and computes on the CPU.
+Workbench installs the NVIDIA driver only when it is told to. Without it, torch says "Found no
+NVIDIA driver on your system" and computes on the CPU.
 
 ## How to fix
 
@@ -28,7 +29,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if instance.target.gpu_driver or not instance.site.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"{instance.site.gpu_settings.gpu} is asked for, and gpu_driver: false leaves it without a driver",
+            f"{instance.site.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
+            "it without a driver",
             instance.route("gpu_driver"),
             why="Workbench installs no driver then: torch finds no GPU.",
             way_out="write true, or leave gpu_driver out",

@@ -2,13 +2,16 @@
 
 ## What it does
 
-At Workbench targets with a card, looks for torch: among the packages, among what is known to bring it, and in the resolved set. In a spec that is not
+At Workbench targets with a card, looks for torch: among the packages, among what is known to
+bring it, and in the resolved set. In a spec that is not
 resolved yet this is a warning, as a package that is not known may bring it.
 
 ## Why
 
-The driver tells which card is there, how much memory it has and whether it is in order. Whether it computes, and computes right, only a program on it can
-show, and the verification computes with torch. Without it nothing would show that the card that is paid for works, so `plan` refuses.
+The driver tells which card is there, how much memory it has and whether it is in order. Whether
+it computes, and computes right, only a program on it can
+show, and the verification computes with torch. Without it nothing would show that the card that
+is paid for works, so `plan` refuses.
 
 ## How to fix
 
@@ -21,7 +24,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import find_line
-from provision.rules.package_requirements import declared_specifier, is_known_dependency, release_rows
+from provision.rules.package_requirements import (
+    declared_specifier,
+    is_known_dependency,
+    release_rows,
+)
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.workbench_instances import example_spec, workbench_instances
 
@@ -36,10 +43,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         sure = case.resolved is not None or not (case.spec.packages or case.spec.conda_packages)
         yield RULE.diagnostic(
-            f"{instance.site.name} has gpu: {device.gpu}, and torch is {'not among the packages' if sure else 'not listed'}",
+            f"{instance.site.name} has gpu: {device.gpu}, and torch is "
+            f"{'not among the packages' if sure else 'not listed'}",
             device.gpu_route,
             severity=None if sure else Severity.WARNING,
-            why="The driver names the card; that it computes is shown by torch only, and plan refuses a card that nothing computes on.",
+            why="The driver names the card; that it computes is shown by torch only, and plan "
+            "refuses a card that nothing computes on.",
             way_out="add torch to packages, or write gpu: none",
             related=(related_at(instance.route("kind"), "kind of place"),),
         )
@@ -48,14 +57,21 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _has_torch(case: LintContext) -> bool:
     if case.resolved is not None:
         return "torch" in case.resolved.versions
-    if find_line(case, "torch") or is_known_dependency(case, "torch") or is_known_dependency(case, "accelerate"):
+    if (
+        find_line(case, "torch")
+        or is_known_dependency(case, "torch")
+        or is_known_dependency(case, "accelerate")
+    ):
         return True
     if any(package.name in _IN_CONDA for package in case.spec.conda_packages):
         return True
     return any(
         package.key in case.facts.torch_family
         or "torch" in package.extras
-        or any(declared_specifier(row, "torch", package.extras) is not None for row in release_rows(case.facts, package.key)[-1:])
+        or any(
+            declared_specifier(row, "torch", package.extras) is not None
+            for row in release_rows(case.facts, package.key)[-1:]
+        )
         for package in case.spec.packages
     )
 
@@ -71,14 +87,23 @@ RULE = Rule(
     bad=(
         Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
         Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4"),
-        Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4", ResolvedSet({"numpy": "2.4.6"}, "3.12")),
+        Example(
+            example_spec().replace("packages: [torch]", "packages: [numpy]"),
+            "L4",
+            ResolvedSet({"numpy": "2.4.6"}, "3.12"),
+        ),
     ),
     good=(
         Example(example_spec().replace("packages: [torch]", "packages: [torchvision]")),
         Example(example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
-        Example(example_spec("gpu: none\n", machine_type="n1-standard-4").replace("packages: [torch]", "packages: [numpy]")),
         Example(
-            example_spec().replace("packages: [torch]", "packages: [our-own]"), resolved=ResolvedSet({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130")
+            example_spec("gpu: none\n", machine_type="n1-standard-4").replace(
+                "packages: [torch]", "packages: [numpy]"
+            )
+        ),
+        Example(
+            example_spec().replace("packages: [torch]", "packages: [our-own]"),
+            resolved=ResolvedSet({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130"),
         ),
     ),
 )

@@ -2,15 +2,18 @@
 
 ## What it does
 
-Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and tells when work is started by torchrun or accelerate, outside a notebook.
+Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and tells when
+work is started by torchrun or accelerate, outside a notebook.
 
 ## Why
 
-Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a terminal is stopped in the middle when nobody touches a notebook.
+Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a
+terminal is stopped in the middle when nobody touches a notebook.
 
 ## How to fix
 
-Make `idle_shutdown` longer than the longest run, or leave it out and bound the cost by `max_lifetime`.
+Make `idle_shutdown` longer than the longest run, or leave it out and bound the cost by
+`max_lifetime`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, set_field_fix, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    set_field_fix,
+    workbench_instances,
+)
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
@@ -36,13 +44,16 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if not least.value * 60 <= seconds <= most.value * 60:
             near = f"{least.value:g}m" if seconds < least.value * 60 else f"{most.value / 60:g}h"
             yield RULE.diagnostic(
-                f"idle_shutdown: {instance.target.idle_shutdown} is outside {least.value:g} to {most.value:g} minutes",
+                f"idle_shutdown: {instance.target.idle_shutdown} is outside "
+                f"{least.value:g} to {most.value:g} minutes",
                 instance.route("idle_shutdown"),
                 why="Workbench does not take it.",
                 way_out=f"write {near}",
                 fix=set_field_fix(case, instance.route("idle_shutdown"), near),
             )
-        elif case.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(instance, seconds):
+        elif case.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(
+            instance, seconds
+        ):
             yield _cut(case, instance)
 
 
@@ -54,11 +65,13 @@ def _covered(instance: Instance, seconds: int) -> bool:
 
 def _cut(case: LintContext, instance: Instance) -> Diagnostic:
     return RULE.diagnostic(
-        f"{case.spec.training.launcher} runs outside the notebook, and the instance stops after {instance.target.idle_shutdown} without a busy kernel",
+        f"{case.spec.training.launcher} runs outside the notebook, and the instance stops "
+        f"after {instance.target.idle_shutdown} without a busy kernel",
         instance.route("idle_shutdown"),
         severity=Severity.INFO,
         why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
-        way_out="make it longer than the longest run, or leave it out and bound the cost by max_lifetime",
+        way_out="make it longer than the longest run, or leave it out and bound the cost by "
+        "max_lifetime",
         related=(related_at(("training", "launcher"), "started here"),),
     )
 
@@ -74,7 +87,9 @@ RULE = Rule(
     bad=(
         Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
         Example(example_spec(idle_shutdown="2d"), "2d"),
-        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"),
+        Example(
+            example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"
+        ),
     ),
     good=(
         Example(example_spec(idle_shutdown="10m")),

@@ -2,15 +2,18 @@
 
 ## What it does
 
-Finds Workbench targets that name a family of images in place of an image, and those that name neither.
+Finds Workbench targets that name a family of images in place of an image, and those that name
+neither.
 
 ## Why
 
-A family is published anew about weekly, with other drivers and libraries. Two instances of one spec differ by the day they were made on.
+A family is published anew about weekly, with other drivers and libraries. Two instances of one
+spec differ by the day they were made on.
 
 ## How to fix
 
-Ask for the newest image of the family, and write its name: `gcloud compute images describe-from-family`.
+Ask for the newest image of the family, and write its name: `gcloud compute images
+describe-from-family`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,11 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.workbench_instances import (
+    example_spec,
+    newest_image_family,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -28,9 +35,20 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for instance in workbench_instances(case):
         name, image = instance.target.image, instance.site.image
         if name is None:
-            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest_image_family(case.facts)
-        elif image is not None and image.pinnable and image.kind == "workbench" and not split_image_name(name)[1]:
-            problem, family = f"{name} is a family of images, and the newest of the day is taken", name
+            problem, family = (
+                f"{instance.site.name} names no image, so it gets whatever is newest on the day",
+                newest_image_family(case.facts),
+            )
+        elif (
+            image is not None
+            and image.pinnable
+            and image.kind == "workbench"
+            and not split_image_name(name)[1]
+        ):
+            problem, family = (
+                f"{name} is a family of images, and the newest of the day is taken",
+                name,
+            )
         else:
             continue
         yield RULE.diagnostic(
@@ -43,7 +61,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _ask(family: str) -> str:
-    return f'gcloud compute images describe-from-family {family} --project=cloud-notebooks-managed --format="value(name)"'
+    return (
+        f"gcloud compute images describe-from-family {family} "
+        '--project=cloud-notebooks-managed --format="value(name)"'
+    )
 
 
 RULE = Rule(

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Finds images that are no images of Workbench: container images, the host of containers, and Deep Learning VM images.
+Finds images that are no images of Workbench: container images, the host of containers, and Deep
+Learning VM images.
 
 ## Why
 
-Workbench needs its own agent and JupyterLab in the image. Containers are named by repository and tag, and run on a host that the service chooses.
+Workbench needs its own agent and JupyterLab in the image. Containers are named by repository and
+tag, and run on a host that the service chooses.
 
 ## How to fix
 
@@ -19,9 +21,17 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.workbench_instances import (
+    example_spec,
+    newest_image_family,
+    workbench_instances,
+)
 
-_KINDS = {"container": "a container image", "container-host": "the host of containers", "dlvm": "a Deep Learning VM image"}
+_KINDS = {
+    "container": "a container image",
+    "container-host": "the host of containers",
+    "dlvm": "a Deep Learning VM image",
+}
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -33,8 +43,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{image.family} is {_KINDS[image.kind]}, and instances start from images of Workbench",
             instance.route("image"),
-            severity=Severity.WARNING if image.kind == "dlvm" else image.evidence.cap_severity(Severity.ERROR),
-            why="Without Workbench's agent the instance never becomes active." if image.kind == "dlvm" else "It is no image of a virtual machine.",
+            severity=Severity.WARNING
+            if image.kind == "dlvm"
+            else image.evidence.cap_severity(Severity.ERROR),
+            why="Without Workbench's agent the instance never becomes active."
+            if image.kind == "dlvm"
+            else "It is no image of a virtual machine.",
             way_out=f"take an image of the family {newest_image_family(case.facts)}",
         )
 
@@ -44,12 +58,18 @@ RULE = Rule(
     name="image-kind",
     severity=Severity.ERROR,
     summary="A Workbench instance does not start from this image.",
-    sources=("docs.cloud.google.com, Workbench instances, image versioning", "notebooks.v2 discovery document, VmImage and ContainerImage"),
+    sources=(
+        "docs.cloud.google.com, Workbench instances, image versioning",
+        "notebooks.v2 discovery document, VmImage and ContainerImage",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),
-        Example(example_spec(image="common-cu129-ubuntu-2404-nvidia-580"), "common-cu129-ubuntu-2404-nvidia-580"),
+        Example(
+            example_spec(image="common-cu129-ubuntu-2404-nvidia-580"),
+            "common-cu129-ubuntu-2404-nvidia-580",
+        ),
     ),
     good=(
         Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),

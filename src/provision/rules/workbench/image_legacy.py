@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks at the family of the image: whether it is a legacy one, and whether its support or availability ended before the day of the table. The day on which you
+Looks at the family of the image: whether it is a legacy one, and whether its support or
+availability ended before the day of the table. The day on which you
 look does not matter, so that an unchanged spec does not turn yellow overnight.
 
 ## Why
 
-The family that most samples name carries an old system, Python and CUDA. Out of support, an image gets no security updates; out of availability, it is gone.
+The family that most samples name carries an old system, Python and CUDA. Out of support, an
+image gets no security updates; out of availability, it is gone.
 
 ## How to fix
 
@@ -21,7 +23,11 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import ImageFamily
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.workbench_instances import (
+    example_spec,
+    newest_image_family,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -32,12 +38,23 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if image is None or state is None or image.kind == "container":
             continue
         problem, severity = state
-        carries = ", ".join(filter(None, (image.os, f"Python {image.python}" if image.python else "", f"CUDA {image.cuda}" if image.cuda else "")))
+        carries = ", ".join(
+            filter(
+                None,
+                (
+                    image.os,
+                    f"Python {image.python}" if image.python else "",
+                    f"CUDA {image.cuda}" if image.cuda else "",
+                ),
+            )
+        )
         yield RULE.diagnostic(
             f"{image.family} {problem}",
             instance.route("image"),
             severity=image.evidence.cap_severity(severity),
-            why=f"It carries {carries}." if severity is Severity.WARNING else "An image that is gone cannot be started.",
+            why=f"It carries {carries}."
+            if severity is Severity.WARNING
+            else "An image that is gone cannot be started.",
             way_out=f"take an image of the family {newest_image_family(case.facts)}",
         )
 
@@ -66,8 +83,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec(image="workbench-instances-20260713-2130-rc0"), "workbench-instances-20260713-2130-rc0"),
-        Example(example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"),
+        Example(
+            example_spec(image="workbench-instances-20260713-2130-rc0"),
+            "workbench-instances-20260713-2130-rc0",
+        ),
+        Example(
+            example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"
+        ),
     ),
     good=(
         Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),

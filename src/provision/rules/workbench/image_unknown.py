@@ -30,12 +30,19 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         name = instance.target.image
         if name is None or instance.site.image is not None:
             continue
-        meant = nearest_word(split_image_name(name)[0], (image.family for image in case.facts.images.values() if image.kind == "workbench"), 3)
+        meant = nearest_word(
+            split_image_name(name)[0],
+            (image.family for image in case.facts.images.values() if image.kind == "workbench"),
+            3,
+        )
         yield RULE.diagnostic(
-            f"the facts know no image {name}" + (f"; the nearest family is {meant}" if meant else ""),
+            f"the facts know no image {name}"
+            + (f"; the nearest family is {meant}" if meant else ""),
             instance.route("image"),
-            why="Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.",
-            way_out="ask: gcloud compute images list --project=cloud-notebooks-managed --show-deprecated --filter=name~workbench-instances",
+            why="Its Python, C library, CUDA and driver are not known, so no rule can tell "
+            "what runs on it.",
+            way_out="ask: gcloud compute images list --project=cloud-notebooks-managed "
+            "--show-deprecated --filter=name~workbench-instances",
         )
 
 
@@ -48,7 +55,10 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec(image="workbench-instance-2603-20261004-2157-rc0"), "workbench-instance-2603-20261004-2157-rc0"),
+        Example(
+            example_spec(image="workbench-instance-2603-20261004-2157-rc0"),
+            "workbench-instance-2603-20261004-2157-rc0",
+        ),
         Example(example_spec(image="our-own-image-7"), "our-own-image-7"),
     ),
     good=(

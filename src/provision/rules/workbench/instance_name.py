@@ -2,7 +2,8 @@
 
 ## What it does
 
-An instance is called by the names of spec and target, `NAME-TARGET`. Compute Engine wants a letter first and at most 63 characters.
+An instance is called by the names of spec and target, `NAME-TARGET`. Compute Engine wants a
+letter first and at most 63 characters.
 
 ## Why
 
@@ -22,7 +23,9 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.workbench_instances import example_spec, workbench_instances
 
 LONGEST = 63
-"""Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to 62 further ones)."""
+"""Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to
+62 further ones).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -30,9 +33,15 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     for number, instance in enumerate(workbench_instances(case)):
         name = f"{case.spec.name}-{instance.site.name}"
         if name[0].isdigit() and number == 0:
-            problem, way_out = f"the instance would be called {name}, and a name starts with a letter", f"write name: env-{case.spec.name}"
+            problem, way_out = (
+                f"the instance would be called {name}, and a name starts with a letter",
+                f"write name: env-{case.spec.name}",
+            )
         elif len(name) > LONGEST:
-            problem = f"the instance would be called {name}, {len(name)} characters long; {LONGEST} are allowed"
+            problem = (
+                f"the instance would be called {name}, {len(name)} characters long; {LONGEST} "
+                "are allowed"
+            )
             way_out = f"shorten the name of the spec or of the target by {len(name) - LONGEST}"
         else:
             continue
@@ -43,7 +52,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             at=RoutePart.VALUE if written else RoutePart.KEY,
             why="Google Cloud refuses such a name.",
             way_out=way_out,
-            related=(RelatedLocation(RouteLocation(instance.site.route, RoutePart.KEY), "the target's name"),) if written else (),
+            related=(
+                RelatedLocation(
+                    RouteLocation(instance.site.route, RoutePart.KEY), "the target's name"
+                ),
+            )
+            if written
+            else (),
         )
 
 
@@ -52,7 +67,10 @@ RULE = Rule(
     name="instance-name",
     severity=Severity.ERROR,
     summary="The instance cannot have the name that follows from the spec.",
-    sources=("compute.v1 discovery document, Instance.name", "docs.cloud.google.com, Workbench instances, create an instance"),
+    sources=(
+        "compute.v1 discovery document, Instance.name",
+        "docs.cloud.google.com, Workbench instances, create an instance",
+    ),
     page=__doc__,
     check=check,
     bad=(

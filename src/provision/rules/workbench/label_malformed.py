@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that start with a letter, values of the same characters, 63 characters
+Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that
+start with a letter, values of the same characters, 63 characters
 each, 64 labels together; and for labels that Workbench sets by itself.
 
 ## Why
@@ -21,11 +22,21 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import Instance, example_spec, json_quote, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    json_quote,
+    workbench_instances,
+)
 
 LONGEST, MOST = 63, 64
-"""Characters of a key and of a value, and labels of one resource (Google Cloud documentation, Requirements for labels)."""
-KEY, VALUE = re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST - 1}}}"), re.compile(rf"[a-z0-9_-]{{0,{LONGEST}}}")
+"""Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
+Requirements for labels).
+"""
+KEY, VALUE = (
+    re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST - 1}}}"),
+    re.compile(rf"[a-z0-9_-]{{0,{LONGEST}}}"),
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -46,10 +57,23 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
     if not KEY.fullmatch(_latin(key)):
-        proposed = f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
-        yield RULE.diagnostic(f"{json_quote(key)} cannot be the key of a label", route, at=RoutePart.KEY, why=refused, way_out=proposed)
+        proposed = (
+            f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
+        )
+        yield RULE.diagnostic(
+            f"{json_quote(key)} cannot be the key of a label",
+            route,
+            at=RoutePart.KEY,
+            why=refused,
+            way_out=proposed,
+        )
     if not VALUE.fullmatch(_latin(value)):
-        yield RULE.diagnostic(f"{json_quote(value)} cannot be the value of a label", route, why=refused, way_out=f"write {_respelled(value)}")
+        yield RULE.diagnostic(
+            f"{json_quote(value)} cannot be the value of a label",
+            route,
+            why=refused,
+            way_out=f"write {_respelled(value)}",
+        )
     reserved = case.facts.reserved_labels.get(key)
     if reserved is not None:
         yield RULE.diagnostic(
@@ -64,7 +88,9 @@ def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Itera
 
 def _latin(text: str) -> str:
     """Return text with lower-case letters of other scripts as "a": they are allowed too."""
-    return "".join("a" if char.isalpha() and not char.isupper() and ord(char) > 127 else char for char in text)
+    return "".join(
+        "a" if char.isalpha() and not char.isupper() and ord(char) > 127 else char for char in text
+    )
 
 
 def _respelled(text: str) -> str:

@@ -6,7 +6,8 @@ Finds Workbench targets with a GPU and without `max_lifetime`.
 
 ## Why
 
-An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end one whose kernel is busy, or whose notebook was left open.
+An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end
+one whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 
@@ -28,12 +29,17 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if instance.target.max_lifetime is not None or not instance.site.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"nothing ends {instance.site.name} and its {instance.site.gpu_settings.gpu}: no max_lifetime",
+            f"nothing ends {instance.site.name} and its {instance.site.gpu_settings.gpu}: "
+            "no max_lifetime",
             instance.site.route,
             at=RoutePart.KEY,
             why="An instance that is forgotten costs money until somebody sees it.",
             way_out="write max_lifetime, as in max_lifetime: 8h",
-            fix=Fix("write max_lifetime: 8h", (Insert(instance.site.route, "max_lifetime", "8h"),), Applicability.UNSAFE),
+            fix=Fix(
+                "write max_lifetime: 8h",
+                (Insert(instance.site.route, "max_lifetime", "8h"),),
+                Applicability.UNSAFE,
+            ),
         )
 
 

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card; T4, V100 and P4 are attached to N1 types, up to a size of the
+Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card;
+T4, V100 and P4 are attached to N1 types, up to a size of the
 machine for each number of cards; all other types take none.
 
 ## Why
 
-Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for and its card not used.
+Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for
+and its card not used.
 
 ## How to fix
 
@@ -23,48 +25,84 @@ from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, nearest_machine, set_field_fix, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    nearest_machine,
+    set_field_fix,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known machine type that does not fit its cards."""
     for instance in workbench_instances(case):
-        machine, device = case.facts.machines.get(instance.target.machine_type), instance.site.gpu_settings
+        machine, device = (
+            case.facts.machines.get(instance.target.machine_type),
+            instance.site.gpu_settings,
+        )
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
             yield _idle(instance, machine)
-        problem = _problem(case.facts, machine, instance.site.card, device.gpu.count) if instance.site.card else ""
+        problem = (
+            _problem(case.facts, machine, instance.site.card, device.gpu.count)
+            if instance.site.card
+            else ""
+        )
         if instance.site.card and problem:
             yield _found(case, instance, machine, instance.site.card, problem)
 
 
 def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
     if machine.gpus:
-        return "" if (machine.card, machine.gpus) == (card.name, count) else f"carries {_cards(machine.gpus, machine.card)}"
+        return (
+            ""
+            if (machine.card, machine.gpus) == (card.name, count)
+            else f"carries {_cards(machine.gpus, machine.card)}"
+        )
     counts = [row.gpus for row in facts.attachments if row.card == card.name]
     if machine.family != "n1":
-        return f"takes no GPU; {card.name} is {'attached to N1 types' if counts else 'carried by types of its own'}"
+        return (
+            f"takes no GPU; {card.name} is "
+            f"{'attached to N1 types' if counts else 'carried by types of its own'}"
+        )
     attached = facts.attachment(card.name, count)
     if attached is None:
-        return f"takes {card.name} in numbers of {', '.join(map(str, counts))}" if counts else f"is an N1 type, to which {card.name} is not attached"
+        return (
+            f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
+            if counts
+            else f"is an N1 type, to which {card.name} is not attached"
+        )
     limit = f"{attached.vcpus_max} vCPUs and {attached.ram_max_gb:g} GiB"
-    return "" if fits_attachment(machine, attached) else f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and {_cards(count, card.name)} allow {limit}"
+    return (
+        ""
+        if fits_attachment(machine, attached)
+        else f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
+        f"{_cards(count, card.name)} allow {limit}"
+    )
 
 
 def _cards(count: float, name: str) -> str:
     return f"{count:g} x {name}"
 
 
-def _found(case: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str) -> Diagnostic:
+def _found(
+    case: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
+) -> Diagnostic:
     count, route = instance.site.gpu_settings.gpu.count, instance.route("machine_type")
-    near = nearest_machine(find_machines(case.facts, card, count, reserved=instance.reserved), machine)
+    near = nearest_machine(
+        find_machines(case.facts, card, count, reserved=instance.reserved), machine
+    )
     return RULE.diagnostic(
-        f"{machine.name} {problem}; {_cards(count, card.name)} {'is' if count == 1 else 'are'} asked for",
+        f"{machine.name} {problem}; {_cards(count, card.name)} "
+        f"{'is' if count == 1 else 'are'} asked for",
         route,
         severity=machine.evidence.cap_severity(Severity.ERROR),
         why="Google Cloud refuses to make such a machine.",
-        way_out=f"write machine_type: {near.name}, or auto" if near else "no machine type of Workbench's has that number of that card: ask for another",
+        way_out=f"write machine_type: {near.name}, or auto"
+        if near
+        else "no machine type of Workbench's has that number of that card: ask for another",
         related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
         fix=set_field_fix(case, route, near.name) if near else None,
     )
@@ -72,11 +110,13 @@ def _found(case: LintContext, instance: Instance, machine: MachineType, card: Ca
 
 def _idle(instance: Instance, machine: MachineType) -> Diagnostic:
     return RULE.diagnostic(
-        f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: {instance.site.gpu_settings.gpu.type}",
+        f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: "
+        f"{instance.site.gpu_settings.gpu.type}",
         instance.route("machine_type"),
         severity=Severity.WARNING,
         why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-        way_out=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
+        way_out=f"write gpu: {machine.card}, or a machine type without a card, such as "
+        "n2-standard-8",
         related=(related_at(instance.site.gpu_settings.gpu_route, "GPU declared here"),),
     )
 
@@ -86,14 +126,21 @@ RULE = Rule(
     name="machine-lacks-gpu",
     severity=Severity.ERROR,
     summary="The machine type does not carry the GPUs that are asked for.",
-    sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)", "dstackai/gpuhunt providers/gcp.py (N1 limits)"),
+    sources=(
+        "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
+        "dstackai/gpuhunt providers/gcp.py (N1 limits)",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),
         Example(example_spec("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),
         Example(example_spec("gpu: T4\n", machine_type="n1-standard-64"), "n1-standard-64"),
-        Example(example_spec("gpu: T4:3\n", machine_type="n1-standard-8"), "n1-standard-8", other_ids=("TRN006",)),
+        Example(
+            example_spec("gpu: T4:3\n", machine_type="n1-standard-8"),
+            "n1-standard-8",
+            other_ids=("TRN006",),
+        ),
         Example(example_spec("gpu: none\n"), "g2-standard-8"),
     ),
     good=(

@@ -2,15 +2,18 @@
 
 ## What it does
 
-Looks the machine type up in the table of Compute Engine's machine types. Custom types (`n1-custom-8-30720`) are let be.
+Looks the machine type up in the table of Compute Engine's machine types. Custom types
+(`n1-custom-8-30720`) are let be.
 
 ## Why
 
-What it carries, how much memory it has and what it costs is not known, so no rule can tell what runs on it.
+What it carries, how much memory it has and what it costs is not known, so no rule can tell what
+runs on it.
 
 ## How to fix
 
-Take the nearest name, if that is meant, or `machine_type: auto`. Whether Google Cloud has the type, `gcloud compute machine-types list` tells.
+Take the nearest name, if that is meant, or `machine_type: auto`. Whether Google Cloud has the
+type, `gcloud compute machine-types list` tells.
 """
 
 from __future__ import annotations
@@ -31,11 +34,16 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         meant = nearest_word(name, case.facts.machines, 2)
         yield RULE.diagnostic(
-            f"the facts know no machine type {name}" + (f"; the nearest is {meant}" if meant else ""),
+            f"the facts know no machine type {name}"
+            + (f"; the nearest is {meant}" if meant else ""),
             route,
-            why="What it carries, how much memory it has and what it costs is not known, so no rule can tell what runs on it.",
-            way_out=(f"write {meant}, if that is meant; else ask: " if meant else "write auto, or ask: ")
-            + f"gcloud compute machine-types list --filter=name={name} --zones={instance.target.zones[0]}",
+            why="What it carries, how much memory it has and what it costs is not known, so no "
+            "rule can tell what runs on it.",
+            way_out=(
+                f"write {meant}, if that is meant; else ask: " if meant else "write auto, or ask: "
+            )
+            + f"gcloud compute machine-types list --filter=name={name} "
+            f"--zones={instance.target.zones[0]}",
             fix=set_field_fix(case, route, meant) if meant else None,
         )
 

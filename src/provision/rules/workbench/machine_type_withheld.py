@@ -2,11 +2,13 @@
 
 ## What it does
 
-Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only where none is named, or with a share of a card.
+Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only
+where none is named, or with a share of a card.
 
 ## Why
 
-Workbench has no Spot and no Flex-start: no field of its API asks for one. A share of a card needs the vGPU driver, which it does not install.
+Workbench has no Spot and no Flex-start: no field of its API asks for one. A share of a card
+needs the vGPU driver, which it does not install.
 
 ## How to fix
 
@@ -20,7 +22,12 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines, unavailability_reason
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import available_gpu_counts, example_spec, format_list, workbench_instances
+from provision.rules.workbench_instances import (
+    available_gpu_counts,
+    example_spec,
+    format_list,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -32,14 +39,21 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         card = case.facts.card(machine.card)
         offered = available_gpu_counts(case.facts, card, reserved=instance.reserved) if card else ()
-        others = tuple(one.name for count in offered if card for one in find_machines(case.facts, card, count, reserved=instance.reserved)[:1])
+        others = tuple(
+            one.name
+            for count in offered
+            if card
+            for one in find_machines(case.facts, card, count, reserved=instance.reserved)[:1]
+        )
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
             f"{machine.name} is to be had {why}",
             instance.route("machine_type"),
             severity=machine.evidence.cap_severity(Severity.ERROR),
             why="Google Cloud refuses to make such a Workbench instance.",
-            way_out=f"{reserve}take {format_list(others)}" if others else f"{reserve}take another card",
+            way_out=f"{reserve}take {format_list(others)}"
+            if others
+            else f"{reserve}take another card",
         )
 
 
@@ -48,15 +62,32 @@ RULE = Rule(
     name="machine-type-withheld",
     severity=Severity.ERROR,
     summary="Workbench cannot have this machine type.",
-    sources=("notebooks.v2 discovery document (no field for Spot)", "dstackai/gpuhunt providers/gcp.py", "Compute Engine documentation, reservation-bound VMs"),
+    sources=(
+        "notebooks.v2 discovery document (no field for Spot)",
+        "dstackai/gpuhunt providers/gcp.py",
+        "Compute Engine documentation, reservation-bound VMs",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
-        Example(example_spec("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"), "a3-ultragpu-8g", other_ids=("TRN006",)),
+        Example(
+            example_spec(
+                "gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"
+            ),
+            "a3-ultragpu-8g",
+            other_ids=("TRN006",),
+        ),
     ),
     good=(
         Example(example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),
-        Example(example_spec("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", reservation="my-reservation", zones="[us-central1-b]")),
+        Example(
+            example_spec(
+                "gpu: H200-141GB:8\n",
+                machine_type="a3-ultragpu-8g",
+                reservation="my-reservation",
+                zones="[us-central1-b]",
+            )
+        ),
     ),
 )

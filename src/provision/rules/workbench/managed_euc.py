@@ -2,12 +2,15 @@
 
 ## What it does
 
-Finds `managed_euc: true` beside a `service_account`, beside startup scripts in `metadata`, and by itself.
+Finds `managed_euc: true` beside a `service_account`, beside startup scripts in `metadata`, and
+by itself.
 
 ## Why
 
-With managed end user credentials the machine runs as Google's own service account; one of yours is refused, and `startup-script` is not run. The script that
-makes and verifies the environment is dropped without a word in projects that Google has not allowed it for, so `plan` refuses it.
+With managed end user credentials the machine runs as Google's own service account; one of yours
+is refused, and `startup-script` is not run. The script that
+makes and verifies the environment is dropped without a word in projects that Google has not
+allowed it for, so `plan` refuses it.
 
 ## How to fix
 
@@ -33,18 +36,26 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         related: tuple[RelatedLocation, ...] = ()
         scripts = [key for key in SCRIPTS if key in instance.target.metadata]
         if instance.target.service_account is not None:
-            problem = "managed_euc runs as Google's own service account, and service_account names another"
+            problem = (
+                "managed_euc runs as Google's own service account, and service_account names "
+                "another"
+            )
             related = (related_at(instance.route("service_account"), "service account named here"),)
         elif scripts:
             problem = f"managed_euc does not run {scripts[0]}"
             related = (related_at(instance.route("metadata", scripts[0]), "script given here"),)
         else:
-            problem = "managed_euc drops the startup script that makes and verifies the environment, unless Google has allowed it"
+            problem = (
+                "managed_euc drops the startup script that makes and verifies the environment, "
+                "unless Google has allowed it"
+            )
         yield RULE.diagnostic(
             problem,
             instance.route("managed_euc"),
-            why="The script is dropped without an error: the instance starts, and nothing is installed or verified on it.",
-            way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one person access",
+            why="The script is dropped without an error: the instance starts, and nothing is "
+            "installed or verified on it.",
+            way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
+            "person access",
             related=related,
         )
 
@@ -63,7 +74,12 @@ RULE = Rule(
     bad=(
         Example(example_spec(managed_euc="true"), "true"),
         Example(example_spec(managed_euc="true", service_account=None), "true"),
-        Example(example_spec(managed_euc="true", service_account=None, metadata='{startup-script: "true"}'), "true"),
+        Example(
+            example_spec(
+                managed_euc="true", service_account=None, metadata='{startup-script: "true"}'
+            ),
+            "true",
+        ),
     ),
     good=(
         Example(example_spec(managed_euc="false")),

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that can be set only when the instance is made, and at the form of
+Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that
+can be set only when the instance is made, and at the form of
 keys and the size of all of them.
 
 ## Why
 
-Workbench refuses the whole change: "metadata key ... is protected by Workbench Notebooks". A key that provision sets too has two owners, and one of them loses.
+Workbench refuses the whole change: "metadata key ... is protected by Workbench Notebooks". A key
+that provision sets too has two owners, and one of them loses.
 
 ## How to fix
 
@@ -22,14 +24,23 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import MetadataKey
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import Instance, example_spec, json_quote, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    json_quote,
+    workbench_instances,
+)
 
 KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
-"""Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A value above its own bound, 256 KiB, cannot be in a spec."""
+"""Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A
+value above its own bound, 256 KiB, cannot be in a spec.
+"""
 _WHY = {
-    "service": "Workbench refuses the whole change with: metadata key is protected by Workbench Notebooks.",
+    "service": "Workbench refuses the whole change with: metadata key is protected by Workbench "
+    "Notebooks.",
     "provision": "The plan writes this key by itself, and a key has one owner.",
-    "create": "It is taken when the instance is made and never changed afterwards: another value means another instance.",
+    "create": "It is taken when the instance is made and never changed afterwards: another value "
+    "means another instance.",
 }
 
 
@@ -49,12 +60,18 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
-    says = {"service": "is Workbench's own", "provision": "is set by provision", "create": "can be set only when the instance is made"}[owned.owner]
+    says = {
+        "service": "is Workbench's own",
+        "provision": "is set by provision",
+        "create": "can be set only when the instance is made",
+    }[owned.owner]
     return RULE.diagnostic(
         f"the metadata key {key} {says}",
         instance.route("metadata", key),
         at=RoutePart.KEY,
-        severity=Severity.WARNING if owned.owner == "create" else owned.evidence.cap_severity(Severity.ERROR),
+        severity=Severity.WARNING
+        if owned.owner == "create"
+        else owned.evidence.cap_severity(Severity.ERROR),
         why=_WHY[owned.owner],
         way_out=f"use the field {owned.instead}" if owned.instead else "leave it out",
     )
@@ -94,7 +111,10 @@ RULE = Rule(
     bad=(
         Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
         Example(example_spec(metadata='{idle-timeout-seconds: "3600"}'), "idle-timeout-seconds"),
-        Example(example_spec(metadata='{serial-port-logging-enable: "true"}'), "serial-port-logging-enable"),
+        Example(
+            example_spec(metadata='{serial-port-logging-enable: "true"}'),
+            "serial-port-logging-enable",
+        ),
         Example(example_spec(metadata='{my.key: "1"}'), "my.key"),
     ),
     good=(

@@ -2,15 +2,18 @@
 
 ## What it does
 
-Finds `cuda_toolkit` in a spec with a Workbench target (a warning where there are targets of other kinds too), and images that are containers.
+Finds `cuda_toolkit` in a spec with a Workbench target (a warning where there are targets of
+other kinds too), and images that are containers.
 
 ## Why
 
-The spec language knows both, and nothing of this version makes them: `plan` refuses the target, so that no field is without effect.
+The spec language knows both, and nothing of this version makes them: `plan` refuses the target,
+so that no field is without effect.
 
 ## How to fix
 
-Leave `cuda_toolkit` out: images of Workbench bring a toolkit of their own. Name an image of a virtual machine.
+Leave `cuda_toolkit` out: images of Workbench bring a toolkit of their own. Name an image of a
+virtual machine.
 """
 
 from __future__ import annotations
@@ -25,11 +28,16 @@ from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, wor
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each thing that is not done."""
-    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets) else None
+    softer = (
+        Severity.WARNING
+        if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets)
+        else None
+    )
     for instance in workbench_instances(case):
         if case.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"cuda_toolkit: {case.spec.cuda_toolkit} is not installed on an instance by this version",
+                f"cuda_toolkit: {case.spec.cuda_toolkit} is not installed on an instance "
+                "by this version",
                 ("cuda_toolkit",),
                 severity=softer,
                 why="plan refuses what would be without effect.",
@@ -38,7 +46,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             )
         if (image := instance.target.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
-                "the image is a container, and this version makes instances from images of virtual machines",
+                "the image is a container, and this version makes instances from images of "
+                "virtual machines",
                 instance.route("image"),
                 why="plan refuses what would be without effect.",
                 way_out=f"name an image of a virtual machine, as in {EXAMPLE_IMAGE}",
@@ -56,7 +65,9 @@ RULE = Rule(
     bad=(
         Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
         Example(
-            example_spec(image="us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606"),
+            example_spec(
+                image="us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606"
+            ),
             "us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606",
             other_ids=("IMG001",),
         ),

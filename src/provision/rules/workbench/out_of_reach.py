@@ -2,17 +2,21 @@
 
 ## What it does
 
-At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and secrets that only another kind of place can follow
-(`env`, `colab`). An index or a secret that serves another kind of target of the same spec is a warning.
+At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
+secrets that only another kind of place can follow
+(`env`, `colab`). An index or a secret that serves another kind of target of the same spec is a
+warning.
 
 ## Why
 
-The instance installs by itself, far from this machine: a folder here is not there, your own variables stay with you, and it fetches secrets from Secret
+The instance installs by itself, far from this machine: a folder here is not there, your own
+variables stay with you, and it fetches secrets from Secret
 Manager with its service account. `plan` refuses the target.
 
 ## How to fix
 
-Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the secret into Secret Manager and write
+Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the
+secret into Secret Manager and write
 `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 
@@ -29,11 +33,16 @@ from provision.rules.workbench_instances import Instance, example_spec, workbenc
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index, mirror and secret that an instance cannot reach."""
-    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets) else None
+    softer = (
+        Severity.WARNING
+        if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets)
+        else None
+    )
     for instance in workbench_instances(case):
         for route, name in _folders(case, instance):
             yield RULE.diagnostic(
-                f"the index {name} is a folder of this machine, and {instance.site.name} installs on its own",
+                f"the index {name} is a folder of this machine, and {instance.site.name} "
+                "installs on its own",
                 route,
                 severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
@@ -47,8 +56,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     f"{instance.site.name} cannot follow secrets.{name}: it is named by {field}",
                     ("secrets", name, field),
                     severity=softer,
-                    why="An instance fetches secrets from Secret Manager with its own identity; plan refuses any other reference.",
-                    way_out="name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                    why="An instance fetches secrets from Secret Manager with its own "
+                    "identity; plan refuses any other reference.",
+                    way_out="name it in Secret Manager: {secret: "
+                    "projects/PROJECT/secrets/NAME/versions/1}",
                     related=(related_at(instance.route("kind"), "kind of place"),),
                 )
 
@@ -71,17 +82,32 @@ RULE = Rule(
     name="out-of-reach",
     severity=Severity.ERROR,
     summary="What an instance needs lies where it cannot reach it.",
-    sources=("the spec language: kinds of secret references", "docs.cloud.google.com, Workbench instances, create an instance (network)"),
+    sources=(
+        "the spec language: kinds of secret references",
+        "docs.cloud.google.com, Workbench instances, create an instance (network)",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
-        Example(example_spec(_INDEX).replace("[torch]", "[torch, {name: ours, index: private}]"), '"file:///srv/wheels"'),
+        Example(
+            example_spec(_INDEX).replace("[torch]", "[torch, {name: ours, index: private}]"),
+            '"file:///srv/wheels"',
+        ),
         Example(example_spec(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
         Example(example_spec(_NAMED), "HF_TOKEN", other_ids=("SEC004",)),
     ),
     good=(
-        Example(example_spec(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace("[torch]", "[torch, {name: ours, index: private}]")),
-        Example(example_spec("gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")),
+        Example(
+            example_spec(
+                _INDEX, mirrors='{private: "https://packages.example.com/simple"}'
+            ).replace("[torch]", "[torch, {name: ours, index: private}]")
+        ),
+        Example(
+            example_spec(
+                "gpu: L4\nsecrets: {HF_TOKEN: {secret: "
+                "projects/my-project/secrets/hf/versions/1}}\n"
+            )
+        ),
     ),
 )

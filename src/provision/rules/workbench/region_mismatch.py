@@ -2,16 +2,19 @@
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. A `subnet` that is named without its region is
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of
+the zones. A `subnet` that is named without its region is
 compared too: the zones must lie in one region. Keys in `global` and in multi-regions are let be.
 
 ## Why
 
-A subnet serves one region, and a disk is encrypted with a key of its own region. In any other zone the instance is refused.
+A subnet serves one region, and a disk is encrypted with a key of its own region. In any other
+zone the instance is refused.
 
 ## How to fix
 
-Name zones of that region only, or a subnet and a key of the region of the zones. For zones in several regions leave `subnet` out, or make a target for each.
+Name zones of that region only, or a subnet and a key of the region of the zones. For zones in
+several regions leave `subnet` out, or make a target for each.
 """
 
 from __future__ import annotations
@@ -22,10 +25,17 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, format_list, workbench_instances
+from provision.rules.workbench_instances import (
+    Instance,
+    example_spec,
+    format_list,
+    workbench_instances,
+)
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
-"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS documentation, Locations)."""
+"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS
+documentation, Locations).
+"""
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -37,17 +47,31 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 if what == "the subnet" and value:
                     yield from _several(instance, route)
                 continue
-            away = [zone for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]]
+            away = [
+                zone
+                for zone in instance.target.zones
+                if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]
+            ]
             if away:
                 yield _found(instance, route, what, match[1], tuple(away))
 
 
 def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
-    """A subnet without a region, beside zones of several: whichever it lies in, it is not there for the others."""
-    regions = tuple(dict.fromkeys(region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)))
+    """A subnet without a region, beside zones of several: whichever it lies in, it is not there for
+    the others.
+    """
+    regions = tuple(
+        dict.fromkeys(
+            region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)
+        )
+    )
     if len(regions) < 2:
         return
-    other = next(number for number, zone in enumerate(instance.target.zones) if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != regions[0])
+    other = next(
+        number
+        for number, zone in enumerate(instance.target.zones)
+        if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != regions[0]
+    )
     yield RULE.diagnostic(
         f"the subnet lies in one region, and the zones in {format_list(regions)}",
         route,
@@ -60,14 +84,25 @@ def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
 def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     target = instance.target
     yield instance.route("subnet"), target.subnet or "", "the subnet"
-    yield instance.route("boot_disk", "kms_key"), target.boot_disk.kms_key or "", "the key of the boot disk"
-    yield instance.route("data_disk", "kms_key"), target.data_disk.kms_key or "", "the key of the data disk"
+    yield (
+        instance.route("boot_disk", "kms_key"),
+        target.boot_disk.kms_key or "",
+        "the key of the boot disk",
+    )
+    yield (
+        instance.route("data_disk", "kms_key"),
+        target.data_disk.kms_key or "",
+        "the key of the data disk",
+    )
 
 
-def _found(instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]) -> Diagnostic:
+def _found(
+    instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]
+) -> Diagnostic:
     first = instance.target.zones.index(away[0])
     return RULE.diagnostic(
-        f"{what} lies in {region}, and {format_list(away)} {'does' if len(away) == 1 else 'do'} not",
+        f"{what} lies in {region}, and {format_list(away)} "
+        f"{'does' if len(away) == 1 else 'do'} not",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
         way_out=f"name zones of {region} only, or one of {region_of(away[0])} here",
@@ -80,19 +115,34 @@ RULE = Rule(
     name="region-mismatch",
     severity=Severity.ERROR,
     summary="A subnet or a key lies in another region than the zones.",
-    sources=("notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey", "Cloud KMS documentation, Locations"),
+    sources=(
+        "notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey",
+        "Cloud KMS documentation, Locations",
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"), "projects/my-project/regions/us-east1/subnetworks/ml"),
+        Example(
+            example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"),
+            "projects/my-project/regions/us-east1/subnetworks/ml",
+        ),
         Example(example_spec(subnet="ml", zones="[us-central1-a, us-east1-b]"), "ml"),
         Example(
-            example_spec(data_disk="{kms_key: projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"),
+            example_spec(
+                data_disk="{kms_key: "
+                "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"
+            ),
             "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
         ),
     ),
     good=(
         Example(example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
-        Example(example_spec(subnet="ml", data_disk="{kms_key: projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}")),
+        Example(
+            example_spec(
+                subnet="ml",
+                data_disk="{kms_key: "
+                "projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}",
+            )
+        ),
     ),
 )

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks at the form of the names of project, bucket, service account, network, subnet, reservation and keys.
+Looks at the form of the names of project, bucket, service account, network, subnet, reservation
+and keys.
 
 ## Why
 
@@ -20,23 +21,44 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, example_spec, json_quote, workbench_instances
+from provision.rules.workbench_instances import (
+    RESOURCE_NAME_PATTERN,
+    Instance,
+    example_spec,
+    json_quote,
+    workbench_instances,
+)
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
 NAME_PATTERNS = {
-    "project": (_PROJECT, "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; the id of a project, not its title or number"),
+    "project": (
+        _PROJECT,
+        (
+            "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; "
+            "the id of a project, not its title or number"
+        ),
+    ),
     "bucket": (
         r"gs://(?=[^/]{3,222}(?:/|$))[a-z0-9][a-z0-9_-]{0,61}[a-z0-9](?:\.[a-z0-9_-]{1,63})*(?<![._-])(?:/.*)?",
         "gs://BUCKET, with 3 to 63 lower-case letters, digits, hyphens and underscores",
     ),
-    "service_account": (r"[^@\s]+@(?:[a-z0-9.-]+\.)?gserviceaccount\.com", "NAME@PROJECT.iam.gserviceaccount.com"),
-    "network": (rf"{RESOURCE_NAME_PATTERN}|{_API}projects/{_PROJECT}/global/networks/{RESOURCE_NAME_PATTERN}", "NAME or projects/PROJECT/global/networks/NAME"),
+    "service_account": (
+        r"[^@\s]+@(?:[a-z0-9.-]+\.)?gserviceaccount\.com",
+        "NAME@PROJECT.iam.gserviceaccount.com",
+    ),
+    "network": (
+        rf"{RESOURCE_NAME_PATTERN}|{_API}projects/{_PROJECT}/global/networks/{RESOURCE_NAME_PATTERN}",
+        "NAME or projects/PROJECT/global/networks/NAME",
+    ),
     "subnet": (
         rf"{RESOURCE_NAME_PATTERN}|{_API}projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/{RESOURCE_NAME_PATTERN}",
         "NAME or projects/PROJECT/regions/REGION/subnetworks/NAME",
     ),
-    "reservation": (rf"{RESOURCE_NAME_PATTERN}|projects/{_PROJECT}/reservations/{RESOURCE_NAME_PATTERN}", "NAME or projects/PROJECT/reservations/NAME"),
+    "reservation": (
+        rf"{RESOURCE_NAME_PATTERN}|projects/{_PROJECT}/reservations/{RESOURCE_NAME_PATTERN}",
+        "NAME or projects/PROJECT/reservations/NAME",
+    ),
     "kms_key": (
         rf"projects/{_PROJECT}/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{{1,63}}/cryptoKeys/[A-Za-z0-9_-]{{1,63}}",
         "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
@@ -77,7 +99,10 @@ RULE = Rule(
     summary="A name is not written as Google Cloud wants it.",
     sources=(
         "cloudresourcemanager.v3 discovery document, Project.projectId",
-        "notebooks.v2 discovery document, NetworkInterface, BootDisk.kmsKey and ReservationAffinity",
+        (
+            "notebooks.v2 discovery document, NetworkInterface, BootDisk.kmsKey and "
+            "ReservationAffinity"
+        ),
         "compute.v1 discovery document, Network.name",
         "Cloud Storage documentation, Bucket names",
     ),
@@ -91,8 +116,15 @@ RULE = Rule(
         Example(example_spec(service_account="me@example.com"), "me@example.com"),
     ),
     good=(
-        Example(example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml")),
+        Example(
+            example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml")
+        ),
         Example(example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"')),
-        Example(example_spec(data_disk="{kms_key: projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}")),
+        Example(
+            example_spec(
+                data_disk="{kms_key: "
+                "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}"
+            )
+        ),
     ),
 )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Compares `shielded.secure_boot` on a target with a GPU with what the image carries: the driver is signed from a day on, or not at all.
+Compares `shielded.secure_boot` on a target with a GPU with what the image carries: the driver is
+signed from a day on, or not at all.
 
 ## Why
 
-Secure Boot loads signed modules only. The machine starts, the driver does not, and nvidia-smi fails.
+Secure Boot loads signed modules only. The machine starts, the driver does not, and nvidia-smi
+fails.
 
 ## How to fix
 
@@ -20,14 +22,23 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import example_spec, newest_image_family, set_field_fix, workbench_instances
+from provision.rules.workbench_instances import (
+    example_spec,
+    newest_image_family,
+    set_field_fix,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a signed driver."""
     for instance in workbench_instances(case):
         image, name = instance.site.image, instance.target.image or ""
-        if image is None or not instance.target.shielded.secure_boot or not instance.site.gpu_settings.is_nvidia:
+        if (
+            image is None
+            or not instance.target.shielded.secure_boot
+            or not instance.site.gpu_settings.is_nvidia
+        ):
             continue
         since, day = image.secure_boot_with_gpu.replace("-", ""), split_image_name(name)[1]
         if since and (not day or day >= since):
@@ -37,8 +48,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"secure_boot with a GPU: the driver is signed {signed}, and the image is {name}",
             instance.route("shielded", "secure_boot"),
             severity=image.evidence.cap_severity(Severity.ERROR),
-            why="Secure Boot loads signed modules only: the machine starts, and its GPU driver does not.",
-            way_out=f"take an image of {image.family if since else newest_image_family(case.facts)} that is newer, or leave secure_boot out",
+            why="Secure Boot loads signed modules only: the machine starts, and its GPU driver "
+            "does not.",
+            way_out="take an image of "
+            f"{image.family if since else newest_image_family(case.facts)} that is newer, "
+            "or leave secure_boot out",
             related=(related_at(instance.route("image"), "image asked for here"),),
             fix=set_field_fix(case, instance.route("shielded", "secure_boot"), "false"),
         )
@@ -49,16 +63,46 @@ RULE = Rule(
     name="secure-boot-with-gpu",
     severity=Severity.ERROR,
     summary="Secure Boot does not start this image's GPU driver.",
-    sources=("docs.cloud.google.com, Workbench instances, image versioning and release notes of 2026-07-13",),
+    sources=(
+        (
+            "docs.cloud.google.com, Workbench instances, image versioning and release notes of "
+            "2026-07-13"
+        ),
+    ),
     page=__doc__,
     check=check,
     bad=(
-        Example(example_spec(image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}"), "true"),
-        Example(example_spec(image="workbench-instances-2603-20260712-2130-rc0", shielded="{secure_boot: true}"), "true"),
+        Example(
+            example_spec(
+                image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}"
+            ),
+            "true",
+        ),
+        Example(
+            example_spec(
+                image="workbench-instances-2603-20260712-2130-rc0", shielded="{secure_boot: true}"
+            ),
+            "true",
+        ),
     ),
     good=(
-        Example(example_spec(image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}")),
-        Example(example_spec(image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}")),
+        Example(
+            example_spec(
+                image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}"
+            )
+        ),
+        Example(
+            example_spec(
+                "gpu: none\n",
+                machine_type="n2-standard-8",
+                image="workbench-instances-2603-20260628-2130-rc0",
+                shielded="{secure_boot: true}",
+            )
+        ),
+        Example(
+            example_spec(
+                image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}"
+            )
+        ),
     ),
 )

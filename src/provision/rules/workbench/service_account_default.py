@@ -2,16 +2,19 @@
 
 ## What it does
 
-Finds Workbench targets that name no service account, or name the default one of Compute Engine or App Engine.
+Finds Workbench targets that name no service account, or name the default one of Compute Engine
+or App Engine.
 
 ## Why
 
-The default service account is shared by all machines of a project, and in many projects it may edit everything. Whoever opens the notebook acts with its
+The default service account is shared by all machines of a project, and in many projects it may
+edit everything. Whoever opens the notebook acts with its
 rights.
 
 ## How to fix
 
-Make a service account that may read and write the bucket, and nothing more: `gcloud iam service-accounts create NAME`.
+Make a service account that may read and write the bucket, and nothing more: `gcloud iam
+service-accounts create NAME`.
 """
 
 from __future__ import annotations
@@ -23,21 +26,30 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.workbench_instances import example_spec, workbench_instances
 
-DEFAULT_ACCOUNT_PATTERN = re.compile(r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com")
+DEFAULT_ACCOUNT_PATTERN = re.compile(
+    r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com"
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that runs as a default account."""
     for instance in workbench_instances(case):
         account = instance.target.service_account
-        if instance.target.managed_euc or (account is not None and not DEFAULT_ACCOUNT_PATTERN.fullmatch(account)):
+        if instance.target.managed_euc or (
+            account is not None and not DEFAULT_ACCOUNT_PATTERN.fullmatch(account)
+        ):
             continue
         yield RULE.diagnostic(
-            f"{account} is a default service account" if account else f"{instance.site.name} names no service account, so it runs as the default one",
+            f"{account} is a default service account"
+            if account
+            else f"{instance.site.name} names no service account, so it runs as the default one",
             instance.site.route if account is None else instance.route("service_account"),
             at=RoutePart.KEY if account is None else RoutePart.VALUE,
-            why="It is shared by all machines of the project, and in many projects it may edit everything.",
-            way_out=f"write service_account: NAME@{instance.target.project}.iam.gserviceaccount.com, one that may use the bucket only",
+            why="It is shared by all machines of the project, and in many projects it may edit "
+            "everything.",
+            way_out="write service_account: "
+            f"NAME@{instance.target.project}.iam.gserviceaccount.com, one that may use the "
+            "bucket only",
         )
 
 
@@ -46,12 +58,18 @@ RULE = Rule(
     name="service-account-default",
     severity=Severity.WARNING,
     summary="The instance runs as the default service account.",
-    sources=("Google Cloud IAM documentation, Default service accounts", "Compute Engine documentation, Service accounts"),
+    sources=(
+        "Google Cloud IAM documentation, Default service accounts",
+        "Compute Engine documentation, Service accounts",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec(service_account=None), "wb"),
-        Example(example_spec(service_account="123456789-compute@developer.gserviceaccount.com"), "123456789-compute@developer.gserviceaccount.com"),
+        Example(
+            example_spec(service_account="123456789-compute@developer.gserviceaccount.com"),
+            "123456789-compute@developer.gserviceaccount.com",
+        ),
     ),
     good=(
         Example(example_spec(service_account="trainer@my-project.iam.gserviceaccount.com")),

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen last, 63 characters.
+Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no
+hyphen last, 63 characters.
 
 ## Why
 
@@ -20,7 +21,12 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, example_spec, json_quote, workbench_instances
+from provision.rules.workbench_instances import (
+    RESOURCE_NAME_PATTERN,
+    example_spec,
+    json_quote,
+    workbench_instances,
+)
 
 _LONGEST = 63
 """Characters of a tag (compute.v1 discovery document, Tags.items)."""

@@ -6,7 +6,8 @@ Compares `idle_shutdown` and `max_lifetime` with `verify.timeout`.
 
 ## Why
 
-The verification runs as a startup script, which is no activity of a notebook. An instance that stops first gives no verdict.
+The verification runs as a startup script, which is no activity of a notebook. An instance that
+stops first gives no verdict.
 
 ## How to fix
 
@@ -34,9 +35,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             yield RULE.diagnostic(
                 f"{field}: {bound} ends the instance before verify.timeout: {timeout}",
                 instance.route(field),
-                why="A verification that is cut short gives no verdict, and the instance was paid for.",
+                why="A verification that is cut short gives no verdict, and the instance was "
+                "paid for.",
                 way_out=f"make it longer than {timeout}, or verify.timeout shorter",
-                related=related_if_written(case, ("verify", "timeout"), "the verification may take this long"),
+                related=related_if_written(
+                    case, ("verify", "timeout"), "the verification may take this long"
+                ),
             )
 
 

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone of the target has it, a warning when another one does.
+Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone
+of the target has it, a warning when another one does.
 
 ## Why
 
@@ -22,7 +23,13 @@ from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, example_spec, format_list, workbench_instances
+from provision.rules.workbench_instances import (
+    UNAVAILABLE_STATUS,
+    Instance,
+    example_spec,
+    format_list,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -32,35 +39,54 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
-        without = [index for index, zone in enumerate(instance.target.zones) if ZONE_PATTERN.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)]
+        without = [
+            index
+            for index, zone in enumerate(instance.target.zones)
+            if ZONE_PATTERN.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)
+        ]
         if rows:
-            yield from (_found(instance, index, rows, every=len(without) == len(instance.target.zones)) for index in without)
+            yield from (
+                _found(instance, index, rows, every=len(without) == len(instance.target.zones))
+                for index in without
+            )
 
 
 def _there(row: CardZones | None, zone: str) -> bool:
-    """Tell whether a zone may have the card: it is named, or its region is and no zones of it are known."""
+    """Tell whether a zone may have the card: it is named, or its region is and no zones of it are
+    known.
+    """
     return row is not None and (not row.zones or zone in row.zones)
 
 
-def _found(instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool) -> Diagnostic:
+def _found(
+    instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
+) -> Diagnostic:
     zone, gpu = instance.target.zones[index], instance.site.gpu_settings.gpu
     some = next(iter(rows.values())).evidence
     return RULE.diagnostic(
         f"{zone} has no {gpu.type} (as of {some.as_of})",
         instance.route("zones", index),
         severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
-        why="Creating the instance fails there, whatever the quota." + ("" if every else " Only the next zone of the list is tried."),
+        why="Creating the instance fails there, whatever the quota."
+        + ("" if every else " Only the next zone of the list is tried."),
         way_out=f"take {format_list(_nearest(zone, rows))}",
         related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
     )
 
 
 def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
-    """Return zones of the region, else of regions whose names begin alike (us-east, then us), else of any."""
+    """Return zones of the region, else of regions whose names begin alike (us-east, then us), else
+    of any.
+    """
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
     for beginning in beginnings:
-        found = tuple(name for row in rows.values() if row.region.startswith(beginning) for name in row.zones or (f"a zone of {row.region}",))
+        found = tuple(
+            name
+            for row in rows.values()
+            if row.region.startswith(beginning)
+            for name in row.zones or (f"a zone of {row.region}",)
+        )
         if found:
             return found
     return ()
@@ -71,17 +97,25 @@ RULE = Rule(
     name="zone-lacks-gpu",
     severity=Severity.ERROR,
     summary="The GPU is not offered in this zone.",
-    sources=("Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv", "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv"),
+    sources=(
+        "Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv",
+        "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
+    ),
     page=__doc__,
     check=check,
     bad=(
         Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
         Example(example_spec(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
-        Example(example_spec("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"), "us-west1-b"),
+        Example(
+            example_spec("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"),
+            "us-west1-b",
+        ),
     ),
     good=(
         Example(example_spec(zones="[us-central1-a, us-central1-b]")),
         Example(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")),
+        Example(
+            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")
+        ),
     ),
 )

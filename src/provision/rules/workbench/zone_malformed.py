@@ -22,7 +22,12 @@ from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
 from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.spelling import nearest_word
-from provision.rules.workbench_instances import example_spec, format_list, json_quote, workbench_instances
+from provision.rules.workbench_instances import (
+    example_spec,
+    format_list,
+    json_quote,
+    workbench_instances,
+)
 
 
 def check(case: LintContext) -> Iterator[Diagnostic]:
@@ -33,16 +38,23 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 continue
             near = _zones(zone, instance.site.card.name if instance.site.card else "")
             yield RULE.diagnostic(
-                f"{json_quote(zone)} is {'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
+                f"{json_quote(zone)} is "
+                f"{'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
                 instance.route("zones", index),
                 why="An instance is made in a zone: a region, a hyphen and a letter.",
-                way_out=f"write {format_list(near)}" if near else "write a zone, as in us-central1-a",
+                way_out=f"write {format_list(near)}"
+                if near
+                else "write a zone, as in us-central1-a",
             )
 
 
 def _zones(written: str, card: str) -> tuple[str, ...]:
-    """Return zones that were meant: those of the region, with that card where one is asked for, else the nearest name."""
-    known = sorted({zone for row in load_zones() if not card or row.card == card for zone in row.zones})
+    """Return zones that were meant: those of the region, with that card where one is asked for,
+    else the nearest name.
+    """
+    known = sorted(
+        {zone for row in load_zones() if not card or row.card == card for zone in row.zones}
+    )
     inside = tuple(zone for zone in known if zone.startswith(f"{written}-"))
     near = nearest_word(written.lower().replace("_", "-").replace(" ", "-"), known, 2)
     return inside or ((near,) if near else ())
@@ -62,6 +74,8 @@ RULE = Rule(
     ),
     good=(
         Example(example_spec(zones="[us-central1-a, us-central1-b]")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]")),
+        Example(
+            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]")
+        ),
     ),
 )

@@ -1,6 +1,13 @@
-"""Colab runtimes: the cell that makes an environment there, the notebook around it, and what is refused."""
+"""Colab runtimes: the cell that makes an environment there, the notebook around it, and what is
+refused.
+"""
 
-from provision.targets.colab.driver import NOTEBOOK_PART, ColabDriver, ColabObservation, describe_kept_copy
+from provision.targets.colab.driver import (
+    NOTEBOOK_PART,
+    ColabDriver,
+    ColabObservation,
+    describe_kept_copy,
+)
 from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.rendered_files import RenderedFiles, render_files
 from provision.targets.colab.sessions import SESSION_PART, get_sessions_folder

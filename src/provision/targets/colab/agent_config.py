@@ -1,4 +1,6 @@
-"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it by the name they have in Colab's own store."""
+"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it
+by the name they have in Colab's own store.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,21 @@ _OWN = "google-colab"
 """Colab's own package: no index has it, so nothing could bring it back."""
 
 
-def build_agent_config(place: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
+def build_agent_config(
+    place: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = ""
+) -> dict[str, Any]:
     """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
 
-    Without a nonce it gets the one that follows from all the rest, so that the same choices are the same bytes.
+    Without a nonce it gets the one that follows from all the rest, so that the same choices are
+    the same bytes.
     """
     document = _build_declaration(place, facts, uv)
     nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
-    return {**document, "nonce": nonce, "expectations": {**document["expectations"], "nonce": nonce}}
+    return {
+        **document,
+        "nonce": nonce,
+        "expectations": {**document["expectations"], "nonce": nonce},
+    }
 
 
 def encode_config(document: Mapping[str, Any]) -> bytes:
@@ -43,12 +52,19 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
 
 def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
     spec, target, environment = place.spec, get_colab_target(place), place.environment
-    expectations = expectations_of(place.effective_spec, place.target, place.lock, environment, PurePosixPath())
+    expectations = expectations_of(
+        place.effective_spec, place.target, place.lock, environment, PurePosixPath()
+    )
     runtime = facts.runtimes.get(target.runtime)
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
-        "spec": {"name": spec.name, "stem": place.stem, "target": place.target, "digest": expectations["spec"]["digest"]},
+        "spec": {
+            "name": spec.name,
+            "stem": place.stem,
+            "target": place.target,
+            "digest": expectations["spec"]["digest"],
+        },
         "lock": {"digest": place.lock.digest, "environment_digest": environment.digest},
         "runtime": _runtime(runtime, place, facts) if runtime else None,
         "isolation": target.isolation,
@@ -58,10 +74,16 @@ def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]
         "system_packages": list(spec.system_packages),
         "install": _install(place),
         "predicted": _predicted(place.lock.targets[place.target]),
-        "protected": sorted(name for name, row in facts.protected.items() if row.critical or row.kills or name == _OWN),
+        "protected": sorted(
+            name
+            for name, row in facts.protected.items()
+            if row.critical or row.kills or name == _OWN
+        ),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
-        "secrets": {name: reference.colab for name, reference in spec.secrets.items() if reference.colab},
+        "secrets": {
+            name: reference.colab for name, reference in spec.secrets.items() if reference.colab
+        },
         "uv": {"version": uv["version"], "files": dict(uv["files"])},
         # Where the environment lies is known on the runtime only.
         "expectations": {**expectations, "python": {**expectations["python"], "prefix": ""}},
@@ -69,7 +91,9 @@ def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]
 
 
 def _runtime(runtime: ColabRuntime, place: TargetContext, facts: Facts) -> dict[str, Any]:
-    cpu = place.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()  # machines without a GPU have an image of their own since 2025-12
+    cpu = (
+        place.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
+    )  # machines without a GPU have an image of their own since 2025-12
     return {
         "version": runtime.runtime,
         "as_of": runtime.evidence.as_of,
@@ -86,21 +110,39 @@ def _gpu(place: TargetContext, facts: Facts) -> dict[str, Any] | None:
     if gpu.is_none:
         return None
     shape = find_shape(gpu, get_colab_target(place).shape, facts)
-    return {"type": gpu.type, "device": (shape.device or None) if shape else None, "count": gpu.count}
+    return {
+        "type": gpu.type,
+        "device": (shape.device or None) if shape else None,
+        "count": gpu.count,
+    }
 
 
 def _install(place: TargetContext) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash; on top of a runtime it touches nothing else there."""
+    """Return what the installer is given: every file by hash; on top of a runtime it touches
+    nothing else there.
+    """
     held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
     used = {"pypi", *(one.index for one in held)}
     given = place.sandbox_sources.indexes if place.sandbox_sources else {}
-    known = {name: given.get(name) or address for name, address in {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}.items() if name in used}
+    known = {
+        name: given.get(name) or address
+        for name, address in {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}.items()
+        if name in used
+    }
     return {
         "schema": "provision.install/1",
         "mode": "shared" if get_colab_target(place).isolation == "system" else "own",
         "python_version": place.lock.python,
         "audit": "size",
-        "packages": [{"name": one.name, "version": one.version, "index": one.index, "files": _files(one, place)} for one in held],
+        "packages": [
+            {
+                "name": one.name,
+                "version": one.version,
+                "index": one.index,
+                "files": _files(one, place),
+            }
+            for one in held
+        ],
         "indexes": {name: address for name, address in known.items() if address},
         "links": list(place.sandbox_sources.find_links) if place.sandbox_sources else [],
     }
@@ -108,8 +150,17 @@ def _install(place: TargetContext) -> dict[str, Any]:
 
 def _files(package: LockedPackage, place: TargetContext) -> dict[str, str]:
     """Return the files that a runtime can use: a lock for several platforms holds others too."""
-    return {file.name: file.sha256 for file in package.files if not is_wheel(file) or wheel_runs_on(file.name, place.lock.python, place.platform)}
+    return {
+        file.name: file.sha256
+        for file in package.files
+        if not is_wheel(file) or wheel_runs_on(file.name, place.lock.python, place.platform)
+    }
 
 
 def _predicted(chosen: TargetChoice) -> dict[str, Any]:
-    return {"kept": list(chosen.kept), "changed": dict(chosen.changed), "added": list(chosen.added), "restart": list(chosen.restart)}
+    return {
+        "kept": list(chosen.kept),
+        "changed": dict(chosen.changed),
+        "added": list(chosen.added),
+        "restart": list(chosen.restart),
+    }

@@ -1,4 +1,6 @@
-"""The text of the first cell: a program that is the same for everyone, with one document in it that holds what is made, as data."""
+"""The text of the first cell: a program that is the same for everyone, with one document in it that
+holds what is made, as data.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _FILTER = {
 
 
 def build_payload(document: bytes, members: Mapping[str, bytes]) -> bytes:
-    """Return the payload: a zip file of the document and the programs, with the same bytes every time."""
+    """Return the payload: a zip file of the document and the programs, with the same bytes every
+    time.
+    """
     return zip_files({"document.json": document, **members})
 
 
@@ -49,8 +53,10 @@ def to_payload_folder_name(sha256: str) -> str:
 
 @functools.lru_cache(maxsize=4)
 def encode_payload(payload: bytes) -> tuple[str, ...]:
-    """Return a payload as lines of text; kept, since one command asks for the same several times."""
-    text = base64.b85encode(lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])).decode()
+    """Return a payload as lines of text; kept, since one command asks for the same several times."""  # noqa: E501
+    text = base64.b85encode(
+        lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])
+    ).decode()
     return tuple(text[start : start + _LINE] for start in range(0, len(text), _LINE))
 
 
@@ -63,8 +69,13 @@ def decode_payload(lines: Sequence[str]) -> bytes:
 
 
 def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
-    """Return the cell's text. `about` says for people what it is; the payload comes after it, as lines or by its address."""
-    return programs.read_cell_template().replace(PLACEHOLDER, to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}))
+    """Return the cell's text. `about` says for people what it is; the payload comes after it, as
+    lines or by its address.
+    """
+    return programs.read_cell_template().replace(
+        PLACEHOLDER,
+        to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}),
+    )
 
 
 def fill_template(template: str, about: Mapping[str, Any]) -> str:
@@ -79,7 +90,12 @@ def parse_about(text: str) -> dict[str, Any] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "ABOUT" and isinstance(node.value, ast.Dict):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "ABOUT"
+            and isinstance(node.value, ast.Dict)
+        ):
             try:
                 return dict(ast.literal_eval(node.value))
             except ValueError:
@@ -88,7 +104,9 @@ def parse_about(text: str) -> dict[str, Any] | None:
 
 
 def is_same_cell(one: str, other: str) -> bool:
-    """Tell whether two cells are the same program with the same payload; how a payload was compressed does not count."""
+    """Tell whether two cells are the same program with the same payload; how a payload was
+    compressed does not count.
+    """
     if one == other:
         return True
     abouts = [parse_about(text) for text in (one, other)]
@@ -96,22 +114,37 @@ def is_same_cell(one: str, other: str) -> bool:
         return False
     first, second = ({**about} for about in abouts if about is not None)
     lines = [about.pop("payload", []) for about in (first, second)]
-    return first == second and _without_payload(one) == _without_payload(other) and _is_same_payload(lines[0], lines[1])
+    return (
+        first == second
+        and _without_payload(one) == _without_payload(other)
+        and _is_same_payload(lines[0], lines[1])
+    )
 
 
 def to_literal(about: Mapping[str, Any]) -> str:
-    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line: JSON, but for characters that JSON writes as two."""
-    return "{\n" + "".join(f"    {_text(key)}: {_value(value)},\n" for key, value in about.items()) + "}"
+    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line: JSON,
+    but for characters that JSON writes as two.
+    """
+    return (
+        "{\n"
+        + "".join(f"    {_text(key)}: {_value(value)},\n" for key, value in about.items())
+        + "}"
+    )
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
-        return "[" + "".join(f"\n        {_text(one)}," for one in value) + ("\n    ]" if value else "]")
+        return (
+            "["
+            + "".join(f"\n        {_text(one)}," for one in value)
+            + ("\n    ]" if value else "]")
+        )
     return str(value) if isinstance(value, int) else _text(value)
 
 
 def _text(text: str) -> str:
-    # What JSON escapes as a pair of surrogates is one character in Python only when it is written otherwise.
+    # What JSON escapes as a pair of surrogates is one character in Python only when it is written
+    # otherwise.
     return json.dumps(text) if text.isascii() or max(text) < "\U00010000" else ascii(text)
 
 

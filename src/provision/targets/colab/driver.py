@@ -1,4 +1,6 @@
-"""A Colab runtime as a kind of place: what is written for it here, since nobody but its notebook can make an environment there."""
+"""A Colab runtime as a kind of place: what is written for it here, since nobody but its notebook
+can make an environment there.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,21 @@ from provision.facts import Facts, load_facts
 from provision.plan import Action, Operation
 from provision.state import Ledger
 from provision.targets.base import Interpreter, Refusal, TargetContext
-from provision.targets.colab.file_names import CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX, build_file_stem, get_colab_target
+from provision.targets.colab.file_names import (
+    CELL_SUFFIX,
+    NOTEBOOK_SUFFIX,
+    PAYLOAD_SUFFIX,
+    build_file_stem,
+    get_colab_target,
+)
 from provision.targets.colab.refusals import find_refusals
-from provision.targets.colab.rendered_files import MAX_CELL_BYTES, RenderedFiles, is_foreign_file, list_file_names, render_files
+from provision.targets.colab.rendered_files import (
+    MAX_CELL_BYTES,
+    RenderedFiles,
+    is_foreign_file,
+    list_file_names,
+    render_files,
+)
 from provision.targets.colab.sessions import SESSION_PART, plan_session_stops
 from provision.targets.colab.shapes import find_shape
 from provision.targets.local.driver import declared_variables
@@ -27,12 +41,16 @@ _LIMIT = 64 * 2**20
 _MAX_NAMED = 5
 """Packages that a plan names one by one. Our choice."""
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
-"""Where programs run there, so far as it is known here: the cell puts the digest of what it was made from before `env`."""
+"""Where programs run there, so far as it is known here: the cell puts the digest of what it was
+made from before `env`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ColabObservation:
-    """What was found in the folder of the files: those of ours, what is recorded of them, what is refused, and what would be written."""
+    """What was found in the folder of the files: those of ours, what is recorded of them, what is
+    refused, and what would be written.
+    """
 
     facts: Facts
     folder: Path
@@ -44,59 +62,121 @@ class ColabObservation:
 
 @dataclass(frozen=True, slots=True)
 class ColabDriver:
-    """Runtimes of Google Colab (see provision.targets.Target). `facts` gives what is known of them."""
+    """Runtimes of Google Colab (see provision.targets.Target). `facts` gives what is known of them."""  # noqa: E501
 
     facts: Callable[[], Facts] = load_facts
     platform: str | None = "linux-x86_64"
 
     def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
-        """Return what was written for the place already. Nothing is asked of Colab: a runtime costs from the moment it is there."""
+        """Return what was written for the place already. Nothing is asked of Colab: a runtime costs
+        from the moment it is there.
+        """
         return self.observe_folder(place.folder.parent, place, ledger, reader)
 
-    def observe_folder(self, folder: Path, place: TargetContext, ledger: Ledger, reader: Reader, *, url: str = "") -> ColabObservation:
-        """Return what was written for the place already in a folder; with `url`, the payload apart from the cell."""
+    def observe_folder(
+        self, folder: Path, place: TargetContext, ledger: Ledger, reader: Reader, *, url: str = ""
+    ) -> ColabObservation:
+        """Return what was written for the place already in a folder; with `url`, the payload apart
+        from the cell.
+        """
         facts = self.facts()
-        found = {name: reader.read(folder / name, _LIMIT) for name in list_file_names(place, url) if reader.exists(folder / name)}
+        found = {
+            name: reader.read(folder / name, _LIMIT)
+            for name in list_file_names(place, url)
+            if reader.exists(folder / name)
+        }
         others = tuple(name for name, content in found.items() if is_foreign_file(name, content))
         made = render_files(place, facts, spec_file=get_spec_file_name(place, reader), url=url)
         unfit = (*find_refusals(place, facts, others), *_size_refusals(place, made))
         there = {name: content for name, content in found.items() if name not in others}
-        return ColabObservation(facts, folder, there, ledger.state.resource(place.address, NOTEBOOK_PART), unfit, made)
+        return ColabObservation(
+            facts, folder, there, ledger.state.resource(place.address, NOTEBOOK_PART), unfit, made
+        )
 
-    def refusals(self, place: TargetContext, have: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002 - all of it was found by looking
+    def refusals(self, place: TargetContext, have: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
         """Return what the spec asks for that a runtime cannot be asked for."""
         return have.found_refusals
 
     def plan(self, place: TargetContext, have: ColabObservation) -> tuple[Action, ...]:
         """Return the one action: the notebook and its cell."""
         files = have.rendered.merge_files(have.existing_files)
-        moved = {name: content for name, content in files.items() if have.existing_files.get(name) != content}
-        effects: tuple[Effect, ...] = tuple(WriteFile(have.folder / name, _content(name, content), None) for name, content in moved.items())
-        effects = (*effects, *(away for away in _file_removals(have.recorded or {}, have.folder) if away.path.name not in files))
+        moved = {
+            name: content
+            for name, content in files.items()
+            if have.existing_files.get(name) != content
+        }
+        effects: tuple[Effect, ...] = tuple(
+            WriteFile(have.folder / name, _content(name, content), None)
+            for name, content in moved.items()
+        )
+        effects = (
+            *effects,
+            *(
+                away
+                for away in _file_removals(have.recorded or {}, have.folder)
+                if away.path.name not in files
+            ),
+        )
         record = _record(place, have.rendered)
-        copies = (f"{have.rendered.notebook_name}: {describe_kept_copy(name)}" for name in have.rendered.find_edited_copies(have.existing_files))
+        copies = (
+            f"{have.rendered.notebook_name}: {describe_kept_copy(name)}"
+            for name in have.rendered.find_edited_copies(have.existing_files)
+        )
         notes = (*_notes(place, have.facts), *copies)
 
         def act(verb: Operation, because: str) -> tuple[Action, ...]:
-            return (Action(verb, place.address, NOTEBOOK_PART, record["title"], because, effects, record, notes),)
+            return (
+                Action(
+                    verb,
+                    place.address,
+                    NOTEBOOK_PART,
+                    record["title"],
+                    because,
+                    effects,
+                    record,
+                    notes,
+                ),
+            )
 
         if have.recorded is None and not have.existing_files:
             return act(Operation.CREATE, "there is none yet")
         if effects:
-            return act(Operation.CHANGE, f"{', '.join(moved) or 'its name'} {'differ' if len(moved) > 1 else 'differs'} from what spec and lock make")
+            return act(
+                Operation.CHANGE,
+                f"{', '.join(moved) or 'its name'} "
+                f"{'differ' if len(moved) > 1 else 'differs'} from what spec and lock make",
+            )
         if have.recorded == record:
             return act(Operation.KEEP, "the files are what spec and lock make")
         return act(Operation.CHANGE, "the files are what spec and lock make, and are recorded now")
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
-        """Return the actions that give back its machines and remove what was written for it; files that someone has changed since stay."""
+        """Return the actions that give back its machines and remove what was written for it; files
+        that someone has changed since stay.
+        """
         actions = list(plan_session_stops(address, folder, ledger))
         for part, record in ledger.state.parts(address).items():
             if part == SESSION_PART:
                 continue
-            effects: tuple[Effect, ...] = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in record.get("paths", ()))
-            effects = (*_file_removals(record, folder.parent), *effects) if part == NOTEBOOK_PART else effects
-            actions.append(Action(Operation.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
+            effects: tuple[Effect, ...] = tuple(
+                RemoveTree(resolve_own_folder(folder, path, address))
+                for path in record.get("paths", ())
+            )
+            effects = (
+                (*_file_removals(record, folder.parent), *effects)
+                if part == NOTEBOOK_PART
+                else effects
+            )
+            actions.append(
+                Action(
+                    Operation.DESTROY,
+                    address,
+                    part,
+                    str(record.get("title", part)),
+                    "destroy was asked for",
+                    effects,
+                )
+            )
         return tuple(actions)
 
     def get_interpreter(self, place: TargetContext) -> Interpreter:
@@ -105,7 +185,13 @@ class ColabDriver:
             return Interpreter(_VENV / "bin/python", _VENV, _VENV)
         return Interpreter(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
 
-    def get_environment_variables(self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:  # noqa: ARG002 - the caller's variables stay here
+    def get_environment_variables(
+        self,
+        place: TargetContext,
+        caller: Mapping[str, str],  # noqa: ARG002
+        *,
+        partial: bool = False,  # noqa: ARG002
+    ) -> dict[str, str]:
         """Return the declared variables; secrets are read on the runtime."""
         return declared_variables(place.spec)
 
@@ -127,18 +213,30 @@ def _content(name: str, content: bytes) -> str | bytes:
 
 def _size_refusals(place: TargetContext, made: RenderedFiles) -> Iterator[Refusal]:
     if len(made.cell) > MAX_CELL_BYTES:
-        why = f"the cell would have {len(made.cell) // 2**10} KiB, and {MAX_CELL_BYTES // 2**10} KiB are as much as one is given"
-        yield Refusal(("targets", place.target), why, "`provision render SPEC --payload-url URL` writes what it carries into a file of its own")
+        why = (
+            f"the cell would have {len(made.cell) // 2**10} KiB, and {MAX_CELL_BYTES // 2**10} "
+            "KiB are as much as one is given"
+        )
+        yield Refusal(
+            ("targets", place.target),
+            why,
+            "`provision render SPEC --payload-url URL` writes what it carries into a file "
+            "of its own",
+        )
 
 
 def _record(place: TargetContext, made: RenderedFiles) -> dict[str, Any]:
     return {
-        "title": f"notebook {build_file_stem(place)}{NOTEBOOK_SUFFIX} and cell {build_file_stem(place)}{CELL_SUFFIX}",
+        "title": f"notebook {build_file_stem(place)}{NOTEBOOK_SUFFIX} and cell "
+        f"{build_file_stem(place)}{CELL_SUFFIX}",
         "kind": "colab",
         "via": get_colab_target(place).via,
         "paths": [f"reports/{place.stem}.{place.target}"],
         # As they are without anything of other people: what `destroy` may remove.
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in made.merge_files({}).items()},
+        "files": {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in made.merge_files({}).items()
+        },
         "nonce": made.nonce,
         "digest": place.environment.digest,
         "lock": place.lock.digest,
@@ -149,34 +247,69 @@ def _record(place: TargetContext, made: RenderedFiles) -> dict[str, Any]:
 def _file_removals(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveFileIfUnmodified]:
     """Yield the removals of recorded files; raises Refused for a name that is not one of ours."""
     for name, sha256 in dict(record.get("files", {})).items():
-        if Path(name).name != name or not name.endswith((CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)):
+        if Path(name).name != name or not name.endswith(
+            (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
+        ):
             raise Refused(
-                f"{name} is not a file that provision makes", why="the state names it", hint="look at the state file: provision did not write this into it"
+                f"{name} is not a file that provision makes",
+                why="the state names it",
+                hint="look at the state file: provision did not write this into it",
             )
         yield RemoveFileIfUnmodified(folder / name, str(sha256))
 
 
 def _notes(place: TargetContext, facts: Facts) -> Iterator[str]:
     target, gpu, chosen = get_colab_target(place), place.spec.gpu, place.lock.targets[place.target]
-    runtime, shape = facts.runtimes.get(target.runtime), find_shape(place.spec.gpu, target.shape, facts)
-    known = f", Python {runtime.python}, torch {runtime.torch}, as of {runtime.evidence.as_of}; the cell looks again" if runtime else ": not in the facts"
+    runtime, shape = (
+        facts.runtimes.get(target.runtime),
+        find_shape(place.spec.gpu, target.shape, facts),
+    )
+    known = (
+        f", Python {runtime.python}, torch {runtime.torch}, as of "
+        f"{runtime.evidence.as_of}; the cell looks again"
+        if runtime
+        else ": not in the facts"
+    )
     yield f"runtime: {target.runtime}{known}"
     if target.via == "colab-cli":
-        yield "run: on a machine taken for it through the colab program, always with the newest runtime, and given back at the end (unless --keep)"
-    units = f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}" if shape and shape.units_per_hour else ""
+        (
+            yield "run: on a machine taken for it through the colab program, always with the "
+            "newest "
+            "runtime, and given back at the end (unless --keep)"
+        )
+    units = (
+        f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}"
+        if shape and shape.units_per_hour
+        else ""
+    )
     tier = "" if shape is None or shape.free_tier else ", not in the free tier"
-    yield f"machine: {'no GPU' if gpu.is_none else gpu}{', high RAM' if shape and shape.shape == 'high' else ''}{units}{tier}"
+    (
+        yield "machine: "
+        f"{'no GPU' if gpu.is_none else gpu}{', high RAM' if shape and shape.shape == 'high' else ''}{units}{tier}"  # noqa: E501
+    )
     if target.isolation == "venv":
         yield "packages: in an environment of its own, apart from the runtime's"
         return
-    yield f"packages: {len(chosen.kept)} kept, {len(chosen.changed)} changed, {len(chosen.added)} added"
+    (
+        yield f"packages: {len(chosen.kept)} kept, {len(chosen.changed)} changed, "
+        f"{len(chosen.added)} added"
+    )
     versions = place.lock.versions(place.environment)
     if chosen.changed:
-        yield f"changed: {_listed([f'{name} {there} to {versions.get(name, there)}' for name, there in sorted(chosen.changed.items())])}"
+        (
+            yield "changed: "
+            f"{_listed([f'{name} {there} to {versions.get(name, there)}' for name, there in sorted(chosen.changed.items())])}"  # noqa: E501
+        )
     if chosen.added:
         yield f"added: {_listed(chosen.added)}"
-    yield f"restart needed: yes ({', '.join(chosen.restart)})" if chosen.restart else "restart needed: no"
+    yield (
+        f"restart needed: yes ({', '.join(chosen.restart)})"
+        if chosen.restart
+        else "restart needed: no"
+    )
 
 
 def _listed(words: Any) -> str:
-    return ", ".join(words[:_MAX_NAMED]) + (f" and {len(words) - _MAX_NAMED} more" if len(words) > _MAX_NAMED else "")
+    return ", ".join(words[:_MAX_NAMED]) + (
+        f" and {len(words) - _MAX_NAMED} more" if len(words) > _MAX_NAMED else ""
+    )

@@ -13,12 +13,14 @@ CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"
 def get_colab_target(place: TargetContext) -> ColabTarget:
     """Return the target of a place; the registry asks by kind."""
     target = place.spec.targets[place.target]
-    assert isinstance(target, ColabTarget)  # noqa: S101 - the registry asks by kind
+    assert isinstance(target, ColabTarget)  # noqa: S101
     return target
 
 
 def build_file_stem(place: TargetContext) -> str:
-    """Return what the files of a target begin with: the spec's stem, and the target's name where the spec has several Colab targets."""
+    """Return what the files of a target begin with: the spec's stem, and the target's name where
+    the spec has several Colab targets.
+    """
     asked = place.lock.inputs.get("targets", {})
     several = sum(str(words).split(" ", 1)[0] == "colab" for words in asked.values()) > 1
     return f"{place.stem}.{place.target}" if several else place.stem

@@ -1,4 +1,6 @@
-"""The link that opens a notebook in Colab, where the repository's own files say that it lies on GitHub; no program is started and nothing is asked."""
+"""The link that opens a notebook in Colab, where the repository's own files say that it lies on
+GitHub; no program is started and nothing is asked.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,14 @@ from provision.effects import Reader
 from provision.errors import ExternalError
 
 _LIMIT = 2**20
-_GITHUB = re.compile(r"(?:https?://(?:[^/@]*@)?github\.com/|(?:ssh://)?git@github\.com[:/])([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)(?:\.git)?/?")
+_GITHUB = re.compile(
+    r"(?:https?://(?:[^/@]*@)?github\.com/|(?:ssh://)?git@github\.com[:/])([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)(?:\.git)?/?"
+)
 
 
 def build_colab_link(notebook: Path, reader: Reader) -> str | None:
-    """Return the address that opens a notebook from its branch on GitHub; None where remote or branch are not known, or are elsewhere.
+    """Return the address that opens a notebook from its branch on GitHub; None where remote or
+    branch are not known, or are elsewhere.
 
     Whether the notebook was pushed, and the repository is public, nobody here can tell.
     """
@@ -40,12 +45,18 @@ def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
 
 
 def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
-    """Return the folder with HEAD and the one with the configuration: in a further work tree, .git is a file that names the first, which names the second."""
+    """Return the folder with HEAD and the one with the configuration: in a further work tree, .git
+    is a file that names the first, which names the second.
+    """
     git = root / ".git"
     if reader.exists(git / "HEAD"):
         return git, git
     head = root / _text(git, reader).removeprefix("gitdir:").strip()
-    common = head / _text(head / "commondir", reader).strip() if reader.exists(head / "commondir") else head
+    common = (
+        head / _text(head / "commondir", reader).strip()
+        if reader.exists(head / "commondir")
+        else head
+    )
     return head, common
 
 
@@ -69,7 +80,9 @@ def _remotes(config: str) -> Iterator[tuple[str, str]]:
     except configparser.Error:
         return
     for section in parser.sections():
-        if (remote := re.fullmatch(r'remote "(.*)"', section)) and (url := parser.get(section, "url", fallback=None)):
+        if (remote := re.fullmatch(r'remote "(.*)"', section)) and (
+            url := parser.get(section, "url", fallback=None)
+        ):
             yield remote[1], url
 
 

@@ -1,6 +1,8 @@
-"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it stay when it is made again.
+"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it
+stay when it is made again.
 
-A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its metadata. A cell therefore carries the digest of what was
+A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its
+metadata. A cell therefore carries the digest of what was
 rendered, which distinguishes an edited copy from the cell itself.
 """
 
@@ -26,28 +28,59 @@ ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL = (
 _CELL_IDS = (ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL)
 _DIGEST = "provision_sha256"
 _USER_CELL_TEXT = "# Your code here: what the cells above made is what it imports.\n"
-_USER_CELL_TEXT_VENV = "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in the environment.\n"
+_USER_CELL_TEXT_VENV = (
+    "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in "
+    "the environment.\n"
+)
 
 
 def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the notebook asks Colab for; `asked` is what the facts list for the machine. Colab may open it on something else all the same."""
-    colab: dict[str, Any] = {"provenance": [], **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked}}
+    """Return what the notebook asks Colab for; `asked` is what the facts list for the machine.
+    Colab may open it on something else all the same.
+    """
+    colab: dict[str, Any] = {
+        "provenance": [],
+        **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked},
+    }
     if target.runtime != "latest":
         colab["runtime_attributes"] = {"runtime_version": target.runtime}
     accelerator = {"accelerator": asked["accelerator"]} if "accelerator" in asked else {}
-    return {**accelerator, "colab": colab, "kernelspec": {"display_name": "Python 3", "name": "python3"}, "language_info": {"name": "python"}}
+    return {
+        **accelerator,
+        "colab": colab,
+        "kernelspec": {"display_name": "Python 3", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
 
 
-def build_notebook(metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the notebook (nbformat 4.5): what it is, then the program of each cell by its id, then room for one's own."""
+def build_notebook(
+    metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the notebook (nbformat 4.5): what it is, then the program of each cell by its id, then
+    room for one's own.
+    """
     own = _USER_CELL_TEXT_VENV if RUN_CELL in texts else _USER_CELL_TEXT
-    cells = [_cell(ABOUT_CELL, about, "markdown"), *(_cell(name, text, "code", form=True) for name, text in texts.items()), _cell(USER_CELL, own, "code")]
+    cells = [
+        _cell(ABOUT_CELL, about, "markdown"),
+        *(_cell(name, text, "code", form=True) for name, text in texts.items()),
+        _cell(USER_CELL, own, "code"),
+    ]
     return {"cells": cells, "metadata": dict(metadata), "nbformat": 4, "nbformat_minor": 5}
 
 
 def format_markdown(lines: Mapping[str, str], title: str, words: str) -> str:
-    """Return Markdown: a title, a sentence, and a list; every value is code, so that none of it is markup."""
-    return "\n".join([f"## {title}", "", words, "", *(f"- {name}: {format_code(value)}" for name, value in lines.items())])
+    """Return Markdown: a title, a sentence, and a list; every value is code, so that none of it is
+    markup.
+    """
+    return "\n".join(
+        [
+            f"## {title}",
+            "",
+            words,
+            "",
+            *(f"- {name}: {format_code(value)}" for name, value in lines.items()),
+        ]
+    )
 
 
 def format_code(text: str) -> str:
@@ -59,7 +92,9 @@ def format_code(text: str) -> str:
 
 
 def dumps(notebook: Mapping[str, Any]) -> str:
-    """Return the notebook's text, laid out as Jupyter lays it out; half a surrogate pair, which no encoding can write, stays an escape."""
+    """Return the notebook's text, laid out as Jupyter lays it out; half a surrogate pair, which no
+    encoding can write, stays an escape.
+    """
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
@@ -70,23 +105,39 @@ def is_rendered_notebook(document: Any) -> bool:
 
 
 def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notebook as it should be now: with the cells that people added to it or copied and edited, and the results of what stays as it is."""
+    """Return the notebook as it should be now: with the cells that people added to it or copied and
+    edited, and the results of what stays as it is.
+    """
     found, others, _ = _sort_cells(there, ours)
-    left = {USER_CELL} if others and USER_CELL not in found else set()  # who writes cells elsewhere and has removed that one does without it
-    cells = [_choose_cell(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
+    left = (
+        {USER_CELL} if others and USER_CELL not in found else set()
+    )  # who writes cells elsewhere and has removed that one does without it
+    cells = [
+        _choose_cell(found.get(_name(cell)), cell)
+        for cell in ours["cells"]
+        if _name(cell) not in left
+    ]
     minor = there.get("nbformat_minor", 5)
     if minor < 5:  # such cells have no id of their own
         cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
-    return {**there, "cells": [*cells, *others], "metadata": _update_metadata(_mapping(there, "metadata"), ours["metadata"])}
+    return {
+        **there,
+        "cells": [*cells, *others],
+        "metadata": _update_metadata(_mapping(there, "metadata"), ours["metadata"]),
+    }
 
 
 def find_edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the rendered cells of which a notebook has an edited copy, which stays."""
+    """Return the names of the rendered cells of which a notebook has an edited copy, which stays."""  # noqa: E501
     return _sort_cells(there, ours)[2]
 
 
-def _sort_cells(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
-    """Return the rendered cells of a notebook by name, all cells of people, and the names of those of which there are edited copies."""
+def _sort_cells(
+    there: Any, ours: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
+    """Return the rendered cells of a notebook by name, all cells of people, and the names of those
+    of which there are edited copies.
+    """
     made = {_name(cell): cell for cell in ours["cells"]}
     by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _CELL_IDS}
     found = {name: _original(cells, made.get(name)) for name, cells in by_name.items() if cells}
@@ -102,26 +153,36 @@ def _sort_cells(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], li
 
 
 def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
-    """Return which of the cells of one name is the rendered one: as it is to be, else as it was rendered once, else the one with that id, else the first."""
+    """Return which of the cells of one name is the rendered one: as it is to be, else as it was
+    rendered once, else the one with that id, else the first.
+    """
     if len(cells) == 1:
         return cells[0]
-    current = (cell for cell in cells if ours is not None and is_same_cell(_source(cell), _source(ours)))
+    current = (
+        cell for cell in cells if ours is not None and is_same_cell(_source(cell), _source(ours))
+    )
     earlier = (cell for cell in cells if _digest(cell) == _mapping(cell, "metadata").get(_DIGEST))
     by_id = (cell for cell in cells if cell.get("id") in _CELL_IDS)
     return next(current, None) or next(earlier, None) or next(by_id, cells[0])
 
 
-def _is_rendered(copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None) -> bool:
+def _is_rendered(
+    copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None
+) -> bool:
     """Return whether a copy holds nothing that a person wrote."""
     if _name(copy) == USER_CELL:
         return _source(copy) in (_USER_CELL_TEXT.rstrip(), _USER_CELL_TEXT_VENV.rstrip(), "")
-    if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(original):
+    if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(
+        original
+    ):
         return True
     return ours is not None and is_same_cell(_source(copy), _source(ours))
 
 
 def _as_user_cell(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    """Return an edited copy as a cell of its own, with an id that is neither that of a rendered cell nor taken."""
+    """Return an edited copy as a cell of its own, with an id that is neither that of a rendered
+    cell nor taken.
+    """
     stem = name = f"{_name(copy)}-copy-{_digest(copy)[:8]}"
     number = 1
     while name in taken:
@@ -137,22 +198,37 @@ def _digest(cell: Mapping[str, Any]) -> str:
 
 
 def _update_metadata(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    colab = {key: value for key, value in _mapping(there, "colab").items() if key not in ("gpuType", "machine_shape", "runtime_attributes")}
+    colab = {
+        key: value
+        for key, value in _mapping(there, "colab").items()
+        if key not in ("gpuType", "machine_shape", "runtime_attributes")
+    }
     kept = {key: value for key, value in there.items() if key != "accelerator"}
     return {**ours, **kept, "colab": {**ours["colab"], **colab}}
 
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
-    # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a reader and what the cell says.
-    metadata: dict[str, Any] = {"id": name, **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {})}
+    # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a
+    # reader and what the cell says.
+    metadata: dict[str, Any] = {
+        "id": name,
+        **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {}),
+    }
     lines = text.rstrip("\n").split("\n")
-    cell = {"cell_type": kind, "id": name, "metadata": metadata, "source": [*(f"{line}\n" for line in lines[:-1]), lines[-1]]}
+    cell = {
+        "cell_type": kind,
+        "id": name,
+        "metadata": metadata,
+        "source": [*(f"{line}\n" for line in lines[:-1]), lines[-1]],
+    }
     metadata[_DIGEST] = _digest(cell)
     return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
 
 
 def _choose_cell(there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
-    if there is None or (_name(ours) != USER_CELL and not is_same_cell(_source(there), _source(ours))):
+    if there is None or (
+        _name(ours) != USER_CELL and not is_same_cell(_source(there), _source(ours))
+    ):
         return ours
     return there
 
@@ -175,4 +251,6 @@ def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _source(cell: Mapping[str, Any]) -> str:
     source = cell.get("source", "")
-    return ("".join(str(line) for line in source) if isinstance(source, list) else str(source)).rstrip("\n")
+    return (
+        "".join(str(line) for line in source) if isinstance(source, list) else str(source)
+    ).rstrip("\n")

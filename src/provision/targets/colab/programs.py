@@ -1,4 +1,6 @@
-"""The programs that travel inside a cell: the same bytes for everyone, since all that a spec says is in the document."""
+"""The programs that travel inside a cell: the same bytes for everyone, since all that a spec says
+is in the document.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,20 @@ from collections.abc import Mapping
 from provision import verification
 from provision.assets import find_asset
 
-_CELL, _VERIFY, _RUN = "templates/colab-cell.py", "templates/colab-verify.py", "templates/colab-run.py"
+_CELL, _VERIFY, _RUN = (
+    "templates/colab-cell.py",
+    "templates/colab-verify.py",
+    "templates/colab-run.py",
+)
 
 
 def build_payload_members() -> Mapping[str, bytes]:
     """Return the programs by the name they have in the payload."""
-    return {"cell.pyz": verification.notebook_zipapp(), "installer.pyz": verification.installer_zipapp(), "probe.pyz": verification.probe_zipapp()}
+    return {
+        "cell.pyz": verification.notebook_zipapp(),
+        "installer.pyz": verification.installer_zipapp(),
+        "probe.pyz": verification.probe_zipapp(),
+    }
 
 
 def read_cell_template() -> str:

@@ -1,4 +1,6 @@
-"""The files of a Colab target: the cell, the notebook and, where it travels apart, the payload; all of it follows from spec, lock and facts."""
+"""The files of a Colab target: the cell, the notebook and, where it travels apart, the payload; all
+of it follows from spec, lock and facts.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,28 @@ from provision.facts import Facts
 from provision.targets.base import TargetContext
 from provision.targets.colab import cell, notebook, programs
 from provision.targets.colab.agent_config import build_agent_config, encode_config
-from provision.targets.colab.file_names import CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX, build_file_stem, build_render_command, get_colab_target
+from provision.targets.colab.file_names import (
+    CELL_SUFFIX,
+    NOTEBOOK_SUFFIX,
+    PAYLOAD_SUFFIX,
+    build_file_stem,
+    build_render_command,
+    get_colab_target,
+)
 from provision.targets.colab.shapes import find_shape
 from provision.targets.workbench.programs import read_pinned_uv
 
 MAX_CELL_BYTES = 2**20
-"""Bytes of a cell's text above which its payload travels apart. Our choice: a tenth of what Jupyter's server takes in one message (tornado, 10 MiB)."""
+"""Bytes of a cell's text above which its payload travels apart. Our choice: a tenth of what
+Jupyter's server takes in one message (tornado, 10 MiB).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedFiles:
-    """What is written for one target: the cell's text and the notebook by their file names, the payload with its sha256, and the nonce of the report."""
+    """What is written for one target: the cell's text and the notebook by their file names, the
+    payload with its sha256, and the nonce of the report.
+    """
 
     name: str
     nonce: str
@@ -38,34 +51,66 @@ class RenderedFiles:
         return self.name + NOTEBOOK_SUFFIX
 
     def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the files by name, as they are to be beside those that are there: what is as it should be keeps its bytes, and what people added stays."""
-        files = {self.name + CELL_SUFFIX: _merge_cell(there.get(self.name + CELL_SUFFIX), self.cell).encode()}
+        """Return the files by name, as they are to be beside those that are there: what is as it
+        should be keeps its bytes, and what people added stays.
+        """
+        files = {
+            self.name + CELL_SUFFIX: _merge_cell(
+                there.get(self.name + CELL_SUFFIX), self.cell
+            ).encode()
+        }
         files[self.notebook_name] = _merge_notebook(there.get(self.notebook_name), self.notebook)
         if self.url:
             files[self.name + PAYLOAD_SUFFIX] = self.payload
         return files
 
     def find_edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Return the names of the cells of which the notebook that is there has an edited copy, which stays."""
-        return notebook.find_edited_copies(read_notebook(there.get(self.notebook_name, b"")), self.notebook)
+        """Return the names of the cells of which the notebook that is there has an edited copy,
+        which stays.
+        """
+        return notebook.find_edited_copies(
+            read_notebook(there.get(self.notebook_name, b"")), self.notebook
+        )
 
 
 def list_file_names(place: TargetContext, url: str = "") -> tuple[str, ...]:
     """Return the names of the files of a target."""
-    return tuple(build_file_stem(place) + ending for ending in (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if url else ())))
+    return tuple(
+        build_file_stem(place) + ending
+        for ending in (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if url else ()))
+    )
 
 
-def render_files(place: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = "") -> RenderedFiles:
-    """Return what is written for a target. `spec_file` is how people call the spec; a `url` is where the payload will lie, which is then not in the cell."""
+def render_files(
+    place: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
+) -> RenderedFiles:
+    """Return what is written for a target. `spec_file` is how people call the spec; a `url` is
+    where the payload will lie, which is then not in the cell.
+    """
     document = build_agent_config(place, facts, read_pinned_uv(), nonce)
     payload = cell.build_payload(encode_config(document), programs.build_payload_members())
     sha256 = cell.digest_payload(payload)
     about = build_about(place, facts, document, spec_file or f"{place.stem}.yaml", sha256, url)
     text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)
-    return RenderedFiles(build_file_stem(place), document["nonce"], text, _notebook(place, facts, about, text), payload, sha256, url)
+    return RenderedFiles(
+        build_file_stem(place),
+        document["nonce"],
+        text,
+        _notebook(place, facts, about, text),
+        payload,
+        sha256,
+        url,
+    )
 
 
-def build_about(place: TargetContext, facts: Facts, document: Mapping[str, Any], spec_file: str, sha256: str, url: str = "") -> dict[str, Any]:
+def build_about(
+    place: TargetContext,
+    facts: Facts,
+    document: Mapping[str, Any],
+    spec_file: str,
+    sha256: str,
+    url: str = "",
+) -> dict[str, Any]:
     """Return what a cell says of itself, for people."""
     return {
         "what": f"environment {place.spec.name}: {', '.join(_contents(place, document))}",
@@ -86,12 +131,20 @@ def _contents(place: TargetContext, document: Mapping[str, Any]) -> Iterator[str
     yield f"{len(versions)} packages"
     if "torch" in versions:
         yield f"torch {versions['torch']}"
-    yield "on top of the runtime's own" if document["isolation"] == "system" else "apart from the runtime's own"
+    yield (
+        "on top of the runtime's own"
+        if document["isolation"] == "system"
+        else "apart from the runtime's own"
+    )
 
 
 def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
     target, gpu, runtime = get_colab_target(place), place.spec.gpu, document["runtime"]
-    known = f" (Python {runtime['python']}, torch {runtime['torch']}, as of {runtime['as_of']})" if runtime else ""
+    known = (
+        f" (Python {runtime['python']}, torch {runtime['torch']}, as of {runtime['as_of']})"
+        if runtime
+        else ""
+    )
     yield f"Colab runtime {target.runtime}{known}"
     shape = find_shape(gpu, target.shape, facts)
     yield "no GPU" if gpu.is_none else f"GPU {gpu.type}"
@@ -99,17 +152,31 @@ def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) ->
         yield "high RAM"
 
 
-def _notebook(place: TargetContext, facts: Facts, about: Mapping[str, Any], text: str) -> dict[str, Any]:
+def _notebook(
+    place: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
+) -> dict[str, Any]:
     shape = find_shape(place.spec.gpu, get_colab_target(place).shape, facts)
     found = {"payload_sha256": about["payload_sha256"]}
-    texts = {notebook.ENVIRONMENT_CELL: text, notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), found)}
+    texts = {
+        notebook.ENVIRONMENT_CELL: text,
+        notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), found),
+    }
     if get_colab_target(place).isolation == "venv":
         texts[notebook.RUN_CELL] = cell.fill_template(programs.read_run_template(), found)
-    lines = {"made of": f"{about['spec']}, target {about['target']}", "for": about["for"], "made again by": about["make_again"]}
-    words = "The first cell makes the environment of a lock, checks the machine, and proves that it works; the second shows the report. Run all runs both."
+    lines = {
+        "made of": f"{about['spec']}, target {about['target']}",
+        "for": about["for"],
+        "made again by": about["make_again"],
+    }
+    words = (
+        "The first cell makes the environment of a lock, checks the machine, and proves that "
+        "it works; the second shows the report. Run all runs both."
+    )
     title = f"Environment {notebook.format_code(place.spec.name)}"
     return notebook.build_notebook(
-        notebook.build_metadata(get_colab_target(place), shape.metadata if shape else {}), notebook.format_markdown(lines, title, words), texts
+        notebook.build_metadata(get_colab_target(place), shape.metadata if shape else {}),
+        notebook.format_markdown(lines, title, words),
+        texts,
     )
 
 
@@ -119,7 +186,11 @@ def _merge_cell(there: bytes | None, text: str) -> str:
 
 
 def _merge_notebook(there: bytes | None, ours: Mapping[str, Any]) -> bytes:
-    if there is None or (document := read_notebook(there)) is None or not notebook.is_rendered_notebook(document):
+    if (
+        there is None
+        or (document := read_notebook(there)) is None
+        or not notebook.is_rendered_notebook(document)
+    ):
         return notebook.dumps(ours).encode()
     fresh = notebook.update_notebook(document, ours)
     return there if fresh == document else notebook.dumps(fresh).encode()

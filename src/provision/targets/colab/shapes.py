@@ -10,7 +10,8 @@ from provision.spec import Gpu
 def find_shape(gpu: Gpu, wanted: str, facts: Facts) -> ColabShape | None:
     """Return the machine with that card in that shape; None where Colab has none.
 
-    Some cards come in the high shape only: a spec that says nothing else gets that one. A spec that says high never gets another.
+    Some cards come in the high shape only: a spec that says nothing else gets that one. A spec
+    that says high never gets another.
     """
     card = facts.card(gpu.type) if not gpu.is_none else None
     name = "none" if gpu.is_none else card.name if card else ""

@@ -1,4 +1,6 @@
-"""The name by which the user's own conda finds an environment: a link in the first of its folders that may be written to, and nobody else's."""
+"""The name by which the user's own conda finds an environment: a link in the first of its folders
+that may be written to, and nobody else's.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from provision.targets.local.conda_prefix import uses_conda
 
 CONDA_LINK_PART = "name"
 _DISALLOWED_IN_NAMES = " /:#"
-"""What conda takes for something else in a name. Source: PREFIX_NAME_DISALLOWED_CHARS of conda 26.7."""
+"""What conda takes for something else in a name. Source: PREFIX_NAME_DISALLOWED_CHARS of conda
+26.7.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CondaLink:
-    """What was found of a name: whose conda, the link that is or would be ours (None: there can be none, and `flaw` says why), what it points at now."""
+    """What was found of a name: whose conda, the link that is or would be ours (None: there can be
+    none, and `flaw` says why), what it points at now.
+    """
 
     name: str
     program: CondaProgram
@@ -32,71 +38,150 @@ class CondaLink:
     """What has the name already, and is not ours."""
 
 
-def find_conda_link(place: TargetContext, stable: Path, recorded: Mapping[str, Any] | None, program: CondaProgram | None, reader: Reader) -> CondaLink | None:
-    """Return what is known of a place's name; None where no conda of the user's makes it. conda is asked only while there is no link of ours."""
+def find_conda_link(
+    place: TargetContext,
+    stable: Path,
+    recorded: Mapping[str, Any] | None,
+    program: CondaProgram | None,
+    reader: Reader,
+) -> CondaLink | None:
+    """Return what is known of a place's name; None where no conda of the user's makes it. conda is
+    asked only while there is no link of ours.
+    """
     if not uses_conda(place) or program is None or program.path is None:
         return None
     ours = _OwnLinks(str(stable), (recorded or {}).get("end", ""), reader)
     if recorded and recorded.get("link") and ours(link := Path(recorded["link"])):
         return CondaLink(stable.name, program, link, ours.end, reader.read_link(link))
-    if recorded and recorded.get("rival") and _is_occupied(rival := Path(recorded["rival"]), reader) and not ours(rival):
+    if (
+        recorded
+        and recorded.get("rival")
+        and _is_occupied(rival := Path(recorded["rival"]), reader)
+        and not ours(rival)
+    ):
         return _conflicting_link(stable.name, program, ours.end, rival)
     if unfit := [sign for sign in _DISALLOWED_IN_NAMES if sign in stable.name]:
-        return CondaLink(stable.name, program, None, ours.end, problem=f"conda takes no name with {unfit[0]!r} in it")
+        return CondaLink(
+            stable.name,
+            program,
+            None,
+            ours.end,
+            problem=f"conda takes no name with {unfit[0]!r} in it",
+        )
     folders = reader.conda_folders(program)
     paths = [folder / stable.name for folder in folders]
     if stable in paths:
-        return CondaLink(stable.name, program, None, ours.end, problem="it has that already: the folder of environments here is one of conda's own")
+        return CondaLink(
+            stable.name,
+            program,
+            None,
+            ours.end,
+            problem="it has that already: the folder of environments here is one of conda's own",
+        )
     rivals = [path for path in paths if _is_occupied(path, reader) and not ours(path)]
     if rivals:
         return _conflicting_link(stable.name, program, ours.end, rivals[0])
-    fit = [*(path for path in paths if ours(path)), *(path for path in paths if reader.is_writable(path))]
+    fit = [
+        *(path for path in paths if ours(path)),
+        *(path for path in paths if reader.is_writable(path)),
+    ]
     if not fit:
-        return CondaLink(stable.name, program, None, ours.end, problem=_no_folder_reason(program, folders))
+        return CondaLink(
+            stable.name, program, None, ours.end, problem=_no_folder_reason(program, folders)
+        )
     return CondaLink(stable.name, program, fit[0], ours.end, reader.read_link(fit[0]))
 
 
-def plan_conda_link(place: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None) -> Action | None:
+def plan_conda_link(
+    place: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None
+) -> Action | None:
     """Return what is done about the name: given, kept, taken back, or why there is none."""
 
-    def act(verb: Operation, title: str, because: str, effects: tuple[Effect, ...] = (), record: dict[str, Any] | None = None) -> Action:
-        return Action(verb, place.address, CONDA_LINK_PART, title, because, effects, {**record, "title": title} if record is not None else None)
+    def act(
+        verb: Operation,
+        title: str,
+        because: str,
+        effects: tuple[Effect, ...] = (),
+        record: dict[str, Any] | None = None,
+    ) -> Action:
+        return Action(
+            verb,
+            place.address,
+            CONDA_LINK_PART,
+            title,
+            because,
+            effects,
+            {**record, "title": title} if record is not None else None,
+        )
 
     if naming is None:
         return _plan_removal_without_conda(place, recorded)
     if naming.link is None:
-        record = {"name": naming.name, "rival": str(naming.conflicting_path)} if naming.conflicting_path is not None else None
-        return act(Operation.KEEP, f"no name {naming.name} for {naming.program.name}", naming.problem, (), record)
+        record = (
+            {"name": naming.name, "rival": str(naming.conflicting_path)}
+            if naming.conflicting_path is not None
+            else None
+        )
+        return act(
+            Operation.KEEP,
+            f"no name {naming.name} for {naming.program.name}",
+            naming.problem,
+            (),
+            record,
+        )
     title = f"name {naming.name} for {naming.program.name}: {naming.link}"
-    held = {"name": naming.name, "program": naming.program.name, "link": str(naming.link), "end": naming.expected_target}
+    held = {
+        "name": naming.name,
+        "program": naming.program.name,
+        "link": str(naming.link),
+        "end": naming.expected_target,
+    }
     if naming.actual_target == naming.expected_target:
         return act(Operation.KEEP, title, "it leads to this environment", (), held)
-    add = CreateSymlink(naming.link, naming.expected_target, replaced_target=naming.actual_target or "")
+    add = CreateSymlink(
+        naming.link, naming.expected_target, replaced_target=naming.actual_target or ""
+    )
     if naming.actual_target is not None:
         return act(Operation.CHANGE, title, "the folder of the spec was moved", (add,), held)
-    return act(Operation.CREATE, title, f"so that `{naming.program.name} activate {naming.name}` finds it", (add,), held)
+    return act(
+        Operation.CREATE,
+        title,
+        f"so that `{naming.program.name} activate {naming.name}` finds it",
+        (add,),
+        held,
+    )
 
 
 def build_activation_command(recorded: Mapping[str, Any] | None) -> str:
-    """Return the command that activates an environment by its recorded name; "" where it has none."""
-    return f"{recorded['program']} activate {shlex.quote(recorded['name'])}" if recorded and recorded.get("link") else ""
+    """Return the command that activates an environment by its recorded name; "" where it has none."""  # noqa: E501
+    return (
+        f"{recorded['program']} activate {shlex.quote(recorded['name'])}"
+        if recorded and recorded.get("link")
+        else ""
+    )
 
 
 def plan_link_removal(record: Mapping[str, Any]) -> Iterator[RemoveSymlink]:
-    """Yield what takes a recorded name back once its environment is gone: a link that leads to one, as that of a copied folder does, is another's."""
+    """Yield what takes a recorded name back once its environment is gone: a link that leads to one,
+    as that of a copied folder does, is another's.
+    """
     if record.get("link") and record.get("end"):
         yield RemoveSymlink(Path(record["link"]), str(record["end"]), only_if_dangling=True)
 
 
 class _OwnLinks:
-    """Tells links that lead to this place: by its path, or by the one that it had before its folder was moved, where nothing is any more."""
+    """Tells links that lead to this place: by its path, or by the one that it had before its folder
+    was moved, where nothing is any more.
+    """
 
     def __init__(self, end: str, before: str, reader: Reader) -> None:
         self.end, self._before, self._reader = end, before, reader
 
     def __call__(self, path: Path) -> bool:
         found = self._reader.read_link(path)
-        return found == self.end or (found is not None and found == self._before and not self._reader.exists(path))
+        return found == self.end or (
+            found is not None and found == self._before and not self._reader.exists(path)
+        )
 
 
 def _is_occupied(path: Path, reader: Reader) -> bool:
@@ -104,21 +189,45 @@ def _is_occupied(path: Path, reader: Reader) -> bool:
 
 
 def _conflicting_link(name: str, program: CondaProgram, end: str, rival: Path) -> CondaLink:
-    flaw = f"{rival} is there already and is not this environment; it stays. Move it away (`{program.name} rename`), or activate this one by its path"
+    flaw = (
+        f"{rival} is there already and is not this environment; it stays. Move it away "
+        f"(`{program.name} rename`), or activate this one by its path"
+    )
     return CondaLink(name, program, None, end, problem=flaw, conflicting_path=rival)
 
 
 def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
     if not folders:
-        return f"`{program.name} info --json` does not tell where it looks for environments; activate it by its path"
+        return (
+            f"`{program.name} info --json` does not tell where it looks for environments; "
+            "activate it by its path"
+        )
     listed = ", ".join(str(folder) for folder in folders)
-    return f"none of its folders may be written to ({listed}); add one of yours to envs_dirs, or activate it by its path"
+    return (
+        f"none of its folders may be written to ({listed}); add one of yours to envs_dirs, or "
+        "activate it by its path"
+    )
 
 
-def _plan_removal_without_conda(place: TargetContext, recorded: Mapping[str, Any] | None) -> Action | None:
-    """Where no conda of the user's makes the environment: a name that it has stays, unless conda has no part in it any more."""
+def _plan_removal_without_conda(
+    place: TargetContext, recorded: Mapping[str, Any] | None
+) -> Action | None:
+    """Where no conda of the user's makes the environment: a name that it has stays, unless conda
+    has no part in it any more.
+    """
     if recorded is None or uses_conda(place):
         return None
     because = "the environment is no longer one of conda"
-    effects = (RemoveSymlink(Path(recorded["link"]), str(recorded["end"])),) if recorded.get("link") else ()
-    return Action(Operation.DESTROY, place.address, CONDA_LINK_PART, str(recorded.get("title", CONDA_LINK_PART)), because, effects)
+    effects = (
+        (RemoveSymlink(Path(recorded["link"]), str(recorded["end"])),)
+        if recorded.get("link")
+        else ()
+    )
+    return Action(
+        Operation.DESTROY,
+        place.address,
+        CONDA_LINK_PART,
+        str(recorded.get("title", CONDA_LINK_PART)),
+        because,
+        effects,
+    )

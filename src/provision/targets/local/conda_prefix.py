@@ -1,4 +1,6 @@
-"""The part of a local environment that conda makes: which program does it, what it makes, and whether it is still there."""
+"""The part of a local environment that conda makes: which program does it, what it makes, and
+whether it is still there.
+"""
 
 from __future__ import annotations
 
@@ -26,48 +28,92 @@ def build_prefix_effect(place: TargetContext, program: CondaProgram) -> CreateCo
     """Return the effect that makes the prefix of a place; the caller says where."""
     held = place.lock.conda_records_in(place.environment)
     indexes = place.spec.indexes
-    channels = tuple(CondaChannel(name, indexes[name].url if name in indexes else "") for name in sorted({package.channel for package in held}))
+    channels = tuple(
+        CondaChannel(name, indexes[name].url if name in indexes else "")
+        for name in sorted({package.channel for package in held})
+    )
     asked = requested_conda_names(place.spec)
-    wishes = tuple(f"{package.name} =={package.version} {package.build}" for package in held if package.name in asked)
+    wishes = tuple(
+        f"{package.name} =={package.version} {package.build}"
+        for package in held
+        if package.name in asked
+    )
     return CreateCondaPrefix(place.folder, place.platform, channels, held, wishes, program)
 
 
-def find_conda_refusals(place: TargetContext, program: CondaProgram | None, foreign: Path | None = None) -> Iterator[Refusal]:
-    """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was not made by us."""
+def find_conda_refusals(
+    place: TargetContext, program: CondaProgram | None, foreign: Path | None = None
+) -> Iterator[Refusal]:
+    """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was
+    not made by us.
+    """
     route = ("targets", place.target, "manager")
     if program is None:
         from provision.extras import install_command
 
-        yield Refusal(route, "conda environments need py-rattler, which is not installed", install_command("conda"))
+        yield Refusal(
+            route,
+            "conda environments need py-rattler, which is not installed",
+            install_command("conda"),
+        )
     if not place.lock.conda_records_in(place.environment):
-        yield Refusal(route, "the lock was made without what conda brings", "make it again with `provision lock --upgrade`")
+        yield Refusal(
+            route,
+            "the lock was made without what conda brings",
+            "make it again with `provision lock --upgrade`",
+        )
     if foreign is not None:
-        yield Refusal((), f"{foreign} is there already, and nothing says that it was made by provision", "look at it, and move it away or remove it")
+        yield Refusal(
+            (),
+            f"{foreign} is there already, and nothing says that it was made by provision",
+            "look at it, and move it away or remove it",
+        )
     if place.platform.startswith("windows"):
         yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
 
 
 def find_conda_drift(place: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what conda's own records say differs from the lock; `entries` are the names in conda-meta."""
+    """Return what conda's own records say differs from the lock; `entries` are the names in
+    conda-meta.
+    """
     locked = {package.stem: package for package in place.lock.conda_records_in(place.environment)}
     found = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
-    lost = [f"conda's {locked[name].name} {locked[name].version} is missing" for name in sorted(locked.keys() - found)]
-    return (*lost, *(f"conda's {name} was added" for name in sorted(found - locked.keys())), *([] if _HISTORY in entries else ["conda's history is missing"]))
+    lost = [
+        f"conda's {locked[name].name} {locked[name].version} is missing"
+        for name in sorted(locked.keys() - found)
+    ]
+    return (
+        *lost,
+        *(f"conda's {name} was added" for name in sorted(found - locked.keys())),
+        *([] if _HISTORY in entries else ["conda's history is missing"]),
+    )
 
 
 def list_python_names(place: TargetContext) -> frozenset[str]:
-    """Return the names, as Python's installers have them, of all that conda brings: by conda's own names, which mostly are the same."""
-    return frozenset({to_index_name(record.name) for record in place.lock.conda_records_in(place.environment)})
+    """Return the names, as Python's installers have them, of all that conda brings: by conda's own
+    names, which mostly are the same.
+    """
+    return frozenset(
+        {to_index_name(record.name) for record in place.lock.conda_records_in(place.environment)}
+    )
 
 
 def read_python_packages(place: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return name and version of the Python packages that the locked files of conda brought, as was noted when they were linked."""
+    """Return name and version of the Python packages that the locked files of conda brought, as was
+    noted when they were linked.
+    """
     stems = {record.stem for record in place.lock.conda_records_in(place.environment)}
     packages = (note or {}).get("packages")
     told = packages.items() if isinstance(packages, Mapping) else ()
-    return {name: str(one.get("version")) for name, one in told if isinstance(one, Mapping) and str(one.get("conda")) in stems}
+    return {
+        name: str(one.get("version"))
+        for name, one in told
+        if isinstance(one, Mapping) and str(one.get("conda")) in stems
+    }
 
 
 def find_conda_program(place: TargetContext, reader: Reader) -> CondaProgram | None:
-    """Return what makes conda environments on this machine; None where nothing does, or the place is not conda's."""
+    """Return what makes conda environments on this machine; None where nothing does, or the place
+    is not conda's.
+    """
     return reader.conda_program() if uses_conda(place) else None

@@ -1,4 +1,6 @@
-"""Compares a local environment with the lock by its packages, and with what was installed by its files."""
+"""Compares a local environment with the lock by its packages, and with what was installed by its
+files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _LIMIT = 2**20
 
 
 def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
-    """Return how the packages of an environment differ from the lock, by its own records: removed, changed or added by hand."""
+    """Return how the packages of an environment differ from the lock, by its own records: removed,
+    changed or added by hand.
+    """
     installed: dict[str, str] = {}
     for entry in reader.list_folder(path / f"lib/python{place.spec.python}/site-packages"):
         if entry.endswith(".dist-info"):
@@ -30,24 +34,55 @@ def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, .
     locked = {**_read_conda_packages(place, path, reader), **place.lock.versions(place.environment)}
     lost = [f"{name} is missing" for name in locked if name not in installed]
     other = [
-        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and not is_same_version(installed[name], version)
+        f"{name} is {installed[name]}, not {version}"
+        for name, version in locked.items()
+        if name in installed and not is_same_version(installed[name], version)
     ]
     brought = conda.list_python_names(place)
-    of_conda = conda.find_conda_drift(place, reader.list_folder(path / "conda-meta")) if conda.uses_conda(place) else ()
-    return (*of_conda, *lost, *other, *(f"{name} was added" for name in installed if name not in locked and name not in brought))
+    of_conda = (
+        conda.find_conda_drift(place, reader.list_folder(path / "conda-meta"))
+        if conda.uses_conda(place)
+        else ()
+    )
+    return (
+        *of_conda,
+        *lost,
+        *other,
+        *(f"{name} was added" for name in installed if name not in locked and name not in brought),
+    )
 
 
 def find_damage(place: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
-    """Return how the files of an environment's packages differ from what was installed; after a failed verification every file is read for that."""
+    """Return how the files of an environment's packages differ from what was installed; after a
+    failed verification every file is read for that.
+    """
     stored = ledger.state.resource(place.address, "verification") or {}
-    names = tuple(sorted({*_read_conda_packages(place, path, reader), *place.lock.versions(place.environment)}))
-    return reader.find_damage(path, place.spec.python, names, hashed=stored.get("verdict") == "failed", shared=conda.uses_conda(place))
+    names = tuple(
+        sorted(
+            {*_read_conda_packages(place, path, reader), *place.lock.versions(place.environment)}
+        )
+    )
+    return reader.find_damage(
+        path,
+        place.spec.python,
+        names,
+        hashed=stored.get("verdict") == "failed",
+        shared=conda.uses_conda(place),
+    )
 
 
 def describe_damage(damage: Damage) -> tuple[str, ...]:
-    """Return what differs, in words: a line for each package, and for each file that belongs to none and is read at each start."""
+    """Return what differs, in words: a line for each package, and for each file that belongs to
+    none and is read at each start.
+    """
     packages = (f"{name}: {join_limited(flaws, '; ')}" for name, flaws in damage.packages)
-    return (*packages, *(f"{name}, which Python reads at each start, belongs to no package" for name in damage.startup_files))
+    return (
+        *packages,
+        *(
+            f"{name}, which Python reads at each start, belongs to no package"
+            for name in damage.startup_files
+        ),
+    )
 
 
 def join_limited(found: tuple[str, ...], between: str = ", ") -> str:
@@ -57,7 +92,7 @@ def join_limited(found: tuple[str, ...], between: str = ", ") -> str:
 
 
 def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
-    """Return the JSON object in a file of an environment; None if there is none, or it is damaged."""
+    """Return the JSON object in a file of an environment; None if there is none, or it is damaged."""  # noqa: E501
     if not reader.exists(path):
         return None
     try:
@@ -68,4 +103,8 @@ def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
 
 
 def _read_conda_packages(place: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
-    return conda.read_python_packages(place, read_json(path / conda.INSTALL_RECORD, reader)) if conda.uses_conda(place) else {}
+    return (
+        conda.read_python_packages(place, read_json(path / conda.INSTALL_RECORD, reader))
+        if conda.uses_conda(place)
+        else {}
+    )

@@ -1,4 +1,6 @@
-"""How Jupyter starts a kernel of an environment: by the path that does not move with the next lock, and noted as one that uses it."""
+"""How Jupyter starts a kernel of an environment: by the path that does not move with the next lock,
+and noted as one that uses it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ except (ImportError, OSError):
     pass
 python = os.path.join(real, "bin", "python")
 os.execv(python, [python, "-m", "ipykernel_launcher", *sys.argv[1:]])
+"""  # noqa: E501
+"""Holds what provision.adapters.environment_usage reads. Nothing but the standard library: it runs
+in the environment.
 """
-"""Holds what provision.adapters.environment_usage reads. Nothing but the standard library: it runs in the environment."""
 
 
 def build_kernel_argv(python: str) -> list[str]:

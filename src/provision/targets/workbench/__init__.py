@@ -1,6 +1,13 @@
-"""A Vertex AI Workbench instance: made from a lock by the program that it runs at each start, and judged by the report that comes back."""
+"""A Vertex AI Workbench instance: made from a lock by the program that it runs at each start, and
+judged by the report that comes back.
+"""
 
-from provision.targets.workbench.driver import INSTANCE_PART, WorkbenchDriver, WorkbenchObservation, get_run_location
+from provision.targets.workbench.driver import (
+    INSTANCE_PART,
+    WorkbenchDriver,
+    WorkbenchObservation,
+    get_run_location,
+)
 from provision.targets.workbench.former_instances import (
     build_resource_name,
     expand_zones,

@@ -1,4 +1,6 @@
-"""The device's document: all that its program is told, as data, in the form that provision.agent.workbench reads. Secrets stand in it by reference only."""
+"""The device's document: all that its program is told, as data, in the form that
+provision.agent.workbench reads. Secrets stand in it by reference only.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.workbench/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
-"""On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage instances)."""
+"""On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage
+instances).
+"""
 STABLE_PREFIX = _HOME / "envs" / "current"
 """The link on the device that follows the current environment."""
 
 
 class Program(NamedTuple):
-    """A program of ours that the device fetches: its file's name below the instance's folder, and its bytes."""
+    """A program of ours that the device fetches: its file's name below the instance's folder, and
+    its bytes.
+    """
 
     file: str
     content: bytes
@@ -40,22 +46,39 @@ def get_prefix(place: TargetContext) -> PurePosixPath:
     return _HOME / "envs" / place.environment.digest.removeprefix("sha256:")[:12]
 
 
-def build_agent_config(place: TargetContext, names: ResourceNames, nonce: str, programs: Mapping[str, Program], uv: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file name."""
+def build_agent_config(
+    place: TargetContext,
+    names: ResourceNames,
+    nonce: str,
+    programs: Mapping[str, Program],
+    uv: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file
+    name.
+    """
     run = names.run_folder(nonce)
     return {
         **_build_declaration(place),
         "schema": SCHEMA,
         "nonce": nonce,
-        "report": {"report": f"{run}report.json", "log": f"{run}log.txt", "status": f"{run}status.json"},
-        "fetch": {name: {"uri": names.folder + program.file, "sha256": program.sha256} for name, program in programs.items()},
+        "report": {
+            "report": f"{run}report.json",
+            "log": f"{run}log.txt",
+            "status": f"{run}status.json",
+        },
+        "fetch": {
+            name: {"uri": names.folder + program.file, "sha256": program.sha256}
+            for name, program in programs.items()
+        },
         "uv": dict(uv),
         "expectations": {**_build_expectations(place), "nonce": nonce},
     }
 
 
 def compute_declared_digest(place: TargetContext) -> str:
-    """Return the digest of what a document declares, whichever run and version of ours: another one means that the device has something to do."""
+    """Return the digest of what a document declares, whichever run and version of ours: another one
+    means that the device has something to do.
+    """
     return digest_of(_build_declaration(place))
 
 
@@ -66,31 +89,57 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
 
 def _build_declaration(place: TargetContext) -> dict[str, Any]:
     spec, target = place.spec, place.spec.targets[place.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return {
         "digest": place.environment.digest,
         "python": place.lock.python,
         "install": _install(place, target),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
-        "secrets": {name: reference.secret for name, reference in spec.secrets.items() if reference.secret},
+        "secrets": {
+            name: reference.secret for name, reference in spec.secrets.items() if reference.secret
+        },
         "system_packages": list(spec.system_packages),
         "gpu": None if spec.gpu.is_none else {"type": spec.gpu.type, "count": spec.gpu.count},
-        "kernel": {"name": build_instance_kernel_name(place), "title": f"{spec.name} ({place.target})"},
+        "kernel": {
+            "name": build_instance_kernel_name(place),
+            "title": f"{spec.name} ({place.target})",
+        },
         "max_lifetime_s": parse_duration(target.max_lifetime) if target.max_lifetime else None,
         "simulated": list(place.sandbox_sources.simulated) if place.sandbox_sources else [],
-        "expectations": {key: value for key, value in _build_expectations(place).items() if key != "tool"},
+        "expectations": {
+            key: value for key, value in _build_expectations(place).items() if key != "tool"
+        },
     }
 
 
 def _install(place: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash, and indexes at the addresses that the device reaches."""
+    """Return what the installer is given: every file by hash, and indexes at the addresses that the
+    device reaches.
+    """
     held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
-    packages = [{"name": one.name, "version": one.version, "index": one.index, "files": {file.name: file.sha256 for file in one.files}} for one in held]
+    packages = [
+        {
+            "name": one.name,
+            "version": one.version,
+            "index": one.index,
+            "files": {file.name: file.sha256 for file in one.files},
+        }
+        for one in held
+    ]
     known = {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}
     given = place.sandbox_sources.indexes if place.sandbox_sources else {}
-    used = {name: given.get(name) or _mirrored(name, address, target) for name, address in known.items() if name == "pypi" or name in _index_names(held)}
-    how = {"schema": "provision.install/1", "mode": "own", "python_version": place.lock.python, "audit": "size"}
+    used = {
+        name: given.get(name) or _mirrored(name, address, target)
+        for name, address in known.items()
+        if name == "pypi" or name in _index_names(held)
+    }
+    how = {
+        "schema": "provision.install/1",
+        "mode": "own",
+        "python_version": place.lock.python,
+        "audit": "size",
+    }
     return {
         **how,
         "packages": packages,
@@ -104,7 +153,9 @@ def _index_names(held: list[LockedPackage]) -> set[str]:
 
 
 def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
-    """Return an index's address on the device. A mirror called pytorch stands for the folder that holds one index for each flavour."""
+    """Return an index's address on the device. A mirror called pytorch stands for the folder that
+    holds one index for each flavour.
+    """
     if name in target.mirrors:
         return target.mirrors[name]
     if name.startswith("pytorch-") and "pytorch" in target.mirrors:
@@ -113,4 +164,6 @@ def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
 
 
 def _build_expectations(place: TargetContext) -> dict[str, Any]:
-    return expectations_of(place.effective_spec, place.target, place.lock, place.environment, get_prefix(place))
+    return expectations_of(
+        place.effective_spec, place.target, place.lock, place.environment, get_prefix(place)
+    )

@@ -1,4 +1,6 @@
-"""Whether a new instance can be had: quota, which is what a project may use, and accelerators, which is what a zone has at all. Not whether one is free."""
+"""Whether a new instance can be had: quota, which is what a project may use, and accelerators,
+which is what a zone has at all. Not whether one is free.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,17 @@ from provision.facts import Card
 from provision.facts.machines import region_of
 from provision.targets.workbench.resource_names import ResourceNames
 
-_METRICS = {"T4": "NVIDIA_T4_GPUS", "V100": "NVIDIA_V100_GPUS", "P4": "NVIDIA_P4_GPUS", "L4": "NVIDIA_L4_GPUS"}
-_METRICS |= {"A100-40GB": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS", "H100-80GB": "NVIDIA_H100_GPUS"}
+_METRICS = {
+    "T4": "NVIDIA_T4_GPUS",
+    "V100": "NVIDIA_V100_GPUS",
+    "P4": "NVIDIA_P4_GPUS",
+    "L4": "NVIDIA_L4_GPUS",
+}
+_METRICS |= {
+    "A100-40GB": "NVIDIA_A100_GPUS",
+    "A100-80GB": "NVIDIA_A100_80GB_GPUS",
+    "H100-80GB": "NVIDIA_H100_GPUS",
+}
 """Compute Engine's quotas by card (compute.v1 discovery document, Quota.metric)."""
 
 
@@ -22,27 +33,45 @@ class CapacityCheck(NamedTuple):
 
 
 class ReleasedGpus(NamedTuple):
-    """Cards that an instance holds and that come free before the new one is made: the service's name of the card, the zone, how many."""
+    """Cards that an instance holds and that come free before the new one is made: the service's
+    name of the card, the zone, how many.
+    """
 
     accelerator_type: str
     zone: str
     quantity: int
 
 
-def check_capacity(names: ResourceNames, card: Card | None, count: int, cloud: CloudReader, held: ReleasedGpus | None = None) -> CapacityCheck:
+def check_capacity(
+    names: ResourceNames,
+    card: Card | None,
+    count: int,
+    cloud: CloudReader,
+    held: ReleasedGpus | None = None,
+) -> CapacityCheck:
     """Return what quota and zones say about cards; what cannot be read is no obstacle."""
     if card is None:
         return CapacityCheck()
     notes, open_zones = [], list(names.zones)
     for region in dict.fromkeys(region_of(zone) for zone in names.zones):
         rows = cloud.quotas(names.project, region)
-        row = next((row for row in rows or () if row.get("metric") == _METRICS.get(card.name)), None)
+        row = next(
+            (row for row in rows or () if row.get("metric") == _METRICS.get(card.name)), None
+        )
         if row is None:
-            notes.append(f"quota: {card.name} in {region} could not be read" if rows is None else f"quota: none is listed for {card.name} in {region}")
+            notes.append(
+                f"quota: {card.name} in {region} could not be read"
+                if rows is None
+                else f"quota: none is listed for {card.name} in {region}"
+            )
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
-        free = held.quantity if held and held.accelerator_type == card.workbench and region_of(held.zone) == region else 0
+        free = (
+            held.quantity
+            if held and held.accelerator_type == card.workbench and region_of(held.zone) == region
+            else 0
+        )
         if limit - used + free < count:
             open_zones = [zone for zone in open_zones if region_of(zone) != region]
     short = not open_zones
@@ -53,4 +82,9 @@ def check_capacity(names: ResourceNames, card: Card | None, count: int, cloud: C
             open_zones.remove(zone)
     if open_zones:
         return CapacityCheck(tuple(notes))
-    return CapacityCheck(tuple(notes), "; ".join(notes) if short else f"none of the zones has {card.name}: {', '.join(names.zones)}")
+    return CapacityCheck(
+        tuple(notes),
+        "; ".join(notes)
+        if short
+        else f"none of the zones has {card.name}: {', '.join(names.zones)}",
+    )

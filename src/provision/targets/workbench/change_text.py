@@ -1,4 +1,6 @@
-"""What changes at an instance in the words of the spec: its fields, with what they were and what they are to be."""
+"""What changes at an instance in the words of the spec: its fields, with what they were and what
+they are to be.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,14 @@ from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
 _MAX_CHARACTERS = 100
 """Characters of a value that a plan shows. Our choice."""
-_HIDDEN_PATHS = ("gceSetup/metadata/provision-run", "labels/provision-lock", f"labels/{LINEAGE_LABEL}")
-"""What changes with every run, or with the state: the packages, the promises and whose it is are told of in their own words."""
+_HIDDEN_PATHS = (
+    "gceSetup/metadata/provision-run",
+    "labels/provision-lock",
+    f"labels/{LINEAGE_LABEL}",
+)
+"""What changes with every run, or with the state: the packages, the promises and whose it is are
+told of in their own words.
+"""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
     "gceSetup/acceleratorConfigs": "gpu",
@@ -28,12 +36,23 @@ _FIELDS = {
     "zone": "zones",
 }
 _DISKS = {"gceSetup/bootDisk": "boot_disk", "gceSetup/dataDisks": "data_disk"}
-_SHIELDED = {"enableSecureBoot": "secure_boot", "enableVtpm": "vtpm", "enableIntegrityMonitoring": "integrity_monitoring"}
+_SHIELDED = {
+    "enableSecureBoot": "secure_boot",
+    "enableVtpm": "vtpm",
+    "enableIntegrityMonitoring": "integrity_monitoring",
+}
 
 
 def describe_changes(found: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Return every field of the spec that differs, with its value from and to; what a new run brings with it is left out."""
-    lines = [pair for change in found if change.path not in _HIDDEN_PATHS for pair in _pairs(change, facts)]
+    """Return every field of the spec that differs, with its value from and to; what a new run
+    brings with it is left out.
+    """
+    lines = [
+        pair
+        for change in found
+        if change.path not in _HIDDEN_PATHS
+        for pair in _pairs(change, facts)
+    ]
     return tuple((field, f"{_shown(had)} -> {_shown(wants)}") for field, had, wants in lines)
 
 
@@ -43,13 +62,24 @@ def _pairs(change: FieldChange, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
         yield from _of_disk(_DISKS[path], _first(had), _first(wants), facts)
     elif path == "gceSetup/shieldedInstanceConfig":
         one, other = _first(had), _first(wants)
-        values = ((f"shielded.{name}", bool(one.get(key)), bool(other.get(key))) for key, name in _SHIELDED.items())
+        values = (
+            (f"shielded.{name}", bool(one.get(key)), bool(other.get(key)))
+            for key, name in _SHIELDED.items()
+        )
         yield from (value for value in values if value[1] != value[2])
     elif path == "gceSetup/networkInterfaces":
         one, other = _first(had), _first(wants)
-        yield from ((key, one.get(key), other.get(key)) for key in ("network", "subnet") if one.get(key) != other.get(key))
+        yield from (
+            (key, one.get(key), other.get(key))
+            for key in ("network", "subnet")
+            if one.get(key) != other.get(key)
+        )
     elif path == "gceSetup/gpuDriverConfig":
-        yield "gpu_driver", bool(_first(had).get("enableGpuDriver")), bool(_first(wants).get("enableGpuDriver"))
+        yield (
+            "gpu_driver",
+            bool(_first(had).get("enableGpuDriver")),
+            bool(_first(wants).get("enableGpuDriver")),
+        )
     elif path == "gceSetup/disablePublicIp":
         yield "public_ip", not had, not wants
     elif path == "gceSetup/reservationAffinity":
@@ -74,7 +104,10 @@ def _value(path: str, value: Any, facts: Facts) -> Any:
             return _first(value).get("email")
         case "gceSetup/metadata/post-startup-script":
             return str(value or "").rsplit("/", 3)[0]  # without instance, lineage and program
-        case "gceSetup/metadata/idle-timeout-seconds" | "gceSetup/metadata/provision-max-lifetime-seconds":
+        case (
+            "gceSetup/metadata/idle-timeout-seconds"
+            | "gceSetup/metadata/provision-max-lifetime-seconds"
+        ):
             return _duration(str(value or ""))
         case "instanceOwners":
             return _only(value)
@@ -82,7 +115,9 @@ def _value(path: str, value: Any, facts: Facts) -> Any:
             return value
 
 
-def _of_disk(field: str, had: Mapping[str, Any], wants: Mapping[str, Any], facts: Facts) -> Iterator[tuple[str, Any, Any]]:
+def _of_disk(
+    field: str, had: Mapping[str, Any], wants: Mapping[str, Any], facts: Facts
+) -> Iterator[tuple[str, Any, Any]]:
     kinds = {kind.api: name for name, kind in facts.disks.items()}
     for key, name in (("diskSizeGb", "size"), ("diskType", "type"), ("kmsKey", "kms_key")):
         one, other = had.get(key), wants.get(key)
@@ -96,7 +131,14 @@ def _of_disk(field: str, had: Mapping[str, Any], wants: Mapping[str, Any], facts
 def _card(config: Mapping[str, Any], facts: Facts) -> str | None:
     if not config:
         return None
-    name = next((card.name for card in facts.cards if card.workbench and card.workbench == config.get("type")), str(config.get("type", "")))
+    name = next(
+        (
+            card.name
+            for card in facts.cards
+            if card.workbench and card.workbench == config.get("type")
+        ),
+        str(config.get("type", "")),
+    )
     count = str(config.get("coreCount", "1"))
     return name if count == "1" else f"{name}:{count}"
 
@@ -125,5 +167,7 @@ def _shown(value: Any) -> str:
         return "true" if value else "false"
     if value in (None, "", [], {}):
         return "none"
-    text = escape_line(redact(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    text = escape_line(
+        redact(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+    )
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

@@ -1,7 +1,10 @@
-"""What differs between the instance that is wanted and the one that runs: fields of ours only, and how each can be brought about.
+"""What differs between the instance that is wanted and the one that runs: fields of ours only, and
+how each can be brought about.
 
-The service adds labels, tags and metadata of its own and more of them over the years, so nothing that we did not write is looked at, and nothing that was read
-is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is compared with what was sent when the instance was made: by the
+The service adds labels, tags and metadata of its own and more of them over the years, so nothing
+that we did not write is looked at, and nothing that was read
+is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is
+compared with what was sent when the instance was made: by the
 state's record, else by what the instance says of itself.
 """
 
@@ -11,13 +14,19 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from provision.targets.workbench.request_body import CREATION_METADATA_KEY, IMMUTABLE_FIELDS, IMMUTABLE_SETUP_FIELDS
+from provision.targets.workbench.request_body import (
+    CREATION_METADATA_KEY,
+    IMMUTABLE_FIELDS,
+    IMMUTABLE_SETUP_FIELDS,
+)
 
 Body = Mapping[str, Any]
 
 
 class ChangeMethod(Enum):
-    """How a field changes: while the instance runs, while it is stopped, by a disk's own call (GROW), or not at all (another instance takes its place)."""
+    """How a field changes: while the instance runs, while it is stopped, by a disk's own call
+    (GROW), or not at all (another instance takes its place).
+    """
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -26,7 +35,7 @@ class ChangeMethod(Enum):
 
 
 class FieldChange(NamedTuple):
-    """One field, as the update mask names it, with what it is and what it is to be (None: it goes)."""
+    """One field, as the update mask names it, with what it is and what it is to be (None: it goes)."""  # noqa: E501
 
     path: str
     actual: Any
@@ -43,26 +52,51 @@ _SETUP_FIELD_METHODS = {
     "tags": ChangeMethod.RUNNING,
     "disablePublicIp": ChangeMethod.RUNNING,
 }
-"""Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch), and when (magic-modules, workbench Instance.yaml)."""
-_READ_AT_START: tuple[str, ...] = ("disable-mixer", "enable-jupyterlab4", "enable-jupyterlab4-preview", "geminicli-disabled", "geminicli-tc-accepted")
-_READ_AT_START += ("notebook-disable-downloads", "notebook-disable-nbconvert", "notebook-disable-root", "notebook-disable-terminal")
-"""Keys of metadata that an instance reads when it starts (magic-modules, pre_update/workbench_instance.go.tmpl)."""
+"""Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch),
+and when (magic-modules, workbench Instance.yaml).
+"""
+_READ_AT_START: tuple[str, ...] = (
+    "disable-mixer",
+    "enable-jupyterlab4",
+    "enable-jupyterlab4-preview",
+    "geminicli-disabled",
+    "geminicli-tc-accepted",
+)
+_READ_AT_START += (
+    "notebook-disable-downloads",
+    "notebook-disable-nbconvert",
+    "notebook-disable-root",
+    "notebook-disable-terminal",
+)
+"""Keys of metadata that an instance reads when it starts (magic-modules,
+pre_update/workbench_instance.go.tmpl).
+"""
 
 
 def find_changes(wanted: Body, real: Body, sent: Body | None) -> tuple[FieldChange, ...]:
-    """Return what differs. `sent` is the body as it was sent last, None where that is not recorded: then only what the service tells is compared."""
+    """Return what differs. `sent` is the body as it was sent last, None where that is not recorded:
+    then only what the service tells is compared.
+    """
     return tuple(_changes(wanted, real, sent or {}))
 
 
 def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
-    """Return body and update mask for changes that need no other instance; a key of a map that goes is sent as "", since maps are merged."""
+    """Return body and update mask for changes that need no other instance; a key of a map that goes
+    is sent as "", since maps are merged.
+    """
     body: dict[str, Any] = {}
     masks = []
     for change in found:
         place, (*above, last) = body, _parts(change.path)
         for key in above:
             place = place.setdefault(key, {})
-        place[last] = change.desired if change.desired is not None else "" if _of_map(change.path) else _empty(change.actual)
+        place[last] = (
+            change.desired
+            if change.desired is not None
+            else ""
+            if _of_map(change.path)
+            else _empty(change.actual)
+        )
         masks.append("/".join([*above, last] if not _of_map(change.path) else above))
     return body, ",".join(_mask(path) for path in dict.fromkeys(masks))
 
@@ -73,13 +107,21 @@ def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
     for change in _map("metadata", new, now, old):
         key = change.path.partition("/")[2]
         if key != CREATION_METADATA_KEY:
-            yield change._replace(path=f"gceSetup/{change.path}", method=ChangeMethod.STOPPED if key in _READ_AT_START else ChangeMethod.RUNNING)
+            yield change._replace(
+                path=f"gceSetup/{change.path}",
+                method=ChangeMethod.STOPPED if key in _READ_AT_START else ChangeMethod.RUNNING,
+            )
     for key, way in _SETUP_FIELD_METHODS.items():
         wants, had = new.get(key), now.get(key)
         if not _same(key, wants, had, old.get(key)):
             if key == "tags":  # those of the service are nobody's business
                 had = [tag for tag in had or () if tag in (*(wants or ()), *(old.get(key) or ()))]
-            yield FieldChange(f"gceSetup/{key}", had, wants, ChangeMethod.REPLACE if _needs_replacement(key, wants, had) else way)
+            yield FieldChange(
+                f"gceSetup/{key}",
+                had,
+                wants,
+                ChangeMethod.REPLACE if _needs_replacement(key, wants, had) else way,
+            )
     if sent:
         yield from _creation_changes(wanted, now, sent)
     elif (image := now.get("vmImage", {}).get("name")) and image != new["vmImage"]["name"]:
@@ -87,10 +129,16 @@ def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
 
 
 def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChange]:
-    """Yield what differs from what an instance was made with; of disks only growing is no new instance."""
+    """Yield what differs from what an instance was made with; of disks only growing is no new
+    instance.
+    """
     new, old = wanted.get("gceSetup", {}), sent.get("gceSetup", {})
     for key in IMMUTABLE_SETUP_FIELDS:
-        way = _disk_change_method(new.get(key), old.get(key), now.get(key)) if key in ("bootDisk", "dataDisks") else ChangeMethod.REPLACE
+        way = (
+            _disk_change_method(new.get(key), old.get(key), now.get(key))
+            if key in ("bootDisk", "dataDisks")
+            else ChangeMethod.REPLACE
+        )
         if way is not None and new.get(key) != old.get(key):
             real = _disk(now.get(key)).get("diskSizeGb")
             had = old.get(key)
@@ -103,14 +151,18 @@ def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChan
 
 
 def _needs_replacement(key: str, wants: Any, had: Any) -> bool:
-    """Tell whether the service refuses this change: a public address back, or from G2 machines to others (Workbench documentation, Change machine type)."""
+    """Tell whether the service refuses this change: a public address back, or from G2 machines to
+    others (Workbench documentation, Change machine type).
+    """
     if key == "machineType":
         return _last(wants).startswith("g2-") != _last(had).startswith("g2-")
     return key == "disablePublicIp" and not wants
 
 
 def _disk_change_method(wants: Any, sent: Any, real: Any) -> ChangeMethod | None:
-    """Return how a disk becomes as wanted; None where it is, since somebody grew it by hand at least as far."""
+    """Return how a disk becomes as wanted; None where it is, since somebody grew it by hand at
+    least as far.
+    """
     one, other, told = _disk(wants), _disk(sent), _disk(real)
     if {**one, "diskSizeGb": ""} != {**other, "diskSizeGb": ""} or _size(one) < _size(other):
         return ChangeMethod.REPLACE
@@ -120,7 +172,9 @@ def _disk_change_method(wants: Any, sent: Any, real: Any) -> ChangeMethod | None
 def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
     wants, had, ours = wanted.get(key, {}), real.get(key, {}), sent.get(key, {})
     for name in wants:
-        if wants[name] != had.get(name) and (wants[name] or had.get(name)):  # an empty value and none are the same to the service
+        if wants[name] != had.get(name) and (
+            wants[name] or had.get(name)
+        ):  # an empty value and none are the same to the service
             yield FieldChange(f"{key}/{name}", had.get(name), wants[name], ChangeMethod.RUNNING)
     for name in ours:
         if name not in wants and had.get(name):
@@ -132,11 +186,17 @@ def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:
         case "machineType":
             return _last(wants) == _last(had)
         case "tags":
-            return set(wants or ()) <= set(had or ()) and not (set(sent or ()) - set(wants or ())) & set(had or ())
+            return set(wants or ()) <= set(had or ()) and not (
+                set(sent or ()) - set(wants or ())
+            ) & set(had or ())
         case "shieldedInstanceConfig" | "gpuDriverConfig":  # false is left out by the service
-            return {name: value for name, value in (wants or {}).items() if value} == {k: v for k, v in (had or {}).items() if v and k in _known(key)}
+            return {name: value for name, value in (wants or {}).items() if value} == {
+                k: v for k, v in (had or {}).items() if v and k in _known(key)
+            }
         case "acceleratorConfigs":
-            return [(one.get("type"), str(one.get("coreCount", 1))) for one in wants or ()] == [(o.get("type"), str(o.get("coreCount", 1))) for o in had or ()]
+            return [(one.get("type"), str(one.get("coreCount", 1))) for one in wants or ()] == [
+                (o.get("type"), str(o.get("coreCount", 1))) for o in had or ()
+            ]
         case "reservationAffinity":
             default = {"consumeReservationType": "RESERVATION_ANY"}
             return (wants or default) == (had or default) or (wants is None and sent is None)
@@ -153,7 +213,11 @@ def _size(disk: Body) -> int:
 
 
 def _known(key: str) -> tuple[str, ...]:
-    return ("enableGpuDriver",) if key == "gpuDriverConfig" else ("enableSecureBoot", "enableVtpm", "enableIntegrityMonitoring")
+    return (
+        ("enableGpuDriver",)
+        if key == "gpuDriverConfig"
+        else ("enableSecureBoot", "enableVtpm", "enableIntegrityMonitoring")
+    )
 
 
 def _parts(path: str) -> list[str]:
@@ -174,6 +238,8 @@ def _last(value: Any) -> str:
 
 
 def _mask(path: str) -> str:
-    """Return a path as the mask writes it: in snake case, as the documentation of the mask lists them."""
+    """Return a path as the mask writes it: in snake case, as the documentation of the mask lists
+    them.
+    """
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
     return words.replace("/", ".")

@@ -1,4 +1,6 @@
-"""Which image an instance starts from: an exact name as it stands, a family as the newest image that Workbench offers of it."""
+"""Which image an instance starts from: an exact name as it stands, a family as the newest image
+that Workbench offers of it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _DATED = re.compile(r"-(\d{8})-(\d{4})-rc(\d+)$")
 
 
 class ImageChoice(NamedTuple):
-    """An image by project and exact name, and the family that it was resolved from ("" for a name that was given); or why there is none."""
+    """An image by project and exact name, and the family that it was resolved from ("" for a name
+    that was given); or why there is none.
+    """
 
     project: str
     name: str
@@ -25,19 +29,35 @@ class ImageChoice(NamedTuple):
 
 def find_newest_family(facts: Facts) -> str:
     """Return the family of Workbench's images that came last."""
-    return max((image for image in facts.images.values() if image.kind == "workbench" and not image.legacy), key=lambda image: image.released).family
+    return max(
+        (
+            image
+            for image in facts.images.values()
+            if image.kind == "workbench" and not image.legacy
+        ),
+        key=lambda image: image.released,
+    ).family
 
 
 def is_image_unpinned(asked: str | None) -> bool:
-    """Tell whether what the spec says of the image has to be resolved: it says nothing, or names a family."""
+    """Tell whether what the spec says of the image has to be resolved: it says nothing, or names a
+    family.
+    """
     return asked is None or not split_image_name(asked)[1]
 
 
-def choose_image(asked: str | None, facts: Facts, config: Mapping[str, Any] | None, recorded: Mapping[str, Any] | None) -> ImageChoice:
+def choose_image(
+    asked: str | None,
+    facts: Facts,
+    config: Mapping[str, Any] | None,
+    recorded: Mapping[str, Any] | None,
+) -> ImageChoice:
     """Return the image of an instance.
 
-    `config` is what getConfig answered in the first zone, None where it was not asked or did not answer. What was resolved for an instance that exists
-    (`recorded`: project, name, family) stays as long as the spec asks for the same family: images come out weekly, and that is no reason for a new machine.
+    `config` is what getConfig answered in the first zone, None where it was not asked or did not
+    answer. What was resolved for an instance that exists
+    (`recorded`: project, name, family) stays as long as the spec asks for the same family:
+    images come out weekly, and that is no reason for a new machine.
     """
     family = split_image_name(asked)[0] if asked else find_newest_family(facts)
     row = facts.images.get(family)
@@ -47,10 +67,18 @@ def choose_image(asked: str | None, facts: Facts, config: Mapping[str, Any] | No
     if recorded is not None and recorded.get("family") == family:
         return ImageChoice(str(recorded["project"]), str(recorded["name"]), family)
     if config is None:
-        return ImageChoice(project, "", family, f"the images of the family {family} could not be asked for")
-    offered = [str(image.get("imageName", "")) for image in config.get("availableImages", ()) if image.get("imageFamily") == family]
+        return ImageChoice(
+            project, "", family, f"the images of the family {family} could not be asked for"
+        )
+    offered = [
+        str(image.get("imageName", ""))
+        for image in config.get("availableImages", ())
+        if image.get("imageFamily") == family
+    ]
     if not offered:
-        return ImageChoice(project, "", family, f"Workbench offers no image of the family {family} there")
+        return ImageChoice(
+            project, "", family, f"Workbench offers no image of the family {family} there"
+        )
     return ImageChoice(project, max(offered, key=_age), family)
 
 

@@ -5,18 +5,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from provision.facts import Card, Facts
-from provision.facts.machines import MachineOffer, cheapest_offer, find_cpu_machines, find_machines, list_offers, region_of
+from provision.facts.machines import (
+    MachineOffer,
+    cheapest_offer,
+    find_cpu_machines,
+    find_machines,
+    list_offers,
+    region_of,
+)
 from provision.facts.schema_platforms import MachineType
 from provision.field_types import parse_size
 from provision.kinds.models import WorkbenchTarget
 from provision.spec import Spec
 
 _LEAST_RAM_GB = 8.0
-"""Memory of a machine without a card where the spec asks for none: Jupyter, torch and a small model. Our choice."""
+"""Memory of a machine without a card where the spec asks for none: Jupyter, torch and a small
+model. Our choice.
+"""
 
 
 class MachineChoice(NamedTuple):
-    """A machine type with its price in the first zone's region (None: the tables have none), or, with "", why there is none."""
+    """A machine type with its price in the first zone's region (None: the tables have none), or,
+    with "", why there is none.
+    """
 
     machine_type: str
     offer: MachineOffer | None = None
@@ -27,18 +38,35 @@ class MachineChoice(NamedTuple):
         """The price in words, with the day it was read on."""
         if self.offer is None:
             return "price not known"
-        return f"${self.offer.dollars:.2f} an hour in {self.offer.region} ({self.offer.evidence.as_of}), without disks and traffic"
+        return (
+            f"${self.offer.dollars:.2f} an hour in {self.offer.region} "
+            f"({self.offer.evidence.as_of}), without disks and traffic"
+        )
 
 
-def choose_machine(spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None) -> MachineChoice:
-    """Return the machine type of a spec as it holds at a target: the one that is named, else the cheapest that carries the cards and has the memory."""
+def choose_machine(
+    spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None
+) -> MachineChoice:
+    """Return the machine type of a spec as it holds at a target: the one that is named, else the
+    cheapest that carries the cards and has the memory.
+    """
     cards, region = (spec.gpu.count if card else 0), region_of(target.zones[0])
     if target.machine_type != "auto":
         named = facts.machines.get(target.machine_type)
         known = list_offers((named,), card, cards) if named else ()
         return MachineChoice(target.machine_type, cheapest_offer(known, region) if known else None)
-    able = find_machines(facts, card, cards, reserved=target.reservation is not None) if card else find_cpu_machines(facts)
-    least = parse_size(spec.requires.ram) / 2**30 if spec.requires.ram else 0.0 if card else _LEAST_RAM_GB
+    able = (
+        find_machines(facts, card, cards, reserved=target.reservation is not None)
+        if card
+        else find_cpu_machines(facts)
+    )
+    least = (
+        parse_size(spec.requires.ram) / 2**30
+        if spec.requires.ram
+        else 0.0
+        if card
+        else _LEAST_RAM_GB
+    )
     fit = tuple(machine for machine in able if machine.ram_gb >= least)
     if not fit:
         return MachineChoice("", problem=_no_machine_reason(spec, able, least))

@@ -1,4 +1,4 @@
-"""What is known of one instance: what was found, what is recorded, and what was decided from both."""
+"""What is known of one instance: what was found, what is recorded, and what was decided from both."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from provision.plan import Action
 from provision.state import Intent
 from provision.targets.base import TargetContext
 from provision.targets.workbench import programs
-from provision.targets.workbench.agent_config import build_agent_config, compute_declared_digest, encode_config
+from provision.targets.workbench.agent_config import (
+    build_agent_config,
+    compute_declared_digest,
+    encode_config,
+)
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.diff import ChangeMethod, FieldChange, find_changes
 from provision.targets.workbench.image import ImageChoice
 from provision.targets.workbench.machine_type import MachineChoice
-from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body, read_creation_body, read_run
+from provision.targets.workbench.request_body import (
+    AgentRun,
+    InstanceChoices,
+    build_body,
+    read_creation_body,
+    read_run,
+)
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, ResourceNames
 
 RUNNING_STATES = ("ACTIVE", "PROVISIONING", "STARTING", "INITIALIZING", "UPGRADING")
@@ -29,9 +39,11 @@ _NOT_CHECKED = CapacityCheck()
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchObservation:
-    """What was found, and what was decided from it: the instance with its zone, what is recorded, machine type, image, quotas; `fresh` is the run to be.
+    """What was found, and what was decided from it: the instance with its zone, what is recorded,
+    machine type, image, quotas; `fresh` is the run to be.
 
-    `others` bear the same name and are not the one; `doomed` tells that another instance is to take the place of the one that is there;
+    `others` bear the same name and are not the one; `doomed` tells that another instance is to
+    take the place of the one that is there;
     `formers` are instances that a move left elsewhere: full name, and the action that removes it.
     """
 
@@ -74,7 +86,9 @@ class WorkbenchObservation:
     @property
     def is_resolved(self) -> bool:
         """Whether enough is known to say what is wanted."""
-        return bool(self.image_choice.name and self.machine_choice.machine_type and self.names.folder)
+        return bool(
+            self.image_choice.name and self.machine_choice.machine_type and self.names.folder
+        )
 
     @property
     def condition(self) -> str:
@@ -93,8 +107,12 @@ class WorkbenchObservation:
         return str(self.instance.get("state", "")) if self.instance else ""
 
 
-def get_source_image(record: Mapping[str, Any] | None, real: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the image (project, name, family) that an instance was made from, as recorded, else as it says itself; None where there is no instance."""
+def get_source_image(
+    record: Mapping[str, Any] | None, real: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return the image (project, name, family) that an instance was made from, as recorded, else as
+    it says itself; None where there is no instance.
+    """
     if real is None:
         return None
     if record and isinstance(record.get("image"), Mapping):
@@ -102,19 +120,37 @@ def get_source_image(record: Mapping[str, Any] | None, real: Mapping[str, Any] |
         return image
     image = read_creation_body(real).get("gceSetup", {}).get("vmImage", {})
     name = str(image.get("name", ""))
-    return {"project": str(image.get("project", "")), "name": name, "family": split_image_name(name)[0]} if name else None
+    return (
+        {
+            "project": str(image.get("project", "")),
+            "name": name,
+            "family": split_image_name(name)[0],
+        }
+        if name
+        else None
+    )
 
 
 def prepare_run(place: TargetContext, have: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the run to be, and its document."""
-    document = encode_config(build_agent_config(place, have.names, have.next_nonce, programs.build_programs(), programs.read_pinned_uv()))
-    return AgentRun(have.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(place)), document
+    document = encode_config(
+        build_agent_config(
+            place, have.names, have.next_nonce, programs.build_programs(), programs.read_pinned_uv()
+        )
+    )
+    return AgentRun(
+        have.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(place)
+    ), document
 
 
 def select_run(place: TargetContext, have: WorkbenchObservation) -> AgentRun:
-    """Return the run that the instance is at, where that is ours and for what is declared now, else a new one."""
+    """Return the run that the instance is at, where that is ours and for what is declared now, else
+    a new one.
+    """
     told = read_run(have.instance or {})
-    ours = (have.intent.details.get("nonce") if have.intent else None) or (have.recorded or {}).get("nonce")
+    ours = (have.intent.details.get("nonce") if have.intent else None) or (have.recorded or {}).get(
+        "nonce"
+    )
     if (
         told is not None
         and told.declared_digest == compute_declared_digest(place)
@@ -125,26 +161,50 @@ def select_run(place: TargetContext, have: WorkbenchObservation) -> AgentRun:
     return prepare_run(place, have)[0]
 
 
-def build_desired_body(place: TargetContext, have: WorkbenchObservation, run: AgentRun) -> dict[str, Any]:
+def build_desired_body(
+    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+) -> dict[str, Any]:
     """Return the body of the instance that is wanted, told of a run."""
     card = have.facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None
-    choices = InstanceChoices(have.machine_choice.machine_type, have.image_choice.project, have.image_choice.name, card, place.spec.gpu.count if card else 0)
+    choices = InstanceChoices(
+        have.machine_choice.machine_type,
+        have.image_choice.project,
+        have.image_choice.name,
+        card,
+        place.spec.gpu.count if card else 0,
+    )
     return build_body(place, have.names, choices, run, have.facts)
 
 
-def find_differences(place: TargetContext, have: WorkbenchObservation, run: AgentRun) -> tuple[FieldChange, ...]:
-    """Return what differs between the instance that is wanted, told of a run, and the one that is there."""
+def find_differences(
+    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+) -> tuple[FieldChange, ...]:
+    """Return what differs between the instance that is wanted, told of a run, and the one that is
+    there.
+    """
     sent = (have.recorded or {}).get("body") or read_creation_body(have.instance or {})
     found = find_changes(build_desired_body(place, have, run), have.instance or {}, sent)
     if have.zone not in have.names.zones:
-        found = (*found, FieldChange("zone", have.zone, ", ".join(have.names.zones), ChangeMethod.REPLACE))
+        found = (
+            *found,
+            FieldChange("zone", have.zone, ", ".join(have.names.zones), ChangeMethod.REPLACE),
+        )
     # Two texts of the same values are the same run.
-    return tuple(change for change in found if not (change.path.endswith("/provision-run") and _is_same_json(change.actual, change.desired)))
+    return tuple(
+        change
+        for change in found
+        if not (
+            change.path.endswith("/provision-run") and _is_same_json(change.actual, change.desired)
+        )
+    )
 
 
 def is_adopted(have: WorkbenchObservation) -> bool:
     """Tell whether the instance was made by another state."""
-    return have.instance is not None and have.instance.get("labels", {}).get(LINEAGE_LABEL) != have.names.lineage
+    return (
+        have.instance is not None
+        and have.instance.get("labels", {}).get(LINEAGE_LABEL) != have.names.lineage
+    )
 
 
 def _is_same_json(one: Any, other: Any) -> bool:

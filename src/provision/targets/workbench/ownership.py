@@ -1,4 +1,4 @@
-"""Who an instance belongs to: which of those that bear our name is ours, and whose the others are."""
+"""Who an instance belongs to: which of those that bear our name is ours, and whose the others are."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from provision.effects import CloudReader
 from provision.targets.base import TargetContext
-from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL, ResourceNames, to_label_value
+from provision.targets.workbench.resource_names import (
+    LINEAGE_LABEL,
+    MANAGED_LABEL,
+    ResourceNames,
+    to_label_value,
+)
 
 Body = Mapping[str, Any]
 
@@ -20,16 +25,31 @@ class InstanceMatch(NamedTuple):
     others: tuple[Body, ...] = ()
 
 
-def find_instances(place: TargetContext, names: ResourceNames, first: tuple[str, ...], cloud: CloudReader, *, adopt: bool) -> InstanceMatch:
-    """Return the instances that bear a place's name, in whichever zone of the project; `first` are the zones that ours is looked for in first.
+def find_instances(
+    place: TargetContext,
+    names: ResourceNames,
+    first: tuple[str, ...],
+    cloud: CloudReader,
+    *,
+    adopt: bool,
+) -> InstanceMatch:
+    """Return the instances that bear a place's name, in whichever zone of the project; `first` are
+    the zones that ours is looked for in first.
 
-    With `adopt` the only one of a spec and target of these names counts as ours, whichever state made it.
+    With `adopt` the only one of a spec and target of these names counts as ours, whichever state
+    made it.
     """
     asked = tuple(dict.fromkeys((*first, *names.zones)))
     # A list may be late with a new instance, and a zone of the list may not be among those asked.
-    there = {zone: real for zone in asked if (real := cloud.instance(names.instance_resource_name(zone))) is not None}
+    there = {
+        zone: real
+        for zone in asked
+        if (real := cloud.instance(names.instance_resource_name(zone))) is not None
+    }
     for one in cloud.instances(names.project):
-        zone, _, instance = str(one.get("name", "")).partition("/locations/")[2].partition("/instances/")
+        zone, _, instance = (
+            str(one.get("name", "")).partition("/locations/")[2].partition("/instances/")
+        )
         if instance == names.instance:
             there.setdefault(zone, one)
     ours = [zone for zone, real in there.items() if is_owned(real, names)]
@@ -37,13 +57,19 @@ def find_instances(place: TargetContext, names: ResourceNames, first: tuple[str,
         ours = [zone for zone, real in there.items() if is_made_for(real, place)]
     if not ours:
         return InstanceMatch(None, "", tuple(there.values()))
-    return InstanceMatch(there[ours[0]], ours[0], tuple(real for zone, real in there.items() if zone != ours[0]))
+    return InstanceMatch(
+        there[ours[0]], ours[0], tuple(real for zone, real in there.items() if zone != ours[0])
+    )
 
 
 def is_owned(real: Body, names: ResourceNames) -> bool:
     """Tell whether an instance was made by the state at hand."""
     labels = real.get("labels", {})
-    return bool(labels.get(MANAGED_LABEL) == "1" and names.lineage and labels.get(LINEAGE_LABEL) == names.lineage)
+    return bool(
+        labels.get(MANAGED_LABEL) == "1"
+        and names.lineage
+        and labels.get(LINEAGE_LABEL) == names.lineage
+    )
 
 
 def is_made_for(real: Body, place: TargetContext) -> bool:
@@ -51,16 +77,34 @@ def is_made_for(real: Body, place: TargetContext) -> bool:
     labels = real.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
-        and (labels.get("provision-spec"), labels.get("provision-target")) == (to_label_value(place.stem), to_label_value(place.target))
+        and (labels.get("provision-spec"), labels.get("provision-target"))
+        == (to_label_value(place.stem), to_label_value(place.target))
     )
 
 
 def describe_owner(real: Body) -> str:
     """Return where an instance is and whose it is, in words."""
     labels = real.get("labels", {})
-    told = ", ".join(f"{key}={labels[key]}" for key in ("provision-spec", "provision-target", LINEAGE_LABEL) if key in labels) or "none of ours"
-    more = [f"{word} {real[key]}" for word, key in (("made", "createTime"), ("by", "creator")) if real.get(key)]
-    return "; ".join([f"{real.get('name', '')} ({real.get('state', 'of an unknown state')})", f"labels: {told}", *([" ".join(more)] if more else [])])
+    told = (
+        ", ".join(
+            f"{key}={labels[key]}"
+            for key in ("provision-spec", "provision-target", LINEAGE_LABEL)
+            if key in labels
+        )
+        or "none of ours"
+    )
+    more = [
+        f"{word} {real[key]}"
+        for word, key in (("made", "createTime"), ("by", "creator"))
+        if real.get(key)
+    ]
+    return "; ".join(
+        [
+            f"{real.get('name', '')} ({real.get('state', 'of an unknown state')})",
+            f"labels: {told}",
+            *([" ".join(more)] if more else []),
+        ]
+    )
 
 
 def describe_duplicates(found: tuple[Body, ...]) -> Iterator[str]:

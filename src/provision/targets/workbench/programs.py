@@ -1,4 +1,6 @@
-"""The programs of ours that an instance fetches: the same bytes for everyone, since all that a spec says is in the document."""
+"""The programs of ours that an instance fetches: the same bytes for everyone, since all that a spec
+says is in the document.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ def read_startup_program() -> bytes:
 
 def build_programs() -> Mapping[str, Program]:
     """Return the programs that the startup program fetches, by name."""
-    made = {"device": verification.workbench_zipapp(), "installer": verification.installer_zipapp(), "probe": verification.probe_zipapp()}
+    made = {
+        "device": verification.workbench_zipapp(),
+        "installer": verification.installer_zipapp(),
+        "probe": verification.probe_zipapp(),
+    }
     return {name: Program(f"{name}.pyz", content) for name, content in made.items()}
 
 
 def read_pinned_uv() -> dict[str, Any]:
-    """Return the uv that an instance installs with: its version, and the sha256 of its wheels by file name."""
+    """Return the uv that an instance installs with: its version, and the sha256 of its wheels by
+    file name.
+    """
     document: dict[str, Any] = json.loads(find_asset(_UV).read_bytes())
     return document

@@ -1,4 +1,6 @@
-"""What a spec asks of an instance that this version does not do, or that cannot be had: where, why, and the way out."""
+"""What a spec asks of an instance that this version does not do, or that cannot be had: where, why,
+and the way out.
+"""
 
 from __future__ import annotations
 
@@ -19,62 +21,130 @@ from provision.targets.workbench.ownership import describe_owner, is_made_for
 def get_workbench_target(place: TargetContext) -> WorkbenchTarget:
     """Return the target of a place; the registry asks by kind."""
     target = place.spec.targets[place.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target
 
 
 def find_refusals(
-    place: TargetContext, facts: Facts, chosen: MachineChoice, picked: ImageChoice, foreign: tuple[Mapping[str, Any], ...], outlook: CapacityCheck
+    place: TargetContext,
+    facts: Facts,
+    chosen: MachineChoice,
+    picked: ImageChoice,
+    foreign: tuple[Mapping[str, Any], ...],
+    outlook: CapacityCheck,
 ) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` are instances that bear our name, are not ours, and stand in the way."""
+    """Yield everything that is refused; `foreign` are instances that bear our name, are not ours,
+    and stand in the way.
+    """
     target, own = get_workbench_target(place), ("targets", place.target)
     yield from find_common_refusals(place.spec)
     yield from _unsupported_fields(place, target)
     yield from _gpu_refusals(place, facts)
     if target.bucket is None:
-        hint = f"make one (gcloud storage buckets create gs://NAME --location={region_of(target.zones[0])}) and write bucket: gs://NAME/provision"
-        yield Refusal((*own, "bucket"), "the program and the report travel through a bucket, and none is named", hint)
+        hint = (
+            "make one (gcloud storage buckets create gs://NAME "
+            f"--location={region_of(target.zones[0])}) and write bucket: gs://NAME/provision"
+        )
+        yield Refusal(
+            (*own, "bucket"),
+            "the program and the report travel through a bucket, and none is named",
+            hint,
+        )
     if target.subnet is not None and len({region_of(zone) for zone in target.zones}) > 1:
-        yield Refusal((*own, "zones"), "a subnet lies in one region, and the zones in several", "name zones of one region")
+        yield Refusal(
+            (*own, "zones"),
+            "a subnet lies in one region, and the zones in several",
+            "name zones of one region",
+        )
     if chosen.problem:
-        yield Refusal((*own, "machine_type"), chosen.problem, "name a machine type, or ask for less")
+        yield Refusal(
+            (*own, "machine_type"), chosen.problem, "name a machine type, or ask for less"
+        )
     if picked.problem:
         yield Refusal(
-            (*own, "image"), picked.problem, "write the exact name: gcloud compute images list --project=cloud-notebooks-managed --no-standard-images"
+            (*own, "image"),
+            picked.problem,
+            "write the exact name: gcloud compute images list "
+            "--project=cloud-notebooks-managed --no-standard-images",
         )
-    yield from (_refuse_foreign_instance(place, own, real, alone=len(foreign) == 1) for real in foreign)
+    yield from (
+        _refuse_foreign_instance(place, own, real, alone=len(foreign) == 1) for real in foreign
+    )
     if outlook.problem:
-        yield Refusal((*own, "zones"), outlook.problem, "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones")
+        yield Refusal(
+            (*own, "zones"),
+            outlook.problem,
+            "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones",
+        )
 
 
-def _refuse_foreign_instance(place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool) -> Refusal:
-    """Return what is said of an instance that bears our name and that the state at hand did not make."""
+def _refuse_foreign_instance(
+    place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
+) -> Refusal:
+    """Return what is said of an instance that bears our name and that the state at hand did not
+    make.
+    """
     renamed = "rename the spec file or the target"
     if not is_made_for(real, place):
         hint = f"it is not touched: {renamed}, or delete it yourself"
-        return Refusal(own, f"an instance of this name is there, and provision did not make it for this spec and target: {describe_owner(real)}", hint)
-    adopt = f"if that state is lost, take the instance over with `provision apply --adopt --target {place.target}`"
-    ways = (renamed, "or run `provision destroy` where it was made", f"or, {adopt}" if alone else "or delete all but one of them yourself")
-    return Refusal(own, f"an instance of this name is there, and another state made it: {describe_owner(real)}", ", ".join(ways))
+        return Refusal(
+            own,
+            "an instance of this name is there, and provision did not make it for this "
+            f"spec and target: {describe_owner(real)}",
+            hint,
+        )
+    adopt = (
+        "if that state is lost, take the instance over with `provision apply --adopt --target "
+        f"{place.target}`"
+    )
+    ways = (
+        renamed,
+        "or run `provision destroy` where it was made",
+        f"or, {adopt}" if alone else "or delete all but one of them yourself",
+    )
+    return Refusal(
+        own,
+        f"an instance of this name is there, and another state made it: {describe_owner(real)}",
+        ", ".join(ways),
+    )
 
 
 def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterator[Refusal]:
     spec, own = place.spec, ("targets", place.target)
     if spec.cuda_toolkit is not None:
-        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}", "remove the field; the image brings its own toolkit")
+        yield Refusal(
+            ("cuda_toolkit",),
+            f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}",
+            "remove the field; the image brings its own toolkit",
+        )
     if target.managed_euc:
         yield Refusal(
-            (*own, "managed_euc"), "with managed credentials the service may drop the program that makes the environment without a word", "leave it out"
+            (*own, "managed_euc"),
+            "with managed credentials the service may drop the program that makes the "
+            "environment without a word",
+            "leave it out",
         )
     if target.image is not None and ("/" in target.image or ":" in target.image):
-        yield Refusal((*own, "image"), f"container images: {NOT_SUPPORTED_YET}", "name an image of a virtual machine, as in workbench-instances-2603")
+        yield Refusal(
+            (*own, "image"),
+            f"container images: {NOT_SUPPORTED_YET}",
+            "name an image of a virtual machine, as in workbench-instances-2603",
+        )
     for name, reference in spec.secrets.items():
         if reference.secret is None:
-            yield Refusal(("secrets", name), "an instance fetches secrets from Secret Manager only", "write {secret: projects/PROJECT/secrets/NAME/versions/1}")
+            yield Refusal(
+                ("secrets", name),
+                "an instance fetches secrets from Secret Manager only",
+                "write {secret: projects/PROJECT/secrets/NAME/versions/1}",
+            )
     if place.sandbox_sources is None:
         for name, address in {**place.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
-                yield Refusal((*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address")
+                yield Refusal(
+                    (*own, "mirrors"),
+                    f"the index {name} lies on this machine, out of the instance's reach",
+                    "name a mirror with an http address",
+                )
 
 
 def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
@@ -83,7 +153,15 @@ def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
         return
     card = facts.card(gpu.type)
     if card is None or not card.workbench:
-        known = ", ".join(one.name for one in facts.cards if one.workbench and one.status == "offered")
-        yield Refusal(("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none")
+        known = ", ".join(
+            one.name for one in facts.cards if one.workbench and one.status == "offered"
+        )
+        yield Refusal(
+            ("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none"
+        )
     elif "torch" not in place.lock.versions(place.environment):
-        yield Refusal(("gpu",), f"gpu: {gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
+        yield Refusal(
+            ("gpu",),
+            f"gpu: {gpu} cannot be shown to compute without torch",
+            "add torch to `packages`, or write gpu: none",
+        )

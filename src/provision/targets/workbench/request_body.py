@@ -1,4 +1,6 @@
-"""The request body of an instance, as REST JSON of Notebooks v2: values of the spec and what was chosen, and nothing of the service's own."""
+"""The request body of an instance, as REST JSON of Notebooks v2: values of the spec and what was
+chosen, and nothing of the service's own.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,16 @@ STARTUP_BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
 CREATION_METADATA_KEY = "provision-made"
-"""The metadata key in which an instance says how it was made, as far as that never changes: the service itself does not tell it faithfully."""
-IMMUTABLE_SETUP_FIELDS = ("vmImage", "bootDisk", "dataDisks", "serviceAccounts", "networkInterfaces")
+"""The metadata key in which an instance says how it was made, as far as that never changes: the
+service itself does not tell it faithfully.
+"""
+IMMUTABLE_SETUP_FIELDS = (
+    "vmImage",
+    "bootDisk",
+    "dataDisks",
+    "serviceAccounts",
+    "networkInterfaces",
+)
 """Fields below gceSetup that no update changes."""
 IMMUTABLE_FIELDS = ("instanceOwners", "enableManagedEuc")
 """Fields of an instance that no update changes."""
@@ -27,7 +37,9 @@ STARTUP_PROGRAM = "program.sh"
 
 
 class InstanceChoices(NamedTuple):
-    """What the spec leaves open, decided: machine type, the image by its exact name with its project, the card (None: CPU), and how many."""
+    """What the spec leaves open, decided: machine type, the image by its exact name with its
+    project, the card (None: CPU), and how many.
+    """
 
     machine_type: str
     image_project: str
@@ -37,7 +49,8 @@ class InstanceChoices(NamedTuple):
 
 
 class AgentRun(NamedTuple):
-    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run.
+    """One run on the device: its nonce, the sha256 of its document, and the digest of what the
+    document declares whatever the run.
 
     `document` is where the document lies, as an instance was told it.
     """
@@ -49,30 +62,49 @@ class AgentRun(NamedTuple):
 
 
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
-    """Return the run that an instance was last told of; None where it was not told, or not by us."""
+    """Return the run that an instance was last told of; None where it was not told, or not by us."""  # noqa: E501
     text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
     try:
         told = json.loads(text)
-        return AgentRun(str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"]))
+        return AgentRun(
+            str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"])
+        )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the body that an instance was made with and that never changes, as it says itself; {} where it says nothing."""
+    """Return the part of the body that an instance was made with and that never changes, as it says
+    itself; {} where it says nothing.
+    """
     text = instance.get("gceSetup", {}).get("metadata", {}).get(CREATION_METADATA_KEY, "")
     try:
         told = json.loads(text)
     except (ValueError, TypeError, RecursionError):
         return {}
-    whole = isinstance(told, dict) and isinstance(told.get("gceSetup"), dict) and isinstance(told["gceSetup"].get("vmImage"), dict)
+    whole = (
+        isinstance(told, dict)
+        and isinstance(told.get("gceSetup"), dict)
+        and isinstance(told["gceSetup"].get("vmImage"), dict)
+    )
     return told if whole else {}
 
 
-def build_body(place: TargetContext, names: ResourceNames, choices: InstanceChoices, run: AgentRun, facts: Facts) -> dict[str, Any]:
-    """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The same for every zone."""
+def build_body(
+    place: TargetContext,
+    names: ResourceNames,
+    choices: InstanceChoices,
+    run: AgentRun,
+    facts: Facts,
+) -> dict[str, Any]:
+    """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The
+    same for every zone.
+    """
     target = _target(place)
-    body: dict[str, Any] = {"labels": {**target.labels, **build_labels(place, names)}, "gceSetup": _setup(target, names, choices, run, facts)}
+    body: dict[str, Any] = {
+        "labels": {**target.labels, **build_labels(place, names)},
+        "gceSetup": _setup(target, names, choices, run, facts),
+    }
     if target.access.owner is not None:
         body["instanceOwners"] = [target.access.owner]
     if target.managed_euc:
@@ -82,10 +114,21 @@ def build_body(place: TargetContext, names: ResourceNames, choices: InstanceChoi
 
 
 def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun) -> dict[str, str]:
-    """Return the metadata that is ours, and the author's own; values that are texts, as the service wants them."""
+    """Return the metadata that is ours, and the author's own; values that are texts, as the service
+    wants them.
+    """
     idle = parse_duration(target.idle_shutdown) if target.idle_shutdown else None
-    document = {"nonce": run.nonce, "digest": run.config_sha256, "holds": run.declared_digest, "document": f"{names.run_folder(run.nonce)}document.json"}
-    limit = {"provision-max-lifetime-seconds": str(parse_duration(target.max_lifetime))} if target.max_lifetime else {}
+    document = {
+        "nonce": run.nonce,
+        "digest": run.config_sha256,
+        "holds": run.declared_digest,
+        "document": f"{names.run_folder(run.nonce)}document.json",
+    }
+    limit = (
+        {"provision-max-lifetime-seconds": str(parse_duration(target.max_lifetime))}
+        if target.max_lifetime
+        else {}
+    )
     return {
         **target.metadata,
         **limit,
@@ -99,11 +142,23 @@ def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun)
 
 
 def _encode_creation_body(body: Mapping[str, Any]) -> str:
-    lasting = {key: body["gceSetup"][key] for key in IMMUTABLE_SETUP_FIELDS if key in body["gceSetup"]}
-    return json.dumps({"gceSetup": lasting, **{key: body[key] for key in IMMUTABLE_FIELDS if key in body}}, sort_keys=True, separators=(",", ":"))
+    lasting = {
+        key: body["gceSetup"][key] for key in IMMUTABLE_SETUP_FIELDS if key in body["gceSetup"]
+    }
+    return json.dumps(
+        {"gceSetup": lasting, **{key: body[key] for key in IMMUTABLE_FIELDS if key in body}},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
 
 
-def _setup(target: WorkbenchTarget, names: ResourceNames, choices: InstanceChoices, run: AgentRun, facts: Facts) -> dict[str, Any]:
+def _setup(
+    target: WorkbenchTarget,
+    names: ResourceNames,
+    choices: InstanceChoices,
+    run: AgentRun,
+    facts: Facts,
+) -> dict[str, Any]:
     setup: dict[str, Any] = {
         "machineType": choices.machine_type,
         "vmImage": {"project": choices.image_project, "name": choices.image},
@@ -118,7 +173,9 @@ def _setup(target: WorkbenchTarget, names: ResourceNames, choices: InstanceChoic
         "metadata": build_metadata(target, names, run),
     }
     if choices.gpu is not None:
-        setup["acceleratorConfigs"] = [{"type": choices.gpu.workbench, "coreCount": str(choices.gpu_count)}]
+        setup["acceleratorConfigs"] = [
+            {"type": choices.gpu.workbench, "coreCount": str(choices.gpu_count)}
+        ]
         setup["gpuDriverConfig"] = {"enableGpuDriver": target.gpu_driver}
     if target.service_account is not None:
         setup["serviceAccounts"] = [{"email": target.service_account}]
@@ -136,23 +193,36 @@ def _setup(target: WorkbenchTarget, names: ResourceNames, choices: InstanceChoic
 
 
 def _disk(disk: Disk, default_gb: float, facts: Facts) -> dict[str, Any]:
-    # The service counts a GB of a disk as 2^30 bytes (compute.v1 discovery document, Disk.sizeGb; Compute Engine, About disks).
+    # The service counts a GB of a disk as 2^30 bytes (compute.v1 discovery document, Disk.sizeGb;
+    # Compute Engine, About disks).
     size = math.ceil(parse_size(disk.size) / 2**30) if disk.size else int(default_gb)
-    made: dict[str, Any] = {"diskSizeGb": str(size), "diskType": facts.disks[disk.type].api, "diskEncryption": _ENCRYPTION[disk.kms_key is not None]}
+    made: dict[str, Any] = {
+        "diskSizeGb": str(size),
+        "diskType": facts.disks[disk.type].api,
+        "diskEncryption": _ENCRYPTION[disk.kms_key is not None],
+    }
     return {**made, "kmsKey": disk.kms_key} if disk.kms_key is not None else made
 
 
 def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
     interface = {}
     if target.network is not None:
-        interface["network"] = target.network if "/" in target.network else f"projects/{names.project}/global/networks/{target.network}"
+        interface["network"] = (
+            target.network
+            if "/" in target.network
+            else f"projects/{names.project}/global/networks/{target.network}"
+        )
     if target.subnet is not None:
         region = names.zones[0].rpartition("-")[0]
-        interface["subnet"] = target.subnet if "/" in target.subnet else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
+        interface["subnet"] = (
+            target.subnet
+            if "/" in target.subnet
+            else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
+        )
     return interface
 
 
 def _target(place: TargetContext) -> WorkbenchTarget:
     target = place.spec.targets[place.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target

@@ -15,23 +15,48 @@ _SEVERITY = (Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL)
 _CheckRows = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
-def find_check_changes(a: Report, b: Report, tops: Mapping[str, str], grouped: Mapping[str, ReadingDifference]) -> Iterator[CheckChange]:
-    """Yield the checks whose status differs, those that break first; what was left out because of one of them is told under it."""
+def find_check_changes(
+    a: Report, b: Report, tops: Mapping[str, str], grouped: Mapping[str, ReadingDifference]
+) -> Iterator[CheckChange]:
+    """Yield the checks whose status differs, those that break first; what was left out because of
+    one of them is told under it.
+    """
     checks = [checks_by_id(report) for report in (a, b)]
-    moved = {id_: (one, checks[1][id_]) for id_, one in checks[0].items() if id_ in checks[1] and one.get("status") != checks[1][id_].get("status")}
+    moved = {
+        id_: (one, checks[1][id_])
+        for id_, one in checks[0].items()
+        if id_ in checks[1] and one.get("status") != checks[1][id_].get("status")
+    }
     after = {check.id: check.after for check in CHECKS}
-    under = {id_: next((other for other in after.get(_base_id(id_), ()) if other in moved), None) for id_ in moved}
+    under = {
+        id_: next((other for other in after.get(_base_id(id_), ()) if other in moved), None)
+        for id_ in moved
+    }
     turns = [
-        _check_change(id_, pair, tops, grouped, (a, b))._replace(followers=tuple(_dependent_checks(id_, under)))
+        _check_change(id_, pair, tops, grouped, (a, b))._replace(
+            followers=tuple(_dependent_checks(id_, under))
+        )
         for id_, pair in moved.items()
         if under[id_] is None or any(one.get("status") == Status.FAIL for one in pair)
     ]
-    yield from sorted(turns, key=lambda turn: (not turn.breaks, -max(_rank(turn.a), _rank(turn.b)), not turn.required, turn.worse == "a"))
+    yield from sorted(
+        turns,
+        key=lambda turn: (
+            not turn.breaks,
+            -max(_rank(turn.a), _rank(turn.b)),
+            not turn.required,
+            turn.worse == "a",
+        ),
+    )
 
 
 def checks_by_id(report: Report) -> dict[str, Mapping[str, Any]]:
     """Return the checks of a report by id, as far as they are rows with one."""
-    return {str(check["id"]): check for check in report.document["checks"] if isinstance(check, Mapping) and "id" in check}
+    return {
+        str(check["id"]): check
+        for check in report.document["checks"]
+        if isinstance(check, Mapping) and "id" in check
+    }
 
 
 def _dependent_checks(id_: str, under: Mapping[str, str | None]) -> Iterator[str]:
@@ -41,7 +66,13 @@ def _dependent_checks(id_: str, under: Mapping[str, str | None]) -> Iterator[str
             yield from _dependent_checks(other, under)
 
 
-def _check_change(id_: str, pair: _CheckRows, tops: Mapping[str, str], grouped: Mapping[str, ReadingDifference], reports: tuple[Report, Report]) -> CheckChange:
+def _check_change(
+    id_: str,
+    pair: _CheckRows,
+    tops: Mapping[str, str],
+    grouped: Mapping[str, ReadingDifference],
+    reports: tuple[Report, Report],
+) -> CheckChange:
     one, other = pair
     turned = _rank(other.get("status")) >= _rank(one.get("status"))
     worse = other if turned else one
@@ -64,17 +95,38 @@ def _check_change(id_: str, pair: _CheckRows, tops: Mapping[str, str], grouped: 
 
 
 def _causes(id_: str, worse: Mapping[str, Any], report: Report) -> tuple[list[str], bool]:
-    """Return the readings, as patterns, that can cause a check's failure, and whether the report itself names them: the packages that are not as locked."""
+    """Return the readings, as patterns, that can cause a check's failure, and whether the report
+    itself names them: the packages that are not as locked.
+    """
     known, told = {check.id: check.causes for check in CHECKS}, worse.get("causes")
-    patterns = list(dict.fromkeys([*known.get(_base_id(id_), ()), *map(str, told if isinstance(told, list) else ())]))
-    named = [f"package.{row.get('name')}" for row in report.differences] if {"packages.digest", "package.*"} <= {*patterns} else []
+    patterns = list(
+        dict.fromkeys(
+            [*known.get(_base_id(id_), ()), *map(str, told if isinstance(told, list) else ())]
+        )
+    )
+    named = (
+        [f"package.{row.get('name')}" for row in report.differences]
+        if {"packages.digest", "package.*"} <= {*patterns}
+        else []
+    )
     return named or patterns, bool(named)
 
 
-def _differing_expectations(one: Mapping[str, Any], other: Mapping[str, Any], caused: bool) -> tuple[Any, ...]:
-    """Return what was expected on each side, where one value was judged by two, or where no reading that differs tells more."""
-    expected, observed = [side.get("expected") for side in (one, other)], [side.get("observed") for side in (one, other)]
-    if None in expected or expected[0] == expected[1] or Status.FAIL not in (one.get("status"), other.get("status")):
+def _differing_expectations(
+    one: Mapping[str, Any], other: Mapping[str, Any], caused: bool
+) -> tuple[Any, ...]:
+    """Return what was expected on each side, where one value was judged by two, or where no reading
+    that differs tells more.
+    """
+    expected, observed = (
+        [side.get("expected") for side in (one, other)],
+        [side.get("observed") for side in (one, other)],
+    )
+    if (
+        None in expected
+        or expected[0] == expected[1]
+        or Status.FAIL not in (one.get("status"), other.get("status"))
+    ):
         return ()
     same = observed[0] is not None and observed[0] == observed[1]
     return tuple(expected) if same or not caused else ()

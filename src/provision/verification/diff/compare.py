@@ -1,4 +1,6 @@
-"""What differs between two reports, and which difference explains that something works on one device and not on the other."""
+"""What differs between two reports, and which difference explains that something works on one
+device and not on the other.
+"""
 
 from __future__ import annotations
 
@@ -8,61 +10,130 @@ from typing import Any
 
 from provision.agent.probe.model import ReadingClass
 from provision.verification.diff.check_changes import checks_by_id, find_check_changes
-from provision.verification.diff.derived import NO_LOCKED_PACKAGES, Derivations, LockedPackages, reported_requirers
-from provision.verification.diff.model import CheckPair, ReadingDifference, ReadingPair, ReportComparison, ReportSide
+from provision.verification.diff.derived import (
+    NO_LOCKED_PACKAGES,
+    Derivations,
+    LockedPackages,
+    reported_requirers,
+)
+from provision.verification.diff.model import (
+    CheckPair,
+    ReadingDifference,
+    ReadingPair,
+    ReportComparison,
+    ReportSide,
+)
 from provision.verification.report import Report
 
 _TOLERANCES: tuple[tuple[str, float], ...] = (("train.loss_*", 0.02), ("*_error", 0.5))
-"""Share of the larger value by which measurements may differ. Losses: our choice, runs of one environment repeat exactly. Errors of products: the kinds of
-arithmetic lie further apart (tf32 2.9e-4, bf16 1.66e-3 and, split along K, 4.0e-3 relative Frobenius error)."""
-_ORDER = (ReadingClass.IDENTITY, ReadingClass.EXACT, ReadingClass.MEASUREMENT, ReadingClass.IDENTITY_WEAK, ReadingClass.CONTEXT)
+"""Share of the larger value by which measurements may differ. Losses: our choice, runs of one
+environment repeat exactly. Errors of products: the kinds of
+arithmetic lie further apart (tf32 2.9e-4, bf16 1.66e-3 and, split along K, 4.0e-3 relative
+Frobenius error).
+"""
+_ORDER = (
+    ReadingClass.IDENTITY,
+    ReadingClass.EXACT,
+    ReadingClass.MEASUREMENT,
+    ReadingClass.IDENTITY_WEAK,
+    ReadingClass.CONTEXT,
+)
 _PER_GPU_PREFIX = "nvml."
-"""Lists below it hold a value for each card: two cards that tell what one tells do not differ in it, but in their number."""
+"""Lists below it hold a value for each card: two cards that tell what one tells do not differ in
+it, but in their number.
+"""
 
 
-def compare_reports(a: Report, b: Report, names: tuple[str, str], known: LockedPackages = NO_LOCKED_PACKAGES) -> ReportComparison:
-    """Compare two reports; `names` is how they are called, `known` what their lock says. A report compared with itself has no differences."""
+def compare_reports(
+    a: Report, b: Report, names: tuple[str, str], known: LockedPackages = NO_LOCKED_PACKAGES
+) -> ReportComparison:
+    """Compare two reports; `names` is how they are called, `known` what their lock says. A report
+    compared with itself has no differences.
+    """
     had, has = _readings(a, b, known), _readings(b, a, known)
     found = _with_builds({one.key: one for one in _differing(had, has)})
-    onesided = tuple(sorted(key for key in had.keys() ^ has.keys() if key not in found and _kind(had, has, key) is not ReadingClass.NOISE))
+    onesided = tuple(
+        sorted(
+            key
+            for key in had.keys() ^ has.keys()
+            if key not in found and _kind(had, has, key) is not ReadingClass.NOISE
+        )
+    )
     alike = sum(key not in found for key in had.keys() & has.keys())
     tops = _roots(found, _derivations(a, b, known))
     grouped = _grouped(found, tops)
     turns = tuple(find_check_changes(a, b, tops, grouped))
     explaining = [one.key for turn in turns if turn.breaks for one in turn.causes]
-    ranked = sorted(grouped.values(), key=lambda one: (one.key not in explaining, _ORDER.index(one.kind), one.key))
+    ranked = sorted(
+        grouped.values(),
+        key=lambda one: (one.key not in explaining, _ORDER.index(one.kind), one.key),
+    )
     one, other = _side(names[0], a), _side(names[1], b)
-    return ReportComparison(one, other, turns, tuple(ranked), onesided, alike, tuple(_aligned(had, has, found)), tuple(_pairs(a, b)))
+    return ReportComparison(
+        one,
+        other,
+        turns,
+        tuple(ranked),
+        onesided,
+        alike,
+        tuple(_aligned(had, has, found)),
+        tuple(_pairs(a, b)),
+    )
 
 
 def _side(name: str, report: Report) -> ReportSide:
     spec, lock = (report.document.get(part) for part in ("spec", "lock"))
     named = str(spec.get("name", "")) if isinstance(spec, Mapping) else ""
-    return ReportSide(name, report.verdict, report.identity, named, str(lock.get("environment_digest", "")) if isinstance(lock, Mapping) else "")
+    return ReportSide(
+        name,
+        report.verdict,
+        report.identity,
+        named,
+        str(lock.get("environment_digest", "")) if isinstance(lock, Mapping) else "",
+    )
 
 
-def _readings(report: Report, other: Report, known: LockedPackages) -> dict[str, tuple[ReadingClass, Any]]:
+def _readings(
+    report: Report, other: Report, known: LockedPackages
+) -> dict[str, tuple[ReadingClass, Any]]:
     """Return the readings by key. Packages are readings too, as far as lock and reports tell them.
 
-    With `known`, all that the locks hold; without it, of one lock, those that either side found otherwise than locked.
+    With `known`, all that the locks hold; without it, of one lock, those that either side found
+    otherwise than locked.
     """
     kinds = {kind.value: kind for kind in ReadingClass}
-    rows = [row for row in report.readings if str(row.get("class")) in kinds and not _is_unobserved(row.get("value"))]
+    rows = [
+        row
+        for row in report.readings
+        if str(row.get("class")) in kinds and not _is_unobserved(row.get("value"))
+    ]
     found = {row["key"]: (kinds[str(row.get("class"))], row.get("value")) for row in rows}
     ours, theirs = (str(one.document["lock"].get("environment_digest")) for one in (report, other))
     if "packages.digest" not in found:
         return found
     if ours in known.versions and theirs in known.versions:
-        locked: dict[str, Any] = {**dict.fromkeys(known.versions[theirs]), **known.versions[ours], **_differing_packages(report, "observed")}
+        locked: dict[str, Any] = {
+            **dict.fromkeys(known.versions[theirs]),
+            **known.versions[ours],
+            **_differing_packages(report, "observed"),
+        }
     elif ours == theirs:
-        locked = {**_differing_packages(other, "expected"), **_differing_packages(report, "observed")}
+        locked = {
+            **_differing_packages(other, "expected"),
+            **_differing_packages(report, "observed"),
+        }
     else:
         return found
-    return {**{f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()}, **found}
+    return {
+        **{f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()},
+        **found,
+    }
 
 
 def _is_unobserved(value: Any) -> bool:
-    """Whether a list has a place for each card and no card told anything: that is not looked at, as nvidia-smi does not know of remapped rows."""
+    """Whether a list has a place for each card and no card told anything: that is not looked at, as
+    nvidia-smi does not know of remapped rows.
+    """
     return isinstance(value, list) and bool(value) and all(one is None for one in value)
 
 
@@ -72,7 +143,10 @@ def _derivations(a: Report, b: Report, known: LockedPackages) -> Derivations:
     for report in (a, b):
         for name, names in reported_requirers(report.differences).items():
             requirers.setdefault(name, set()).update(names)
-    return Derivations(requirers, frozenset(key.removeprefix("package.") for key in keys if key.startswith("package.")))
+    return Derivations(
+        requirers,
+        frozenset(key.removeprefix("package.") for key in keys if key.startswith("package.")),
+    )
 
 
 def _differing_packages(report: Report, part: str) -> dict[str, Any]:
@@ -83,8 +157,11 @@ def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Readi
     seen = "host.platform" in had and "host.platform" in has
     for key in sorted(had.keys() | has.keys()):
         kind = _kind(had, has, key)
-        # Variables that matter are looked for on every device: one that is not told is not set. Any other missing reading was not taken.
-        if kind is ReadingClass.NOISE or not ((key in had and key in has) or (seen and key.startswith("env."))):
+        # Variables that matter are looked for on every device: one that is not told is not set. Any
+        # other missing reading was not taken.
+        if kind is ReadingClass.NOISE or not (
+            (key in had and key in has) or (seen and key.startswith("env."))
+        ):
             continue
         one, other = (side[key][1] if key in side else None for side in (had, has))
         if not _is_equal(key, kind, one, other):
@@ -92,7 +169,9 @@ def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Readi
 
 
 def _with_builds(found: dict[str, ReadingDifference]) -> dict[str, ReadingDifference]:
-    """Tell torch with its build: the public index has wheels whose metadata leaves out the "+cu130" that torch says of itself."""
+    """Tell torch with its build: the public index has wheels whose metadata leaves out the "+cu130"
+    that torch says of itself.
+    """
     package, said = found.get("package.torch"), found.get("torch.version")
     if package is None or said is None:
         return found
@@ -110,19 +189,34 @@ def _kind(had: Mapping[str, Any], has: Mapping[str, Any], key: str) -> ReadingCl
 
 
 def _is_equal(key: str, kind: ReadingClass, one: Any, other: Any) -> bool:
-    if kind is ReadingClass.MEASUREMENT and all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)):
+    if kind is ReadingClass.MEASUREMENT and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)
+    ):
         band = next((share for pattern, share in _TOLERANCES if fnmatchcase(key, pattern)), 0.1)
         return bool(abs(one - other) <= band * max(abs(one), abs(other)))
-    if key.startswith(_PER_GPU_PREFIX) and isinstance(one, list) and isinstance(other, list) and len(one) != len(other):
+    if (
+        key.startswith(_PER_GPU_PREFIX)
+        and isinstance(one, list)
+        and isinstance(other, list)
+        and len(one) != len(other)
+    ):
         return {str(value) for value in one} == {str(value) for value in other}
     return bool(one == other)
 
 
-def _aligned(had: Mapping[str, Any], has: Mapping[str, Any], found: Mapping[str, ReadingDifference]) -> Iterator[ReadingPair]:
+def _aligned(
+    had: Mapping[str, Any], has: Mapping[str, Any], found: Mapping[str, ReadingDifference]
+) -> Iterator[ReadingPair]:
     for key in sorted(had.keys() | has.keys()):
         if (kind := _kind(had, has, key)) is not ReadingClass.NOISE:
             one, other = (side[key][1] if key in side else None for side in (had, has))
-            yield ReadingPair(key, kind, one, other, True if key in found else None if (key in had) != (key in has) else False)
+            yield ReadingPair(
+                key,
+                kind,
+                one,
+                other,
+                True if key in found else None if (key in had) != (key in has) else False,
+            )
 
 
 def _pairs(a: Report, b: Report) -> Iterator[CheckPair]:
@@ -130,8 +224,17 @@ def _pairs(a: Report, b: Report) -> Iterator[CheckPair]:
     for id_ in dict.fromkeys([*one, *other]):
         rows = (one.get(id_, {}), other.get(id_, {}))
         known = rows[0] or rows[1]
-        (a_status, a_told), (b_status, b_told) = ((str(row.get("status") or ""), str(row.get("message") or "")) for row in rows)
-        yield CheckPair(id_, str(known.get("group") or ""), str(known.get("title") or ""), a_status, b_status, (a_told, b_told))
+        (a_status, a_told), (b_status, b_told) = (
+            (str(row.get("status") or ""), str(row.get("message") or "")) for row in rows
+        )
+        yield CheckPair(
+            id_,
+            str(known.get("group") or ""),
+            str(known.get("title") or ""),
+            a_status,
+            b_status,
+            (a_told, b_told),
+        )
 
 
 def _roots(found: Mapping[str, ReadingDifference], kin: Derivations) -> dict[str, str]:
@@ -139,12 +242,22 @@ def _roots(found: Mapping[str, ReadingDifference], kin: Derivations) -> dict[str
     return {key: kin.root_of(key, hashed, found) for key in found}
 
 
-def _grouped(found: Mapping[str, ReadingDifference], tops: Mapping[str, str]) -> dict[str, ReadingDifference]:
-    """Return the differences that follow from no other, by key, each with its followers; a group means as much as its weightiest member."""
+def _grouped(
+    found: Mapping[str, ReadingDifference], tops: Mapping[str, str]
+) -> dict[str, ReadingDifference]:
+    """Return the differences that follow from no other, by key, each with its followers; a group
+    means as much as its weightiest member.
+    """
     groups: dict[str, list[str]] = {}
     for key, parent in tops.items():
         groups.setdefault(parent, [])
         if key != parent:
             groups[parent].append(key)
-    kinds = {parent: min((found[key].kind for key in (parent, *members)), key=_ORDER.index) for parent, members in groups.items()}
-    return {parent: found[parent]._replace(followers=tuple(members), kind=kinds[parent]) for parent, members in groups.items()}
+    kinds = {
+        parent: min((found[key].kind for key in (parent, *members)), key=_ORDER.index)
+        for parent, members in groups.items()
+    }
+    return {
+        parent: found[parent]._replace(followers=tuple(members), kind=kinds[parent])
+        for parent, members in groups.items()
+    }

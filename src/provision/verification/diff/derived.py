@@ -1,4 +1,6 @@
-"""Which difference follows from which: by what packages require of each other, and by what is known of readings."""
+"""Which difference follows from which: by what packages require of each other, and by what is known
+of readings.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ DERIVED_FROM: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpu.available", ("gpu.count", "package.torch", "driver.version")),
     ("numerics.device", ("gpu.count", "package.torch")),
 )
-"""What follows from what, as patterns: a difference is told under the first of its parents that differs too."""
+"""What follows from what, as patterns: a difference is told under the first of its parents that
+differs too.
+"""
 WEIGHTS_DEPEND_ON = (
     "package.torch",
     "package.transformers",
@@ -53,13 +57,17 @@ WEIGHTS_DEPEND_ON = (
     "train.dtype",
     "train.options",
 )
-"""Hashes of weights are compared where these are equal; else another hash follows from them. (Weights were seen equal over several releases of torch and
-transformers on one instruction set, and to differ between AVX2 and AVX512.)"""
+"""Hashes of weights are compared where these are equal; else another hash follows from them.
+(Weights were seen equal over several releases of torch and
+transformers on one instruction set, and to differ between AVX2 and AVX512.)
+"""
 _PACKAGE = "package."
 
 
 class LockedPackages(NamedTuple):
-    """What a lock adds to reports: the packages that each environment (by its digest) holds, and by name which packages require one."""
+    """What a lock adds to reports: the packages that each environment (by its digest) holds, and by
+    name which packages require one.
+    """
 
     versions: Mapping[str, Mapping[str, str]]
     requirers: Mapping[str, frozenset[str]]
@@ -69,13 +77,16 @@ NO_LOCKED_PACKAGES = LockedPackages({}, {})
 
 
 class Derivations(NamedTuple):
-    """Which packages require one, by name; and those that the spec names itself, which follow from no other's requirements."""
+    """Which packages require one, by name; and those that the spec names itself, which follow from
+    no other's requirements.
+    """
 
     requirers: Mapping[str, Collection[str]]
     declared: frozenset[str]
 
     def root_of(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
-        """Return the difference under which `key` is told: itself, or the first that it follows from, and so on. `hashed` are keys of class exact.
+        """Return the difference under which `key` is told: itself, or the first that it follows
+        from, and so on. `hashed` are keys of class exact.
 
         Of packages that require each other it is the first by name, for each of them.
         """
@@ -90,14 +101,27 @@ class Derivations(NamedTuple):
         name = key.removeprefix(_PACKAGE)
         if name != key and name not in self.declared:
             yield from (_PACKAGE + one for one in self._above(name) if _PACKAGE + one in found)
-        patterns = [parent for child, parents in DERIVED_FROM if fnmatchcase(key, child) for parent in parents]
+        patterns = [
+            parent
+            for child, parents in DERIVED_FROM
+            if fnmatchcase(key, child)
+            for parent in parents
+        ]
         if key in hashed:
             patterns += WEIGHTS_DEPEND_ON
-        yield from (other for pattern in patterns for other in found if other != key and fnmatchcase(other, pattern))
+        yield from (
+            other
+            for pattern in patterns
+            for other in found
+            if other != key and fnmatchcase(other, pattern)
+        )
 
     def _above(self, name: str) -> list[str]:
         """Return what requires a package, torch and what the spec names first."""
-        return sorted(self.requirers.get(name, ()), key=lambda one: (one != "torch", one not in self.declared, one))
+        return sorted(
+            self.requirers.get(name, ()),
+            key=lambda one: (one != "torch", one not in self.declared, one),
+        )
 
 
 def read_locked_packages(lock: Lock) -> LockedPackages:
@@ -111,5 +135,11 @@ def read_locked_packages(lock: Lock) -> LockedPackages:
 
 
 def reported_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return who requires each package that a report found otherwise than locked, where its probe told."""
-    return {str(row.get("name")): [str(one) for one in row["required_by"]] for row in rows if isinstance(row.get("required_by"), list)}
+    """Return who requires each package that a report found otherwise than locked, where its probe
+    told.
+    """
+    return {
+        str(row.get("name")): [str(one) for one in row["required_by"]]
+        for row in rows
+        if isinstance(row.get("required_by"), list)
+    }

@@ -1,4 +1,6 @@
-"""What two reports say together, as values: readings and checks side by side, what differs, and what ended otherwise."""
+"""What two reports say together, as values: readings and checks side by side, what differs, and
+what ended otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ _PASSING = (Status.PASS, Status.WARN)
 
 
 class ReadingDifference(NamedTuple):
-    """A reading with two values (None: it is not there), what a difference in it means, and the keys of those that follow from it."""
+    """A reading with two values (None: it is not there), what a difference in it means, and the
+    keys of those that follow from it.
+    """
 
     key: str
     kind: ReadingClass
@@ -20,9 +24,11 @@ class ReadingDifference(NamedTuple):
 
 
 class CheckChange(NamedTuple):
-    """A check with another status. `worse` names the side ("a" or "b") whose `message` and `fix` are told; `causes` are the differences that can explain it.
+    """A check with another status. `worse` names the side ("a" or "b") whose `message` and `fix`
+    are told; `causes` are the differences that can explain it.
 
-    `declared` is what each side was expected to be, where that and no reading sets them apart; () elsewhere.
+    `declared` is what each side was expected to be, where that and no reading sets them apart;
+    () elsewhere.
     """
 
     id: str
@@ -65,7 +71,9 @@ class CheckPair(NamedTuple):
 
 
 class ReportSide(NamedTuple):
-    """One of the two: how it is called, its verdict, its identity digest, the name of its spec, the digest of what its lock holds for it."""
+    """One of the two: how it is called, its verdict, its identity digest, the name of its spec, the
+    digest of what its lock holds for it.
+    """
 
     name: str
     verdict: str
@@ -75,10 +83,13 @@ class ReportSide(NamedTuple):
 
 
 class ReportComparison(NamedTuple):
-    """What two reports say together: checks that ended differently and readings that differ, the telling ones first.
+    """What two reports say together: checks that ended differently and readings that differ, the
+    telling ones first.
 
-    `onesided` are keys that only one report has, which is no difference: the other did not look. `alike` counts the readings that are equal.
-    `changed` names the sides whose report was changed after the probe wrote it: what such a report tells proves nothing.
+    `onesided` are keys that only one report has, which is no difference: the other did not look.
+    `alike` counts the readings that are equal.
+    `changed` names the sides whose report was changed after the probe wrote it: what such a
+    report tells proves nothing.
     """
 
     a: ReportSide
@@ -98,15 +109,28 @@ class ReportComparison(NamedTuple):
 
     @property
     def one_sided_failures(self) -> tuple[CheckPair, ...]:
-        """The checks that fail on one side and were not asked on the other, which is no difference between the two."""
+        """The checks that fail on one side and were not asked on the other, which is no difference
+        between the two.
+        """
         return tuple(pair for pair in self.checks if {pair.a, pair.b} == {Status.FAIL.value, ""})
 
     @property
     def is_comparable(self) -> bool:
-        """Whether there is a reading of identity that both sides took: without one nothing is known of the two."""
-        return any(row.kind is ReadingClass.IDENTITY and row.differs is not None for row in self.readings)
+        """Whether there is a reading of identity that both sides took: without one nothing is known
+        of the two.
+        """
+        return any(
+            row.kind is ReadingClass.IDENTITY and row.differs is not None for row in self.readings
+        )
 
     @property
     def is_same(self) -> bool:
-        """Whether no identity reading and no check's status differs, of two reports that are as the probe wrote them."""
-        return self.is_comparable and not self.tampered and not self.check_changes and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
+        """Whether no identity reading and no check's status differs, of two reports that are as the
+        probe wrote them.
+        """
+        return (
+            self.is_comparable
+            and not self.tampered
+            and not self.check_changes
+            and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
+        )

@@ -1,4 +1,6 @@
-"""Takes people and machines out of what was promised, before it becomes part of a program: the probe took them out of its report, not of what it was asked."""
+"""Takes people and machines out of what was promised, before it becomes part of a program: the
+probe took them out of its report, not of what it was asked.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +12,45 @@ from provision.agent.probe.proofs.trainer import NOT_EXERCISED
 from provision.agent.probe.redactor import Redactor
 
 HOME_VARIABLE = "${HOME}"
-_OTHER_HOMES = re.compile(r"/(?:home|Users)/(?!(?:jupyter|shared|data|public)(?![\w.-]))[\w.-]+", re.IGNORECASE)
-"""A folder of a person on the machine that was asked, which may be another one; `jupyter` is everyone's on Workbench."""
+_OTHER_HOMES = re.compile(
+    r"/(?:home|Users)/(?!(?:jupyter|shared|data|public)(?![\w.-]))[\w.-]+", re.IGNORECASE
+)
+"""A folder of a person on the machine that was asked, which may be another one; `jupyter` is
+everyone's on Workbench.
+"""
 
 
-_IDENTIFYING_ARGUMENTS = frozenset({"hub_model_id", "hub_token", "run_name", "logging_dir", "project", "trackio_space_id"}) | NOT_EXERCISED
+_IDENTIFYING_ARGUMENTS = (
+    frozenset(
+        {"hub_model_id", "hub_token", "run_name", "logging_dir", "project", "trackio_space_id"}
+    )
+    | NOT_EXERCISED
+)
 """Arguments of which no proof uses the value, which names people and folders."""
 
 
 def anonymize_expectations(promised: Mapping[str, Any], home: str) -> dict[str, Any]:
-    """Return expectations in which home folders are ${HOME}, for which the programs put that of whoever starts them; tokens and addresses are gone."""
+    """Return expectations in which home folders are ${HOME}, for which the programs put that of
+    whoever starts them; tokens and addresses are gone.
+    """
     training = promised.get("training")
     kept = {part: _anonymize(promised[part], home) for part in ("paths", "env") if part in promised}
     if isinstance(training, Mapping) and isinstance(given := training.get("arguments"), Mapping):
-        arguments = {name: "left out" if name in _IDENTIFYING_ARGUMENTS else _anonymize(value, home) for name, value in given.items()}
+        arguments = {
+            name: "left out" if name in _IDENTIFYING_ARGUMENTS else _anonymize(value, home)
+            for name, value in given.items()
+        }
         kept["training"] = {**training, "arguments": arguments}
     return {**promised, **kept}
 
 
 def _anonymize(value: Any, home: str) -> Any:
     if isinstance(value, str):
-        own = re.sub(re.escape(home) + r"(?![\w.-])", HOME_VARIABLE, value) if len(home) > 1 else value
+        own = (
+            re.sub(re.escape(home) + r"(?![\w.-])", HOME_VARIABLE, value)
+            if len(home) > 1
+            else value
+        )
         return Redactor().text(_OTHER_HOMES.sub(HOME_VARIABLE, own))
     if isinstance(value, Mapping):
         return {name: _anonymize(one, home) for name, one in value.items()}

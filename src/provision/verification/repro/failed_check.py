@@ -11,7 +11,9 @@ MAX_ITEMS = 5
 
 
 class FailedCheck(NamedTuple):
-    """A check that failed, its report's readings and parts, and the expectations that were sent with it ({} where they are not at hand)."""
+    """A check that failed, its report's readings and parts, and the expectations that were sent
+    with it ({} where they are not at hand).
+    """
 
     check: Mapping[str, Any]
     readings: Mapping[str, Any]
@@ -46,7 +48,10 @@ class FailedCheck(NamedTuple):
     @property
     def device(self) -> str:
         """Where torch computed: "cuda" or "cpu"."""
-        return str(self.readings.get("numerics.device") or ("cuda" if self.readings.get("gpu.available") else "cpu"))
+        return str(
+            self.readings.get("numerics.device")
+            or ("cuda" if self.readings.get("gpu.available") else "cpu")
+        )
 
     @property
     def gpu_index(self) -> int:
@@ -60,7 +65,9 @@ class FailedCheck(NamedTuple):
         return block.get(name) if isinstance(block, Mapping) else None
 
     def expected_number(self, otherwise: float | None = None) -> float:
-        """Return what was expected, where it is a number, else `otherwise`; raises Lacking where there is neither."""
+        """Return what was expected, where it is a number, else `otherwise`; raises Lacking where
+        there is neither.
+        """
         found = otherwise if self.raised or self.expected is None else self.expected
         if isinstance(found, bool) or not isinstance(found, (int, float)):
             raise NoShortProgram("the report does not say which value was expected")
@@ -68,7 +75,9 @@ class FailedCheck(NamedTuple):
 
 
 class NoShortProgram(Exception):
-    """The values that the short program needs are not in the report, or it would not show what this report says."""
+    """The values that the short program needs are not in the report, or it would not show what this
+    report says.
+    """
 
 
 CaseBuilder = Callable[[FailedCheck], dict[str, Any]]

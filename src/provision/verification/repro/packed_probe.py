@@ -1,4 +1,6 @@
-"""The probe itself as one program: packed, with the expectations narrowed to the one check that it is to ask."""
+"""The probe itself as one program: packed, with the expectations narrowed to the one check that it
+is to ask.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,17 @@ from provision.errors import Refused
 from provision.verification.zipapps import probe_zipapp
 
 _WIDTH = 150
-_ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = frozenset("EWX"), frozenset({"Y01", "E02"}), frozenset({"W01", "H06"}), frozenset("RS")
+_ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = (
+    frozenset("EWX"),
+    frozenset({"Y01", "E02"}),
+    frozenset({"W01", "H06"}),
+    frozenset("RS"),
+)
 
 
-def pack_probe_for_check(name: str, promised: Mapping[str, Any], tier: str) -> tuple[dict[str, Any], str]:
+def pack_probe_for_check(
+    name: str, promised: Mapping[str, Any], tier: str
+) -> tuple[dict[str, Any], str]:
     """Return the values of the program that asks the check `name` alone, and the probe as text.
 
     Raises Refused where these expectations do not ask for that check, or are not of this version.
@@ -26,20 +35,34 @@ def pack_probe_for_check(name: str, promised: Mapping[str, Any], tier: str) -> t
         document = narrow_expectations(name, promised, tier)
         expected = parse_expectations(document, "expectations.json")
     except (ProbeError, TypeError, AttributeError, KeyError, ValueError) as error:
-        why = str(error) if isinstance(error, ProbeError) else "they are not what this version of provision writes"
+        why = (
+            str(error)
+            if isinstance(error, ProbeError)
+            else "they are not what this version of provision writes"
+        )
         hint = f"repeat the verification with this version: provision verify SPEC --only {name}"
-        raise Refused(f"the expectations do not give a program for {name}", why=why, hint=hint) from None
+        raise Refused(
+            f"the expectations do not give a program for {name}", why=why, hint=hint
+        ) from None
     if not _asks(name, expected):
         hint = "name the spec, and the target, that the report answers"
-        raise Refused(f"the expectations do not ask for {name}", why=f"they are of tier {expected.tier.value}, and declare nothing that it looks at", hint=hint)
+        raise Refused(
+            f"the expectations do not ask for {name}",
+            why=f"they are of tier {expected.tier.value}, and declare nothing that it looks at",
+            hint=hint,
+        )
     return {"check": name, "expectations": document}, encode_probe(probe_zipapp())
 
 
 def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any]:
-    """Return the expectations that one check needs: nothing that names the spec, its folders or its secrets, unless the check asks for that."""
+    """Return the expectations that one check needs: nothing that names the spec, its folders or its
+    secrets, unless the check asks for that.
+    """
     identity, _, subject = name.partition(":")
     family = identity[:1]
-    target = {key: promised["target"][key] for key in ("kind", "manager") if key in promised["target"]}
+    target = {
+        key: promised["target"][key] for key in ("kind", "manager") if key in promised["target"]
+    }
     training = dict(promised["training"])
     return {
         **{key: value for key, value in promised.items() if key != "installed"},
@@ -53,7 +76,10 @@ def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> di
         "paths": promised["paths"] if identity in _ASKS_PATHS else {},
         "env": promised["env"] if family in _ASKS_ENV else {},
         "secrets": promised["secrets"] if identity in _ASKS_SECRETS else [],
-        "training": {**training, "arguments": training["arguments"] if family in _ASKS_ARGUMENTS else {}},
+        "training": {
+            **training,
+            "arguments": training["arguments"] if family in _ASKS_ARGUMENTS else {},
+        },
     }
 
 
@@ -64,4 +90,7 @@ def encode_probe(probe: bytes) -> str:
 
 
 def _asks(name: str, expected: Expectations) -> bool:
-    return any(one.id == name and is_applicable(one.check, expected) for one in select_checks(expected, frozenset({name})))
+    return any(
+        one.id == name and is_applicable(one.check, expected)
+        for one in select_checks(expected, frozenset({name}))
+    )

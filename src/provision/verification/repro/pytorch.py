@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from provision.agent.probe.checks.numerics import ATTENTION, BF16_ERROR, CONVOLUTION, FP8_ERROR, FP16_ERROR, FP32_ERROR, STEPS_ERROR, TF32_ERROR
+from provision.agent.probe.checks.numerics import (
+    ATTENTION,
+    BF16_ERROR,
+    CONVOLUTION,
+    FP8_ERROR,
+    FP16_ERROR,
+    FP32_ERROR,
+    STEPS_ERROR,
+    TF32_ERROR,
+)
 from provision.agent.probe.checks.torch_compile import COMPILED_ERROR
 from provision.agent.probe.observing.capabilities import TORCH_FLAGS
 from provision.agent.probe.observing.loaders import prefetched_bytes
@@ -22,18 +31,31 @@ def _build(failed: FailedCheck) -> dict[str, Any]:
 
 
 def _libraries(failed: FailedCheck) -> dict[str, Any]:
-    return {"libraries": {} if failed.raised else {str(name): str(version) for name, version in failed.expected.items()}}
+    return {
+        "libraries": {}
+        if failed.raised
+        else {str(name): str(version) for name, version in failed.expected.items()}
+    }
 
 
 def _flags(failed: FailedCheck) -> dict[str, Any]:
-    return {"flags": {} if failed.raised else {str(name): TORCH_FLAGS[name] for name in failed.observed}}
+    return {
+        "flags": {} if failed.raised else {str(name): TORCH_FLAGS[name] for name in failed.observed}
+    }
 
 
 def _products(failed: FailedCheck) -> dict[str, Any]:
-    tf32 = failed.expected.get("fp32") == TF32_ERROR.value if isinstance(failed.expected, dict) else False
+    tf32 = (
+        failed.expected.get("fp32") == TF32_ERROR.value
+        if isinstance(failed.expected, dict)
+        else False
+    )
     card = failed.device == "cuda"
     short = {"bf16": BF16_ERROR.value, **({"fp16": FP16_ERROR.value} if card else {})}
-    bounds = {"fp32": (TF32_ERROR if tf32 else FP32_ERROR).value, **(short if failed.check_id != "N02" else {})}
+    bounds = {
+        "fp32": (TF32_ERROR if tf32 else FP32_ERROR).value,
+        **(short if failed.check_id != "N02" else {}),
+    }
     return {
         "device": failed.device,
         "card": failed.gpu_index,
@@ -47,18 +69,33 @@ def _computing(**values: Any) -> CaseBuilder:
 
 
 def _convolutions(failed: FailedCheck) -> dict[str, Any]:
-    return {"device": failed.device, "bound": failed.expected_number(CONVOLUTION.value), "cudnn": "without cuDNN" not in failed.message}
+    return {
+        "device": failed.device,
+        "bound": failed.expected_number(CONVOLUTION.value),
+        "cudnn": "without cuDNN" not in failed.message,
+    }
 
 
 def _kind(failed: FailedCheck) -> str:
     declared = str(failed.expectation("training", "precision"))
-    return _KINDS.get(declared, "float32") if declared != "fp16" or failed.device == "cuda" else "float32"
+    return (
+        _KINDS.get(declared, "float32")
+        if declared != "fp16" or failed.device == "cuda"
+        else "float32"
+    )
 
 
 def _attention(wanted: str) -> CaseBuilder:
     def values(failed: FailedCheck) -> dict[str, Any]:
-        slow = failed.check_id == "T07" and failed.expected not in ("math", None) and not failed.raised
-        return {"device": failed.device, "kind": _kind(failed), "wanted": "fast" if slow else wanted, "times": ATTENTION.value}
+        slow = (
+            failed.check_id == "T07" and failed.expected not in ("math", None) and not failed.raised
+        )
+        return {
+            "device": failed.device,
+            "kind": _kind(failed),
+            "wanted": "fast" if slow else wanted,
+            "times": ATTENTION.value,
+        }
 
     return values
 
@@ -68,13 +105,25 @@ def _loaders(method: str) -> CaseBuilder:
 
 
 def _large(failed: FailedCheck) -> dict[str, Any]:
-    workers, batch, length = (failed.expectation("training", name) for name in ("dataloader_workers", "batch_size", "sequence_length"))
-    return {"method": "fork", "workers": 1, "rows": 1, "batch": 1, "length": prefetched_bytes(workers or 0, batch, length) // _WORD}
+    workers, batch, length = (
+        failed.expectation("training", name)
+        for name in ("dataloader_workers", "batch_size", "sequence_length")
+    )
+    return {
+        "method": "fork",
+        "workers": 1,
+        "rows": 1,
+        "batch": 1,
+        "length": prefetched_bytes(workers or 0, batch, length) // _WORD,
+    }
 
 
 def _compilers(failed: FailedCheck) -> dict[str, Any]:
     card = failed.expectation("gpu", "type") or failed.readings.get("gpu.name")
-    return {"variables": ["CC", "CXX"] if card else ["CXX"], "compilers": list(CUDA_COMPILERS if card else CPU_COMPILERS)}
+    return {
+        "variables": ["CC", "CXX"] if card else ["CXX"],
+        "compilers": list(CUDA_COMPILERS if card else CPU_COMPILERS),
+    }
 
 
 PROGRAMS: Programs = {

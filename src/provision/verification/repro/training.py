@@ -1,4 +1,6 @@
-"""Programs for checks of the small training run. What depends on the spec's own options is left to the packed probe."""
+"""Programs for checks of the small training run. What depends on the spec's own options is left to
+the packed probe.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,16 @@ def _training(failed: FailedCheck) -> dict[str, Any]:
     proof = str(failed.document["subject"].get("proof"))
     if proof != "hf-trainer":
         raise NoShortProgram(f"the program trains by Trainer, and the proof asked for is {proof}")
-    declared = {"R03": "fp32"}.get(failed.check_id, failed.expectation("training", "precision") or "fp32")
-    case: dict[str, Any] = {"precision": declared, "dtype": None, "arguments": _options(failed), "files": [], "twice": failed.check_id == "R04"}
+    declared = {"R03": "fp32"}.get(
+        failed.check_id, failed.expectation("training", "precision") or "fp32"
+    )
+    case: dict[str, Any] = {
+        "precision": declared,
+        "dtype": None,
+        "arguments": _options(failed),
+        "files": [],
+        "twice": failed.check_id == "R04",
+    }
     if failed.check_id == "R01" and failed.check.get("status") == "warn":
         raise NoShortProgram("the short program gives use_cpu on a CPU, as the verification does")
     if failed.check_id == "R01" and not failed.raised:
@@ -30,11 +40,23 @@ def _training(failed: FailedCheck) -> dict[str, Any]:
 
 
 def _options(failed: FailedCheck) -> dict[str, Any]:
-    """What the declared training asks of the run beside its precision; {} where that is not at hand."""
-    optimizer, workers = str(failed.expectation("training", "optimizer") or _USUAL), failed.expectation("training", "dataloader_workers") or 0
+    """What the declared training asks of the run beside its precision; {} where that is not at
+    hand.
+    """
+    optimizer, workers = (
+        str(failed.expectation("training", "optimizer") or _USUAL),
+        failed.expectation("training", "dataloader_workers") or 0,
+    )
     if failed.expectation("training", "gradient_checkpointing"):
-        raise NoShortProgram("gradient checkpointing is declared, which has another name in each version of transformers")
-    rate = {} if optimizer == _USUAL else {"optim": optimizer, "learning_rate": LEARNING_RATES[optimizer_family(optimizer)]}
+        raise NoShortProgram(
+            "gradient checkpointing is declared, which has another name in each version of "
+            "transformers"
+        )
+    rate = (
+        {}
+        if optimizer == _USUAL
+        else {"optim": optimizer, "learning_rate": LEARNING_RATES[optimizer_family(optimizer)]}
+    )
     return {**rate, **({"dataloader_num_workers": workers} if workers else {})}
 
 
@@ -64,7 +86,10 @@ def _resuming(failed: FailedCheck) -> dict[str, Any]:
 
 
 def _round_trip(failed: FailedCheck) -> dict[str, Any]:
-    return {"texts": failed.raised or "texts" in failed.expected, "rows": failed.raised or "rows" in failed.expected}
+    return {
+        "texts": failed.raised or "texts" in failed.expected,
+        "rows": failed.raised or "rows" in failed.expected,
+    }
 
 
 def _placement(failed: FailedCheck) -> dict[str, Any]:
@@ -77,7 +102,11 @@ def _placement(failed: FailedCheck) -> dict[str, Any]:
 def _adapter(failed: FailedCheck) -> dict[str, Any]:
     method = failed.expectation("training", "method")
     if method != "lora":
-        raise NoShortProgram("the report does not say how the adapter is declared" if method is None else f"the program is for lora, declared is {method}")
+        raise NoShortProgram(
+            "the report does not say how the adapter is declared"
+            if method is None
+            else f"the program is for lora, declared is {method}"
+        )
     return {"precision": _training(failed)["precision"], "share": ADAPTER_LOSS_RATIO.value}
 
 

@@ -1,4 +1,6 @@
-"""A stretch of a file as a terminal shows it: line numbers, marks under exact characters, nothing harmful, no secret."""
+"""A stretch of a file as a terminal shows it: line numbers, marks under exact characters, nothing
+harmful, no secret.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class LabeledSpan(NamedTuple):
 
 
 class Gutter(NamedTuple):
-    """The left edge of a frame: the width of its line numbers, and the cells that are free right of it."""
+    """The left edge of a frame: the width of its line numbers, and the cells that are free right of
+    it.
+    """
 
     number_width: int
     text_width: int
@@ -53,7 +57,9 @@ class _Cell(NamedTuple):
 
 
 class _LaidOutLine(NamedTuple):
-    """One line on the screen: a cell for every character from `offset` on; characters from `hidden` on are masked."""
+    """One line on the screen: a cell for every character from `offset` on; characters from `hidden`
+    on are masked.
+    """
 
     cells: list[_Cell]
     offset: int
@@ -68,9 +74,15 @@ class _LaidOutLine(NamedTuple):
         return self.cells[max(0, index)].column if index < len(self.cells) else self.end
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The screen columns under a span; one that reaches into what is masked covers the whole mask."""
+        """The screen columns under a span; one that reaches into what is masked covers the whole
+        mask.
+        """
         first = span.start.column - 1
-        last = span.end.column - 1 if span.end.line == span.start.line else self.offset + len(self.cells)
+        last = (
+            span.end.column - 1
+            if span.end.line == span.start.line
+            else self.offset + len(self.cells)
+        )
         if last > self.hidden:
             first, last = min(first, self.hidden), self.offset + len(self.cells)
         start = self.column(first)
@@ -83,7 +95,9 @@ def split_lines(text: str) -> list[str]:
 
 
 def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int]:
-    """Return the 1-based numbers of the lines not to be shown: those under `secret` spans, with token shapes, or of a private key."""
+    """Return the 1-based numbers of the lines not to be shown: those under `secret` spans, with
+    token shapes, or of a private key.
+    """
     masked = {line for span in secret for line in range(span.start.line, span.end.line + 1)}
     inside = False
     for number, line in enumerate(lines, start=1):
@@ -95,17 +109,26 @@ def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int
 
 
 def render_line(line: str, masked: bool) -> str:
-    """Return one line of a file as harmless text: tabs expanded, controls escaped, its value replaced where it is masked."""
+    """Return one line of a file as harmless text: tabs expanded, controls escaped, its value
+    replaced where it is masked.
+    """
     return "".join(cell.text for cell in _lay_out_line(line, 0, masked).cells)
 
 
-def render_excerpt(lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter) -> Iterator[str]:
-    """Yield the rows of a frame: each marked line once with its marks below, the line before the primary one, dots over gaps."""
+def render_excerpt(
+    lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter
+) -> Iterator[str]:
+    """Yield the rows of a frame: each marked line once with its marks below, the line before the
+    primary one, dots over gaps.
+    """
     last = None
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
         if last is not None and number > last + 1:
             yield margin.styler(ELLIPSIS, Style.FRAME)
-        here = sorted((mark for mark in marks if mark.span.start.line == number), key=lambda mark: (not mark.primary, mark.span))
+        here = sorted(
+            (mark for mark in marks if mark.span.start.line == number),
+            key=lambda mark: (not mark.primary, mark.span),
+        )
         yield from _row(number, lines[number - 1], here, number in masked, margin)
         last = number
 
@@ -118,24 +141,38 @@ def _rows(mark: LabeledSpan, lines: list[str]) -> Iterator[int]:
             yield number - 1
 
 
-def _row(number: int, line: str, marks: list[LabeledSpan], masked: bool, margin: Gutter) -> Iterator[str]:
+def _row(
+    number: int, line: str, marks: list[LabeledSpan], masked: bool, margin: Gutter
+) -> Iterator[str]:
     laid = _lay_out_line(line, marks[0].span.start.column if marks else 1, masked)
     left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, margin.text_width)
     seen = [cell for cell in laid.cells if left <= cell.column and cell.end <= right]
     before = ELLIPSIS if left else ""
-    yield margin(number, before + "".join(cell.text for cell in seen) + (ELLIPSIS if right < laid.end else ""))
+    yield margin(
+        number,
+        before + "".join(cell.text for cell in seen) + (ELLIPSIS if right < laid.end else ""),
+    )
     left = seen[0].column if seen else left
     for mark in marks:
         start, end = laid.stretch(mark.span)
         if left <= start <= right:
-            yield from _underline(mark, start - left + len(before), max(1, min(end, right) - start), margin)
+            yield from _underline(
+                mark, start - left + len(before), max(1, min(end, right) - start), margin
+            )
         elif mark.text:
-            yield from (margin("", margin.styler(row, mark.style)) for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.text_width))
+            yield from (
+                margin("", margin.styler(row, mark.style))
+                for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.text_width)
+            )
 
 
 def _underline(mark: LabeledSpan, indent: int, length: int, margin: Gutter) -> Iterator[str]:
     line = ("^" if mark.primary else "-") * length
-    label = f"{mark.text} (to line {mark.span.end.line})".strip() if _spans_lines(mark.span) else mark.text
+    label = (
+        f"{mark.text} (to line {mark.span.end.line})".strip()
+        if _spans_lines(mark.span)
+        else mark.text
+    )
     if indent + length + 1 + display_width(label) <= margin.text_width:
         yield margin("", " " * indent + margin.styler(f"{line} {label}".rstrip(), mark.style))
         return
@@ -153,7 +190,11 @@ def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:
     """Lay out a line, or the part of a very long one around a 1-based column."""
     head = _head(line) if masked else line
     text = head if head == line else head + REDACTED
-    offset = max(0, min(column, len(text)) - _CONTEXT_CHARACTERS) if len(text) > 2 * _CONTEXT_CHARACTERS else 0
+    offset = (
+        max(0, min(column, len(text)) - _CONTEXT_CHARACTERS)
+        if len(text) > 2 * _CONTEXT_CHARACTERS
+        else 0
+    )
     laid: list[_Cell] = []
     at = 0
     for character in text[offset : offset + 2 * _CONTEXT_CHARACTERS]:
@@ -164,14 +205,18 @@ def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:
 
 
 def _head(line: str) -> str:
-    """What may be shown of a masked line: indentation, list dashes and the key, unless the key itself is a secret."""
+    """What may be shown of a masked line: indentation, list dashes and the key, unless the key
+    itself is a secret.
+    """
     match = _KEY.match(line)
     head = match.group() if match else ""
     return head if redact(head) == head else ""
 
 
 def _window(laid: _LaidOutLine, start: int, room: int) -> tuple[int, int]:
-    """The columns that fit: all of a short line, else a part in which the mark begins after a third of the room at most."""
+    """The columns that fit: all of a short line, else a part in which the mark begins after a third
+    of the room at most.
+    """
     if laid.end <= room and not laid.offset:
         return 0, laid.end
     left = max(0, start - room // 3)

@@ -1,4 +1,6 @@
-"""Where a finding stands in words that outlive an edit: the YAML path, with items of lists by what they are and never by line."""
+"""Where a finding stands in words that outlive an edit: the YAML path, with items of lists by what
+they are and never by line.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class SpecDocument(Protocol):
 
 
 def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
-    """Return a route as `packages[torch].version`; items of lists by package name, name or text, by index when they are `private` or have none of these."""
+    """Return a route as `packages[torch].version`; items of lists by package name, name or text, by
+    index when they are `private` or have none of these.
+    """
     path, holder = "", ""
     for part in route:
         try:
@@ -56,12 +60,18 @@ def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
 
 
 def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
-    """Return 32 hexadecimal digits that stay the same while lines move, versions change and other items come and go."""
+    """Return 32 hexadecimal digits that stay the same while lines move, versions change and other
+    items come and go.
+    """
     data = source.data or {}
     name = data.get("name")
     document = name if isinstance(name, str) else source.document
     where = finding.where
-    place = _text_of_span(where, source) if isinstance(where, Span) else stable_path(where.route, data, private=may_contain_secret(finding))
+    place = (
+        _text_of_span(where, source)
+        if isinstance(where, Span)
+        else stable_path(where.route, data, private=may_contain_secret(finding))
+    )
     return hashlib.sha256(json.dumps([finding.id, document, place]).encode()).hexdigest()[:_DIGITS]
 
 

@@ -16,9 +16,13 @@ from provision.views.diagnostics.text import sort_findings
 from provision.views.markdown import escape_markdown
 
 MAX_ANNOTATIONS = 10
-"""Annotations of one kind that GitHub shows for a step (actions/toolkit, docs/problem-matchers.md, Limitations)."""
+"""Annotations of one kind that GitHub shows for a step (actions/toolkit, docs/problem-matchers.md,
+Limitations).
+"""
 MAX_SUMMARY_BYTES = 1 << 20
-"""Bytes; a step with a larger summary has none (docs.github.com, workflow commands, step isolation and limits)."""
+"""Bytes; a step with a larger summary has none (docs.github.com, workflow commands, step isolation
+and limits).
+"""
 _BYTES_FOR_OMISSION_NOTE = 200
 _RANKS = list(Severity)
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -28,7 +32,9 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Workflow commands for standard output, and Markdown for the step's summary: "" when every finding is a command."""
+    """Workflow commands for standard output, and Markdown for the step's summary: "" when every
+    finding is a command.
+    """
 
     commands: str
     summary: str
@@ -49,9 +55,14 @@ def annotate(
 ) -> Annotations:
     """Return a command for each finding and each file that could not be read, the gravest first.
 
-    With a summary, what GitHub would not show goes there: all beyond ten of a kind. Without, everything is a command, so that the log holds it.
+    With a summary, what GitHub would not show goes there: all beyond ten of a kind. Without,
+    everything is a command, so that the log holds it.
     """
-    found = [_LocatedFinding(one, source.span(one.where)) for diagnostics, source in documents for one in sort_findings(diagnostics, source)]
+    found = [
+        _LocatedFinding(one, source.span(one.where))
+        for diagnostics, source in documents
+        for one in sort_findings(diagnostics, source)
+    ]
     found.sort(key=lambda one: _RANKS.index(one.finding.severity))
     taken = Counter({"error": len(unread)})
     shown: list[_LocatedFinding] = []
@@ -60,8 +71,14 @@ def annotate(
         kind = _kind(one.finding.severity)
         taken[kind] += 1
         (rest if summarized and taken[kind] > MAX_ANNOTATIONS else shown).append(one)
-    commands = [*(_unreadable_file(name, error, repository) for name, error in unread), *(_command(one, repository) for one in shown)]
-    return Annotations("".join(line + "\n" for line in commands), _summary(rest, len(found), repository) if rest else "")
+    commands = [
+        *(_unreadable_file(name, error, repository) for name, error in unread),
+        *(_command(one, repository) for one in shown),
+    ]
+    return Annotations(
+        "".join(line + "\n" for line in commands),
+        _summary(rest, len(found), repository) if rest else "",
+    )
 
 
 def _command(one: _LocatedFinding, repository: Repository) -> str:
@@ -70,47 +87,77 @@ def _command(one: _LocatedFinding, repository: Repository) -> str:
     last = span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
     properties = {"title": f"{finding.id} {finding.name}"}
     if path is not None:
-        properties = {"file": path, "line": str(span.start.line), "endLine": str(last), **_columns(span), **properties}
-    said = (finding.message, f"why: {finding.why}" if finding.why else "", f"help: {finding.help}" if finding.help else "")
+        properties = {
+            "file": path,
+            "line": str(span.start.line),
+            "endLine": str(last),
+            **_columns(span),
+            **properties,
+        }
+    said = (
+        finding.message,
+        f"why: {finding.why}" if finding.why else "",
+        f"help: {finding.help}" if finding.help else "",
+    )
     lead = "" if path is not None else f"{span.file}:{span.start.line}:{span.start.column}: "
-    return _workflow_command(_kind(finding.severity), properties, lead + "\n".join(part for part in said if part))
+    return _workflow_command(
+        _kind(finding.severity), properties, lead + "\n".join(part for part in said if part)
+    )
 
 
 def _columns(span: Span) -> Mapping[str, str]:
-    """Columns mean something only within one line (docs.github.com says so of check runs' annotations); GitHub counts the last one in."""
+    """Columns mean something only within one line (docs.github.com says so of check runs'
+    annotations); GitHub counts the last one in.
+    """
     if span.end.line != span.start.line:
         return {}
-    return {"col": str(span.start.column), "endColumn": str(max(span.start.column, span.end.column - 1))}
+    return {
+        "col": str(span.start.column),
+        "endColumn": str(max(span.start.column, span.end.column - 1)),
+    }
 
 
 def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> str:
     path = repository.relative_path(name)
     properties = {"file": path} if path is not None else {}
     return _workflow_command(
-        "error", {**properties, "title": "provision could not read it"}, "\n".join(part for part in (error.what, error.why, error.hint) if part)
+        "error",
+        {**properties, "title": "provision could not read it"},
+        "\n".join(part for part in (error.what, error.why, error.hint) if part),
     )
 
 
 def _workflow_command(kind: str, properties: Mapping[str, str], data: str) -> str:
-    listed = ",".join(f"{name}={escape_control(redact(value)).translate(_PROPERTY)}" for name, value in properties.items())
+    listed = ",".join(
+        f"{name}={escape_control(redact(value)).translate(_PROPERTY)}"
+        for name, value in properties.items()
+    )
     return f"::{kind} {listed}::{escape_control(redact(data)).translate(_DATA)}"
 
 
 def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository) -> str:
-    head = f"### provision lint: {total} findings, {len(rest)} of them beyond what GitHub annotates\n\n"
+    head = (
+        f"### provision lint: {total} findings, {len(rest)} of them beyond what GitHub "
+        "annotates\n\n"
+    )
     text, left = head, len(rest)
     for row in _rows(rest, repository):
         if len((text + row).encode()) > MAX_SUMMARY_BYTES - _BYTES_FOR_OMISSION_NOTE:
             break
         text += row
         left -= 1
-    return text + (f"\n{left} more are not listed, for the summary would be too large.\n" if left else "\n")
+    return text + (
+        f"\n{left} more are not listed, for the summary would be too large.\n" if left else "\n"
+    )
 
 
 def _rows(rest: Sequence[_LocatedFinding], repository: Repository) -> Iterator[str]:
     for one in rest:
-        at = f"{repository.relative_path(one.span.file) or one.span.file}:{one.span.start.line}:{one.span.start.column}"
-        yield f"- **{one.finding.severity.value}** {escape_markdown(one.finding.id)} {escape_markdown(at)}: {escape_markdown(one.finding.message)}\n"
+        at = f"{repository.relative_path(one.span.file) or one.span.file}:{one.span.start.line}:{one.span.start.column}"  # noqa: E501
+        (
+            yield f"- **{one.finding.severity.value}** {escape_markdown(one.finding.id)} "
+            f"{escape_markdown(at)}: {escape_markdown(one.finding.message)}\n"
+        )
 
 
 def _kind(severity: Severity) -> str:

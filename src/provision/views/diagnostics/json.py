@@ -1,4 +1,6 @@
-"""Findings as data for other programs: 1-based lines and code-point columns, 0-based offsets, ends exclusive."""
+"""Findings as data for other programs: 1-based lines and code-point columns, 0-based offsets, ends
+exclusive.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, assert_never
 
 from provision import __version__
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Location, Position, Replace, Route, RouteLocation, Severity, Span
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Fix,
+    Insert,
+    Location,
+    Position,
+    Replace,
+    Route,
+    RouteLocation,
+    Severity,
+    Span,
+)
 from provision.sanitize import redact
 
 VERSION = 1
 
 
 class FindingSource(Protocol):
-    """Where findings stand: the index of the document in its file, and the stretch of text that a `Where` means."""
+    """Where findings stand: the index of the document in its file, and the stretch of text that a
+    `Where` means.
+    """
 
     @property
     def document(self) -> int:
@@ -30,12 +47,23 @@ class FindingSource(Protocol):
 
 
 def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
-    """Return the findings of one document, sorted by file and place. Strings are exact but for secrets: dump them with `ensure_ascii`.
+    """Return the findings of one document, sorted by file and place. Strings are exact but for
+    secrets: dump them with `ensure_ascii`.
 
-    A fix that `applies` can be made by `--fix` when it is "safe"; one that does not would change an extended file or a value that other places share.
+    A fix that `applies` can be made by `--fix` when it is "safe"; one that does not would change
+    an extended file or a value that other places share.
     """
     ranks = list(Severity)
-    order = sorted(diagnostics, key=lambda d: (source.span(d.where).file, source.span(d.where).start, ranks.index(d.severity), d.id, d.message))
+    order = sorted(
+        diagnostics,
+        key=lambda d: (
+            source.span(d.where).file,
+            source.span(d.where).start,
+            ranks.index(d.severity),
+            d.id,
+            d.message,
+        ),
+    )
     return _envelope([_finding(d, source) for d in order])
 
 
@@ -45,9 +73,14 @@ def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
-    counts = {severity.value: sum(one["severity"] == severity.value for one in found) for severity in Severity}
+    counts = {
+        severity.value: sum(one["severity"] == severity.value for one in found)
+        for severity in Severity
+    }
     fixes = [one["fix"] for one in found if one["fix"] is not None]
-    fixable = sum(fix["applies"] and fix["applicability"] == Applicability.SAFE.value for fix in fixes)
+    fixable = sum(
+        fix["applies"] and fix["applicability"] == Applicability.SAFE.value for fix in fixes
+    )
     return {
         "version": VERSION,
         "tool": {"name": "provision", "version": __version__},
@@ -70,21 +103,38 @@ def _finding(finding: Diagnostic, source: FindingSource) -> dict[str, Any]:
         "document": source.document,
         "path": _path(finding.where.route) if isinstance(finding.where, RouteLocation) else None,
         "range": _range(span),
-        "related": [{"message": redact(r.text), "file": redact(source.span(r.where).file), "range": _range(source.span(r.where))} for r in finding.related],
+        "related": [
+            {
+                "message": redact(r.text),
+                "file": redact(source.span(r.where).file),
+                "range": _range(source.span(r.where)),
+            }
+            for r in finding.related
+        ],
         "fix": None if finding.fix is None else _fix(finding.fix, source),
     }
 
 
 def _fix(fix: Fix, source: FindingSource) -> dict[str, Any]:
     applies = bool(source.apply_fixes((fix,)))
-    return {"title": redact(fix.title), "applicability": fix.applicability.value, "applies": applies, "edits": [_edit(edit, source) for edit in fix.edits]}
+    return {
+        "title": redact(fix.title),
+        "applicability": fix.applicability.value,
+        "applies": applies,
+        "edits": [_edit(edit, source) for edit in fix.edits],
+    }
 
 
 def _edit(edit: Edit, source: FindingSource) -> dict[str, Any]:
     match edit:
         case Replace(where, text):
             span = source.span(where)
-            return {"kind": "replace", "file": redact(span.file), "range": _range(span), "text": redact(text)}
+            return {
+                "kind": "replace",
+                "file": redact(span.file),
+                "range": _range(span),
+                "text": redact(text),
+            }
         case Insert(route, key, text):
             return {"kind": "insert", "path": _path(route), "key": key, "text": redact(text)}
         case _:

@@ -1,4 +1,4 @@
-"""Files as readers of a repository name them: relative to its root, as a path or as part of a URI."""
+"""Files as readers of a repository name them: relative to its root, as a path or as part of a URI."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -24,23 +24,35 @@ class Repository:
 
     @classmethod
     def from_environment(cls, here: Path, environment: Mapping[str, str]) -> Repository:
-        """Return the checkout that GitHub names in GITHUB_WORKSPACE when `here` lies in it, else `here` itself."""
+        """Return the checkout that GitHub names in GITHUB_WORKSPACE when `here` lies in it, else
+        `here` itself.
+        """
         workspace = environment.get("GITHUB_WORKSPACE", "")
-        root = Path(os.path.normpath(workspace)) if workspace and Path(workspace).is_absolute() else here
+        root = (
+            Path(os.path.normpath(workspace))
+            if workspace and Path(workspace).is_absolute()
+            else here
+        )
         return cls(root if here.is_relative_to(root) else here, here)
 
     def relative_path(self, name: str) -> str | None:
-        """Return a file's path below the root, with slashes; None for a file elsewhere and for a built-in profile."""
+        """Return a file's path below the root, with slashes; None for a file elsewhere and for a
+        built-in profile.
+        """
         if name.startswith(_BUILTIN):
             return None
         path = Path(os.path.normpath(self.here / name))
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
 
     def sarif_location(self, name: str) -> dict[str, str]:
-        """Return a SARIF artifactLocation: a relative URI below the root, else an absolute one. Bytes that are no UTF-8 are kept, percent-encoded."""
+        """Return a SARIF artifactLocation: a relative URI below the root, else an absolute one.
+        Bytes that are no UTF-8 are kept, percent-encoded.
+        """
         if name.startswith(_BUILTIN):
             return {"uri": _BUILTIN + quote(name.removeprefix(_BUILTIN))}
         path = self.relative_path(name)
         if path is None:
-            return {"uri": "file://" + quote(os.fsencode(redact(os.path.normpath(self.here / name))))}
+            return {
+                "uri": "file://" + quote(os.fsencode(redact(os.path.normpath(self.here / name))))
+            }
         return {"uri": quote(os.fsencode(redact(path))), "uriBaseId": URI_BASE_ID}

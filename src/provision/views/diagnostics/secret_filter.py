@@ -11,9 +11,14 @@ _SHAPE_RULE_PREFIXES = ("YML", "SPC")
 
 
 def may_contain_secret(finding: Diagnostic) -> bool:
-    """Tell whether a finding may point at a secret: no view shows the text there, nor a fix, which would repeat it."""
+    """Tell whether a finding may point at a secret: no view shows the text there, nor a fix, which
+    would repeat it.
+    """
     where = finding.where
     misshapen = (
-        finding.id.startswith(_SHAPE_RULE_PREFIXES) and isinstance(where, RouteLocation) and where.route[:1] == ("secrets",) and where.part is RoutePart.VALUE
+        finding.id.startswith(_SHAPE_RULE_PREFIXES)
+        and isinstance(where, RouteLocation)
+        and where.route[:1] == ("secrets",)
+        and where.part is RoutePart.VALUE
     )
     return misshapen or finding.id in _SECRET_RULES

@@ -1,4 +1,6 @@
-"""The text that findings are about, and how a place in it and foreign words are written on one line."""
+"""The text that findings are about, and how a place in it and foreign words are written on one
+line.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from provision.sanitize import escape_line, redact
 
 
 class SourceText(Protocol):
-    """The text that findings are about: where a `Where` stands, every file by its shown name, and each changed file's text after fixes."""
+    """The text that findings are about: where a `Where` stands, every file by its shown name, and
+    each changed file's text after fixes.
+    """
 
     @property
     def files(self) -> Mapping[str, str]:

@@ -1,4 +1,6 @@
-"""Findings as a person reads them in a terminal: sorted, a frame or a line each, and how many there are."""
+"""Findings as a person reads them in a terminal: sorted, a frame or a line each, and how many there
+are.
+"""
 
 from __future__ import annotations
 
@@ -12,39 +14,82 @@ _RANKS = list(Severity)
 _NO_FINDINGS = "No findings."
 
 
-def render_findings(diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int, with_footer: bool = True) -> str:
-    """Return a frame for each finding, sorted, and the count; `width` in cells. Holds no control character but newlines and our own colours."""
+def render_findings(
+    diagnostics: Sequence[Diagnostic],
+    source: SourceText,
+    color: bool,
+    width: int,
+    with_footer: bool = True,
+) -> str:
+    """Return a frame for each finding, sorted, and the count; `width` in cells. Holds no control
+    character but newlines and our own colours.
+    """
     frames = _frames(diagnostics, source, color, width) if diagnostics else []
-    return "\n".join([*frames, render_footer(diagnostics, count_fixable(diagnostics, source)) + "\n"] if with_footer else frames)
+    return "\n".join(
+        [*frames, render_footer(diagnostics, count_fixable(diagnostics, source)) + "\n"]
+        if with_footer
+        else frames
+    )
 
 
 def render_concise(diagnostics: Sequence[Diagnostic], source: SourceText) -> str:
-    """Return one line a finding, `file:line:column: severity ID message`, for editors, problem matchers and grep."""
-    return "".join(f"{format_location(source.span(d.where))}: {d.severity} {d.id} {redact_line(d.message)}\n" for d in sort_findings(diagnostics, source))
+    """Return one line a finding, `file:line:column: severity ID message`, for editors, problem
+    matchers and grep.
+    """
+    return "".join(
+        f"{format_location(source.span(d.where))}: {d.severity} {d.id} {redact_line(d.message)}\n"
+        for d in sort_findings(diagnostics, source)
+    )
 
 
 def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
-    """Return the last line: how many findings of each severity, and how many of them `--fix` would remove."""
-    counts = [_counted(sum(d.severity is severity for d in diagnostics), severity) for severity in _RANKS]
+    """Return the last line: how many findings of each severity, and how many of them `--fix` would
+    remove.
+    """
+    counts = [
+        _counted(sum(d.severity is severity for d in diagnostics), severity) for severity in _RANKS
+    ]
     said = ", ".join(count for count in counts if count)
-    return (f"Found {said}." if said else _NO_FINDINGS) + (f" [*] {fixable} fixable with --fix." if fixable else "")
+    return (f"Found {said}." if said else _NO_FINDINGS) + (
+        f" [*] {fixable} fixable with --fix." if fixable else ""
+    )
 
 
 def count_fixable(diagnostics: Iterable[Diagnostic], source: SourceText) -> int:
-    """Return how many findings have a safe fix that the source can take; it leaves alone what other places share and extended files."""
-    return sum(d.fix is not None and d.fix.applicability is Applicability.SAFE and bool(source.apply_fixes((d.fix,))) for d in diagnostics)
+    """Return how many findings have a safe fix that the source can take; it leaves alone what other
+    places share and extended files.
+    """
+    return sum(
+        d.fix is not None
+        and d.fix.applicability is Applicability.SAFE
+        and bool(source.apply_fixes((d.fix,)))
+        for d in diagnostics
+    )
 
 
 def sort_findings(diagnostics: Iterable[Diagnostic], source: SourceText) -> list[Diagnostic]:
     """Return the findings by file, place, severity and id."""
-    return sorted(diagnostics, key=lambda d: (source.span(d.where).file, source.span(d.where).start, _RANKS.index(d.severity), d.id, d.message))
+    return sorted(
+        diagnostics,
+        key=lambda d: (
+            source.span(d.where).file,
+            source.span(d.where).start,
+            _RANKS.index(d.severity),
+            d.id,
+            d.message,
+        ),
+    )
 
 
-def _frames(diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int) -> list[str]:
+def _frames(
+    diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int
+) -> list[str]:
     from provision.views.diagnostics import frame as frames  # here: a clean spec is read without it
 
     sheet = frames.make_frame_context(diagnostics, source, color, width)
-    return ["\n".join(frames.render_frame(d, sheet)) + "\n" for d in sort_findings(diagnostics, source)]
+    return [
+        "\n".join(frames.render_frame(d, sheet)) + "\n" for d in sort_findings(diagnostics, source)
+    ]
 
 
 def _counted(count: int, severity: Severity) -> str:

@@ -1,4 +1,6 @@
-"""Two reports beside each other as one self-contained page: the difference that matters first, then readings and checks, aligned."""
+"""Two reports beside each other as one self-contained page: the difference that matters first, then
+readings and checks, aligned.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,19 @@ from typing import Any
 
 from provision.agent.probe.model import ReadingClass, Status
 from provision.sanitize import escape_line, redact
-from provision.verification.diff.model import CheckChange, CheckPair, ReadingDifference, ReadingPair, ReportComparison
-from provision.verification.diff.summary import describe_difference, describe_expected_values, format_value, summarize_comparison
+from provision.verification.diff.model import (
+    CheckChange,
+    CheckPair,
+    ReadingDifference,
+    ReadingPair,
+    ReportComparison,
+)
+from provision.verification.diff.summary import (
+    describe_difference,
+    describe_expected_values,
+    format_value,
+    summarize_comparison,
+)
 from provision.views.diff import report_text
 from provision.views.report.html import render_template
 
@@ -26,7 +39,9 @@ _ORDER = tuple(_MEANS)
 
 @dataclass(frozen=True, slots=True)
 class ReadingRow:
-    """A reading of both sides as it is shown; `mark` says whether it differs. `bars` are the shares of the longer value, for measurements."""
+    """A reading of both sides as it is shown; `mark` says whether it differs. `bars` are the shares
+    of the longer value, for measurements.
+    """
 
     key: str
     a: str
@@ -77,19 +92,30 @@ class CheckRow:
 def render_page(found: ReportComparison) -> str:
     """Return the page of a comparison. Every string in it is safe and escaped."""
     shown = {row.key: _row(row) for row in found.readings}
-    broken, other = ([_check_change_row(turn, found) for turn in found.check_changes if turn.breaks is breaks] for breaks in (True, False))
+    broken, other = (
+        [_check_change_row(turn, found) for turn in found.check_changes if turn.breaks is breaks]
+        for breaks in (True, False)
+    )
     return render_template(
         "diff.html.j2",
         a=_side(found.a._asdict()),
         b=_side(found.b._asdict()),
         headline=_headline(found),
-        tone="failed" if broken else "verified" if found.is_same and not (found.failing_on_both or found.one_sided_failures) else "unverified",
+        tone="failed"
+        if broken
+        else "verified"
+        if found.is_same and not (found.failing_on_both or found.one_sided_failures)
+        else "unverified",
         sentence=_text(summarize_comparison(found)),
         broken=broken,
         other=other,
         failing=[_check_row(pair) for pair in (*found.failing_on_both, *found.one_sided_failures)],
         ranked=[_difference_row(one, found, shown) for one in found.differences],
-        classes=[(kind.value, _MEANS[kind], rows) for kind in _ORDER if (rows := [shown[row.key] for row in found.readings if row.kind is kind])],
+        classes=[
+            (kind.value, _MEANS[kind], rows)
+            for kind in _ORDER
+            if (rows := [shown[row.key] for row in found.readings if row.kind is kind])
+        ],
         checks=[_check_row(pair) for pair in found.checks],
         raw=redact(json.dumps(report_text.to_json(found), indent=1, ensure_ascii=True)),
         alike=found.equal_count,
@@ -100,7 +126,15 @@ def render_page(found: ReportComparison) -> str:
 def _headline(found: ReportComparison) -> str:
     if any(turn.breaks for turn in found.check_changes):
         return "WORKS ON ONE, FAILS ON THE OTHER"
-    return "THE SAME ENVIRONMENT" if found.is_same else "PROVES NOTHING" if found.tampered else "NOT THE SAME" if found.is_comparable else "CANNOT BE COMPARED"
+    return (
+        "THE SAME ENVIRONMENT"
+        if found.is_same
+        else "PROVES NOTHING"
+        if found.tampered
+        else "NOT THE SAME"
+        if found.is_comparable
+        else "CANNOT BE COMPARED"
+    )
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, str]:
@@ -121,22 +155,42 @@ def _check_change_row(turn: CheckChange, found: ReportComparison) -> CheckChange
     )
 
 
-def _difference_row(one: ReadingDifference, found: ReportComparison, shown: Mapping[str, ReadingRow]) -> DifferenceRow:
-    explains = ", ".join(_text(turn.id) for turn in found.check_changes if turn.breaks and one.key in [cause.key for cause in turn.causes])
+def _difference_row(
+    one: ReadingDifference, found: ReportComparison, shown: Mapping[str, ReadingRow]
+) -> DifferenceRow:
+    explains = ", ".join(
+        _text(turn.id)
+        for turn in found.check_changes
+        if turn.breaks and one.key in [cause.key for cause in turn.causes]
+    )
     followers = tuple(shown[key] for key in one.followers)
-    return DifferenceRow(_text(one.key), one.kind.value, _text(format_value(one.key, one.a)), _text(format_value(one.key, one.b)), explains, followers)
+    return DifferenceRow(
+        _text(one.key),
+        one.kind.value,
+        _text(format_value(one.key, one.a)),
+        _text(format_value(one.key, one.b)),
+        explains,
+        followers,
+    )
 
 
 def _row(row: ReadingPair) -> ReadingRow:
     mark = {True: "differs", False: "alike", None: "one side only"}[row.differs]
     absent = row.differs is None
-    a, b = ("" if absent and value is None else _text(format_value(row.key, value)) for value in (row.a, row.b))
+    a, b = (
+        "" if absent and value is None else _text(format_value(row.key, value))
+        for value in (row.a, row.b)
+    )
     return ReadingRow(_text(row.key), a, b, mark, _bars(row))
 
 
 def _bars(row: ReadingPair) -> tuple[float, float] | None:
     """Return both values as percent of the longer one."""
-    values = [value for value in (row.a, row.b) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e300]
+    values = [
+        value
+        for value in (row.a, row.b)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e300
+    ]
     if row.kind is not ReadingClass.MEASUREMENT or len(values) < 2 or not max(values):
         return None
     return round(100 * values[0] / max(values), 1), round(100 * values[1] / max(values), 1)
@@ -145,7 +199,9 @@ def _bars(row: ReadingPair) -> tuple[float, float] | None:
 def _check_row(pair: CheckPair) -> CheckRow:
     a, b = (_text(words) for words in pair.messages)
     says = tuple(_both(a, b))
-    return CheckRow(_text(pair.id), _text(pair.title), _status(pair.a), _status(pair.b), says, pair.a != pair.b)
+    return CheckRow(
+        _text(pair.id), _text(pair.title), _status(pair.a), _status(pair.b), says, pair.a != pair.b
+    )
 
 
 def _both(a: str, b: str) -> Iterator[str]:
@@ -158,7 +214,11 @@ def _both(a: str, b: str) -> Iterator[str]:
 
 def _status(word: str) -> Status | None:
     """Return the status; a word that is none of them could not be read, which is unknown."""
-    return next((status for status in Status if status.value == word), Status.UNKNOWN) if word else None
+    return (
+        next((status for status in Status if status.value == word), Status.UNKNOWN)
+        if word
+        else None
+    )
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,6 @@
-"""A locked environment as conda's own documents: environment.yml with the packages of the index by hash, and an explicit list of files."""
+"""A locked environment as conda's own documents: environment.yml with the packages of the index by
+hash, and an explicit list of files.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,14 @@ from provision.views.exports import MADE_BY
 _PUBLIC_CHANNEL = "conda-forge"
 
 
-def render_environment_yml(portion: TargetView, name: str, asked: frozenset[str], channels: Mapping[str, str]) -> str:
-    """Return environment.yml: every conda package by version and build, what the index brings by hash.
+def render_environment_yml(
+    portion: TargetView, name: str, asked: frozenset[str], channels: Mapping[str, str]
+) -> str:
+    """Return environment.yml: every conda package by version and build, what the index brings by
+    hash.
 
-    `asked` are the conda names that the spec asks for, `channels` the address of each channel that conda does not know by its name alone.
+    `asked` are the conda names that the spec asks for, `channels` the address of each channel
+    that conda does not know by its name alone.
     """
     first = [package for package in portion.conda if package.name in asked]
     rest = [package for package in portion.conda if package.name not in asked]
@@ -31,44 +37,97 @@ def render_environment_yml(portion: TargetView, name: str, asked: frozenset[str]
         *(f"  - {json.dumps(_spec(package, channels))}" for package in rest),
     ]
     indexed = list(_indexed(portion))
-    return "\n".join([*lines, *(["  - pip:"] if indexed else []), *(f"      - {json.dumps(line)}" for line in indexed)]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(["  - pip:"] if indexed else []),
+                *(f"      - {json.dumps(line)}" for line in indexed),
+            ]
+        )
+        + "\n"
+    )
 
 
 def render_explicit_list(portion: TargetView, roots: Mapping[str, str]) -> str:
-    """Return an explicit list for `conda create --file`; `roots` holds the address of every channel. What the index brings is not in it."""
-    platform = next((package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch")
+    """Return an explicit list for `conda create --file`; `roots` holds the address of every
+    channel. What the index brings is not in it.
+    """
+    platform = next(
+        (package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch"
+    )
     lines = [
         *_head(portion, "conda-explicit"),
         "# Make it with: conda create --prefix FOLDER --file FILE",
-        "# Then install what `provision export --format requirements` writes, with the pip of that folder, as its third line says.",
+        (
+            "# Then install what `provision export --format requirements` writes, with the pip "
+            "of that folder, as its third line says."
+        ),
         f"# platform: {platform}",
         "@EXPLICIT",
     ]
-    return "\n".join([*lines, *(f"{roots[p.channel]}{p.subdir}/{p.file}#{p.md5 or 'sha256:' + p.sha256}" for p in portion.conda)]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(
+                    f"{roots[p.channel]}{p.subdir}/{p.file}#{p.md5 or 'sha256:' + p.sha256}"
+                    for p in portion.conda
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _head(portion: TargetView, form: str) -> Iterator[str]:
     yield f"# {MADE_BY} --format {form}`: change the spec, lock, and export again."
-    yield f"# For Python {portion.python} on {', '.join(environment.key for environment in portion.environments)}; lock {portion.digest}"
+    (
+        yield f"# For Python {portion.python} on "
+        f"{', '.join(environment.key for environment in portion.environments)}; lock "
+        f"{portion.digest}"
+    )
 
 
 def _channels(portion: TargetView) -> list[str]:
-    """Return the channels in the order that conda asks them: the public one last, so that a private package is not looked for there first."""
-    return sorted({package.channel for package in portion.conda}, key=lambda name: (name == _PUBLIC_CHANNEL, name))
+    """Return the channels in the order that conda asks them: the public one last, so that a private
+    package is not looked for there first.
+    """
+    return sorted(
+        {package.channel for package in portion.conda},
+        key=lambda name: (name == _PUBLIC_CHANNEL, name),
+    )
 
 
 def _spec(package: CondaRecord, channels: Mapping[str, str]) -> str:
-    bound = "" if package.channel == _PUBLIC_CHANNEL else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
+    bound = (
+        ""
+        if package.channel == _PUBLIC_CHANNEL
+        else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
+    )
     return f"{bound}{package.name}={package.version}={package.build}"
 
 
 def _indexed(portion: TargetView) -> Iterator[str]:
-    """Yield the lines that conda hands to pip. pip takes hashes for all as soon as one line has some."""
+    """Yield the lines that conda hands to pip. pip takes hashes for all as soon as one line has
+    some.
+    """
     if not portion.packages:
         return
-    yield from (f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url)
+    yield from (
+        f"{'--extra-index-url' if number else '--index-url'} {url}"
+        for number, url in enumerate(portion.indexes.values())
+        if url
+    )
     yield "--only-binary :all:"
-    yield from (f"--no-binary {held.package.name}" for held in portion.packages if not all(is_wheel(file) for file in held.package.files))
+    yield from (
+        f"--no-binary {held.package.name}"
+        for held in portion.packages
+        if not all(is_wheel(file) for file in held.package.files)
+    )
     for held in portion.packages:
-        hashes = " ".join(f"--hash=sha256:{sha256}" for sha256 in sorted({file.sha256 for file in held.package.files}))
+        hashes = " ".join(
+            f"--hash=sha256:{sha256}"
+            for sha256 in sorted({file.sha256 for file in held.package.files})
+        )
         yield f"{held.package.name}=={held.package.version} {hashes}"

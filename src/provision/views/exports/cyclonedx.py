@@ -1,4 +1,6 @@
-"""A locked environment as a bill of materials (CycloneDX 1.6, JSON): what is in it, from where, and what needs what."""
+"""A locked environment as a bill of materials (CycloneDX 1.6, JSON): what is in it, from where, and
+what needs what.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,32 @@ from provision.lock.target_view import TargetView, ViewedPackage
 from provision.views.exports import MADE_BY
 
 
-def render_cyclonedx(portion: TargetView, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()) -> str:
+def render_cyclonedx(
+    portion: TargetView, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()
+) -> str:
     """Return the document: the same bytes for the same lock.
 
-    `name` is the spec's, `direct` are the canonical names of the packages that it lists, `of_conda` conda's names of what it asks of conda.
+    `name` is the spec's, `direct` are the canonical names of the packages that it lists,
+    `of_conda` conda's names of what it asks of conda.
     """
     references = _references(portion)
-    conda = {package.name: [_conda_purl(one) for one in portion.conda if one.name == package.name] for package in portion.conda}
+    conda = {
+        package.name: [_conda_purl(one) for one in portion.conda if one.name == package.name]
+        for package in portion.conda
+    }
     # What conda brings is the package of the index, wherever one of the index requires it.
     known = {**{to_index_name(package): found for package, found in conda.items()}, **references}
     root = f"provision:{name}"
     asked = (*_sorted(direct, references), *_sorted(tuple(of_conda), conda))
     needs = [{"ref": root, "dependsOn": sorted({*asked})}]
-    needs += [{"ref": _conda_purl(one), "dependsOn": _sorted(_needed(one), conda)} for one in portion.conda]
-    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)} for h in portion.packages]
+    needs += [
+        {"ref": _conda_purl(one), "dependsOn": _sorted(_needed(one), conda)}
+        for one in portion.conda
+    ]
+    needs += [
+        {"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)}
+        for h in portion.packages
+    ]
     keys = [environment.key for environment in portion.environments]
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -38,16 +52,30 @@ def render_cyclonedx(portion: TargetView, name: str, direct: tuple[str, ...], of
         "serialNumber": uuid5(NAMESPACE_URL, f"{name} {portion.digest} {' '.join(keys)}").urn,
         "version": 1,
         "metadata": {
-            "tools": {"components": [{"type": "application", "name": "provision", "description": f"{MADE_BY} --format cyclonedx`"}]},
+            "tools": {
+                "components": [
+                    {
+                        "type": "application",
+                        "name": "provision",
+                        "description": f"{MADE_BY} --format cyclonedx`",
+                    }
+                ]
+            },
             "component": {"type": "application", "bom-ref": root, "name": name},
             "properties": [
                 {"name": "provision:lock", "value": portion.digest},
                 {"name": "provision:python", "value": portion.python},
                 *({"name": "provision:environment", "value": key} for key in keys),
-                *({"name": "provision:flavour", "value": flavour} for flavour in sorted({e.flavour for e in portion.environments if e.flavour})),
+                *(
+                    {"name": "provision:flavour", "value": flavour}
+                    for flavour in sorted({e.flavour for e in portion.environments if e.flavour})
+                ),
             ],
         },
-        "components": [*map(_conda_component, portion.conda), *(_component(held, portion) for held in portion.packages)],
+        "components": [
+            *map(_conda_component, portion.conda),
+            *(_component(held, portion) for held in portion.packages),
+        ],
         "dependencies": needs,
     }
     return json.dumps(document, indent=2) + "\n"
@@ -67,11 +95,27 @@ def _component(held: ViewedPackage, portion: TargetView) -> dict[str, Any]:
 
 
 def _conda_component(package: CondaRecord) -> dict[str, Any]:
-    hashes = [(algorithm, digest) for algorithm, digest in (("MD5", package.md5), ("SHA-256", package.sha256)) if digest]
-    return _library(package.name, package.version, _conda_purl(package), hashes, [{"name": "provision:channel", "value": package.channel}])
+    hashes = [
+        (algorithm, digest)
+        for algorithm, digest in (("MD5", package.md5), ("SHA-256", package.sha256))
+        if digest
+    ]
+    return _library(
+        package.name,
+        package.version,
+        _conda_purl(package),
+        hashes,
+        [{"name": "provision:channel", "value": package.channel}],
+    )
 
 
-def _library(name: str, version: str, purl: str, hashes: Sequence[tuple[str, str]], properties: Sequence[dict[str, str]]) -> dict[str, Any]:
+def _library(
+    name: str,
+    version: str,
+    purl: str,
+    hashes: Sequence[tuple[str, str]],
+    properties: Sequence[dict[str, str]],
+) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": purl,
@@ -84,10 +128,19 @@ def _library(name: str, version: str, purl: str, hashes: Sequence[tuple[str, str
 
 
 def _conda_purl(package: CondaRecord) -> str:
-    """Return the URL of one build; the qualifiers are those of the purl specification, in its order."""
+    """Return the URL of one build; the qualifiers are those of the purl specification, in its
+    order.
+    """
     form = "tar.bz2" if package.file.endswith(".tar.bz2") else "conda"
-    qualifiers = {"build": package.build, "channel": package.channel, "subdir": package.subdir, "type": form}
-    return f"pkg:conda/{quote(package.name)}@{quote(package.version, safe='')}?" + "&".join(f"{key}={quote(value)}" for key, value in qualifiers.items())
+    qualifiers = {
+        "build": package.build,
+        "channel": package.channel,
+        "subdir": package.subdir,
+        "type": form,
+    }
+    return f"pkg:conda/{quote(package.name)}@{quote(package.version, safe='')}?" + "&".join(
+        f"{key}={quote(value)}" for key, value in qualifiers.items()
+    )
 
 
 def _needed(package: CondaRecord) -> tuple[str, ...]:
@@ -97,8 +150,14 @@ def _needed(package: CondaRecord) -> tuple[str, ...]:
 
 
 def _purl(package: LockedPackage, portion: TargetView) -> str:
-    """Return the package's URL; one of another index says so, since that index may give the name to other software than PyPI does."""
-    index = "" if package.index == "pypi" else f"?repository_url={quote(portion.indexes[package.index], safe=':/')}"
+    """Return the package's URL; one of another index says so, since that index may give the name to
+    other software than PyPI does.
+    """
+    index = (
+        ""
+        if package.index == "pypi"
+        else f"?repository_url={quote(portion.indexes[package.index], safe=':/')}"
+    )
     return f"pkg:pypi/{package.name}@{quote(package.version, safe='')}{index}"
 
 

@@ -1,22 +1,35 @@
-"""How a training is started, as files of accelerate and DeepSpeed and as a command: values into text."""
+"""How a training is started, as files of accelerate and DeepSpeed and as a command: values into
+text.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 
-from provision.agent.probe.proofs.launch import DEEPSPEED_FILE, Launch, accelerate_configuration, deepspeed_configuration, to_yaml
+from provision.agent.probe.proofs.launch import (
+    DEEPSPEED_FILE,
+    Launch,
+    accelerate_configuration,
+    deepspeed_configuration,
+    to_yaml,
+)
 from provision.agent.probe.proofs.launch import launch_command as words_of
 from provision.views.exports import MADE_BY
 
 
 def render_accelerate_config(launch: Launch) -> str:
     """Return the file that `accelerate launch --config_file` reads."""
-    return f"# {MADE_BY} --format accelerate`: change the spec, and export again.\n{to_yaml(accelerate_configuration(launch))}"
+    return (
+        f"# {MADE_BY} --format accelerate`: change the spec, and export "
+        f"again.\n{to_yaml(accelerate_configuration(launch))}"
+    )
 
 
 def render_deepspeed_config(launch: Launch) -> str:
-    """Return DeepSpeed's file. JSON has no comments, and DeepSpeed's readers take no key that they do not know, so nothing in it says who made it."""
+    """Return DeepSpeed's file. JSON has no comments, and DeepSpeed's readers take no key that they
+    do not know, so nothing in it says who made it.
+    """
     return json.dumps(deepspeed_configuration(launch), indent=2) + "\n"
 
 
@@ -24,9 +37,13 @@ def render_launch_command(launch: Launch) -> str:
     """Return the command, after comments that say what else it needs."""
     notes = []
     if launch.effective_launcher == "accelerate":
-        notes.append("# accelerate.yaml: provision export --format accelerate --out accelerate.yaml")
+        notes.append(
+            "# accelerate.yaml: provision export --format accelerate --out accelerate.yaml"
+        )
     elif launch.zero_stage:
-        notes.append(f"# {DEEPSPEED_FILE}: provision export --format deepspeed --out {DEEPSPEED_FILE}")
+        notes.append(
+            f"# {DEEPSPEED_FILE}: provision export --format deepspeed --out {DEEPSPEED_FILE}"
+        )
         notes.append(f'# in the program: TrainingArguments(deepspeed="{DEEPSPEED_FILE}")')
     elif launch.strategy == "fsdp" and launch.trainer:
         notes.append('# in the program: TrainingArguments(fsdp="full_shard auto_wrap")')

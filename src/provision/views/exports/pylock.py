@@ -1,4 +1,6 @@
-"""A locked environment as pylock.toml (PEP 751, lock-version 1.0): what to fetch from where, with a hash for every file."""
+"""A locked environment as pylock.toml (PEP 751, lock-version 1.0): what to fetch from where, with a
+hash for every file.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,23 @@ def render_pylock(portion: TargetView, addresses: Mapping[tuple[str, str], str])
     for held in portion.packages:
         lines += ["", *_package(held, portion.indexes[held.package.index], addresses)]
     keys = to_toml_array([environment.key for environment in portion.environments])
-    return "\n".join([*lines, "", "[tool.provision]", f"lock = {to_toml_string(portion.digest)}", f"environments = {keys}"]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                "",
+                "[tool.provision]",
+                f"lock = {to_toml_string(portion.digest)}",
+                f"environments = {keys}",
+            ]
+        )
+        + "\n"
+    )
 
 
-def _package(held: ViewedPackage, index: str, addresses: Mapping[tuple[str, str], str]) -> Iterator[str]:
+def _package(
+    held: ViewedPackage, index: str, addresses: Mapping[tuple[str, str], str]
+) -> Iterator[str]:
     package = held.package
     yield "[[packages]]"
     yield f"name = {to_toml_string(package.name)}"
@@ -36,10 +51,15 @@ def _package(held: ViewedPackage, index: str, addresses: Mapping[tuple[str, str]
         yield f"index = {to_toml_string(index)}"
     for source in (file for file in package.files if not is_wheel(file)):
         yield f"sdist = {_file(source, addresses[package.name, source.name])}"
-    wheels = [_file(file, addresses[package.name, file.name]) for file in package.files if is_wheel(file)]
+    wheels = [
+        _file(file, addresses[package.name, file.name]) for file in package.files if is_wheel(file)
+    ]
     if wheels:
         yield "wheels = [\n" + "".join(f"    {wheel},\n" for wheel in wheels) + "]"
 
 
 def _file(file: LockedFile, url: str) -> str:
-    return f"{{ name = {to_toml_string(file.name)}, url = {to_toml_string(url)}, hashes = {{ sha256 = {to_toml_string(file.sha256)} }} }}"
+    return (
+        f"{{ name = {to_toml_string(file.name)}, url = {to_toml_string(url)}, hashes = {{ "
+        f"sha256 = {to_toml_string(file.sha256)} }} }}"
+    )

@@ -1,4 +1,6 @@
-"""A locked environment as a uv project: the spec's requirements, held to what was locked by constraints and sources."""
+"""A locked environment as a uv project: the spec's requirements, held to what was locked by
+constraints and sources.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from provision.views.exports.toml import to_toml_array, to_toml_string, to_toml_
 def render_pyproject(portion: TargetView, spec: Spec) -> str:
     """Return a pyproject.toml in whose folder `uv lock` chooses the versions that the lock holds.
 
-    uv binds only what a project asks for itself to an index, so what is locked from another index than the default one stands among the dependencies too.
+    uv binds only what a project asks for itself to an index, so what is locked from another
+    index than the default one stands among the dependencies too.
     """
     bound = sorted({held.package.name for held in portion.packages if held.package.index != "pypi"})
     asked = [package.requirement for package in spec.packages]
@@ -34,7 +37,11 @@ def render_pyproject(portion: TargetView, spec: Spec) -> str:
         f"constraint-dependencies = {to_toml_array([_pin(held) for held in portion.packages])}",
         *_indexes(portion),
     ]
-    sources = [f"{name} = [{', '.join(_source(held) for held in portion.packages_named(name) if held.package.index != 'pypi')}]" for name in bound]
+    sources = [
+        f"{name} = "
+        f"[{', '.join(_source(held) for held in portion.packages_named(name) if held.package.index != 'pypi')}]"  # noqa: E501
+        for name in bound
+    ]
     return "\n".join([*lines, *(["", "[tool.uv.sources]", *sources] if sources else [])]) + "\n"
 
 
@@ -44,14 +51,26 @@ def _additional_requirement(name: str, portion: TargetView) -> str:
 
 
 def _pin(held: ViewedPackage) -> str:
-    return f"{held.package.name}=={held.package.version}" + (f" ; {held.marker}" if held.marker else "")
+    return f"{held.package.name}=={held.package.version}" + (
+        f" ; {held.marker}" if held.marker else ""
+    )
 
 
 def _indexes(portion: TargetView) -> Iterator[str]:
     for name, url in portion.indexes.items():
         if name != "pypi":
-            yield from ("", "[[tool.uv.index]]", f"name = {to_toml_string(name)}", f"url = {to_toml_string(url)}", "explicit = true")
+            yield from (
+                "",
+                "[[tool.uv.index]]",
+                f"name = {to_toml_string(name)}",
+                f"url = {to_toml_string(url)}",
+                "explicit = true",
+            )
 
 
 def _source(held: ViewedPackage) -> str:
-    return to_toml_table(index=held.package.index, marker=held.marker) if held.marker else to_toml_table(index=held.package.index)
+    return (
+        to_toml_table(index=held.package.index, marker=held.marker)
+        if held.marker
+        else to_toml_table(index=held.package.index)
+    )

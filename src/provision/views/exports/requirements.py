@@ -1,4 +1,6 @@
-"""A locked environment as a requirements file: every version pinned, every file by its hash, for pip and for uv."""
+"""A locked environment as a requirements file: every version pinned, every file by its hash, for
+pip and for uv.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,33 @@ from provision.views.exports import MADE_BY
 
 
 def render_requirements(portion: TargetView) -> str:
-    """Return the file. pip gives an index no packages of its own, so it is the hashes that keep one index from standing in for another."""
-    built = ",".join(held.package.name for held in portion.packages if not all(is_wheel(file) for file in held.package.files))
-    options = f"--require-hashes --no-deps --only-binary :all:{f' --no-binary {built}' if built else ''}"
+    """Return the file. pip gives an index no packages of its own, so it is the hashes that keep one
+    index from standing in for another.
+    """
+    built = ",".join(
+        held.package.name
+        for held in portion.packages
+        if not all(is_wheel(file) for file in held.package.files)
+    )
+    options = (
+        f"--require-hashes --no-deps --only-binary :all:{f' --no-binary {built}' if built else ''}"
+    )
     keys = ", ".join(environment.key for environment in portion.environments)
     lines = [
         f"# {MADE_BY} --format requirements`: change the spec, lock, and export again.",
         f"# For Python {portion.python} on {keys}; lock {portion.digest}",
         f"# Install with: pip install {options} -r FILE",
-        *(f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url),
+        *(
+            f"{'--extra-index-url' if number else '--index-url'} {url}"
+            for number, url in enumerate(portion.indexes.values())
+            if url
+        ),
         "",
     ]
-    return "\n".join([*lines, *(" \\\n    ".join(_requirement(held)) for held in portion.packages)]) + "\n"
+    return (
+        "\n".join([*lines, *(" \\\n    ".join(_requirement(held)) for held in portion.packages)])
+        + "\n"
+    )
 
 
 def _requirement(held: ViewedPackage) -> Iterator[str]:

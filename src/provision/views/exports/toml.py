@@ -10,8 +10,12 @@ _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 
 def to_toml_string(value: str) -> str:
-    """Return a string. JSON leaves control characters beyond ASCII as they are: TOML forbids the first of them, and a terminal may obey the others."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+    """Return a string. JSON leaves control characters beyond ASCII as they are: TOML forbids the
+    first of them, and a terminal may obey the others.
+    """
+    return _CONTROL.sub(
+        lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False)
+    )
 
 
 def to_toml_array(values: Sequence[str]) -> str:
@@ -23,4 +27,6 @@ def to_toml_array(values: Sequence[str]) -> str:
 
 def to_toml_table(**values: str) -> str:
     """Return an inline table of strings."""
-    return "{ " + ", ".join(f"{key} = {to_toml_string(value)}" for key, value in values.items()) + " }"
+    return (
+        "{ " + ", ".join(f"{key} = {to_toml_string(value)}" for key, value in values.items()) + " }"
+    )

@@ -1,4 +1,6 @@
-"""A verification's report as one self-contained page: no script, nothing fetched, readable on a phone, in the dark and on paper."""
+"""A verification's report as one self-contained page: no script, nothing fetched, readable on a
+phone, in the dark and on paper.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from provision.agent.probe.model import Status
 from provision.assets import find_asset
 from provision.sanitize import escape_control
 from provision.views.formatting import format_amount, format_number, format_seconds, shorten_digest
-from provision.views.report.model import CheckLine, Measurement, ReportView, StageLine, build_report_view
+from provision.views.report.model import (
+    CheckLine,
+    Measurement,
+    ReportView,
+    StageLine,
+    build_report_view,
+)
 
 _BOUND_PERCENT = 60.0
 """Percent of a bar's width at which its bound stands; the rest is room for what lies beyond."""
@@ -18,7 +26,9 @@ _BOUND_PERCENT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A measurement beside its bound: the share of the bar's width that is filled (0 to 100), and whether the value runs off its end."""
+    """A measurement beside its bound: the share of the bar's width that is filled (0 to 100), and
+    whether the value runs off its end.
+    """
 
     line: CheckLine
     name: str
@@ -28,23 +38,51 @@ class Bar:
     filled: float
     beyond: bool
     band: tuple[float, float]
-    """Where the value has to lie, as the band's start and width in percent; (0, 0) where the check does not tell."""
+    """Where the value has to lie, as the band's start and width in percent; (0, 0) where the check
+    does not tell.
+    """
     mark: float = _BOUND_PERCENT
 
 
 def render_report(report: Mapping[str, Any], title: str) -> str:
-    """Return the page for a `provision.report/1` document. Every string in it is safe and escaped; `title` is the page's name."""
+    """Return the page for a `provision.report/1` document. Every string in it is safe and escaped;
+    `title` is the page's name.
+    """
     told = build_report_view(report)
-    return render_template("report.html.j2", title=escape_control(title), told=told, bars=_bars(told), compared=_compared(told), timeline=_timeline(told))
+    return render_template(
+        "report.html.j2",
+        title=escape_control(title),
+        told=told,
+        bars=_bars(told),
+        compared=_compared(told),
+        timeline=_timeline(told),
+    )
 
 
 def render_template(template: str, **values: Any) -> str:
-    """Return a page of templates/, filled with values whose strings are safe; they are escaped here."""
+    """Return a page of templates/, filled with values whose strings are safe; they are escaped
+    here.
+    """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    loader = FunctionLoader(lambda name: find_asset(f"templates/{name}").read_text(encoding="utf-8"))
-    room = Environment(loader=loader, undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    room.filters.update(amount=format_amount, figure=format_number, seconds=format_seconds, short=shorten_digest, word=_status_word)
+    loader = FunctionLoader(
+        lambda name: find_asset(f"templates/{name}").read_text(encoding="utf-8")
+    )
+    room = Environment(
+        loader=loader,
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    room.filters.update(
+        amount=format_amount,
+        figure=format_number,
+        seconds=format_seconds,
+        short=shorten_digest,
+        word=_status_word,
+    )
     return room.get_template(template).render(**values)
 
 
@@ -53,7 +91,11 @@ def _bars(told: ReportView) -> list[Bar]:
 
 
 def _bar(line: CheckLine, measure: Measurement) -> Bar:
-    share = _BOUND_PERCENT * measure.measured / measure.bound if measure.bound else (101.0 if measure.measured else 0.0)
+    share = (
+        _BOUND_PERCENT * measure.measured / measure.bound
+        if measure.bound
+        else (101.0 if measure.measured else 0.0)
+    )
     plain = measure.unit if measure.unit.startswith("bytes") else ""
     filled = round(max(0.5, min(100.0, share)), 1)
     return Bar(
@@ -69,10 +111,16 @@ def _bar(line: CheckLine, measure: Measurement) -> Bar:
 
 
 def _band(status: Status, measure: Measurement) -> tuple[float, float]:
-    """What holds lies on the right side of its bound, and what does not on the wrong one; on the bound itself it cannot be told which is which."""
+    """What holds lies on the right side of its bound, and what does not on the wrong one; on the
+    bound itself it cannot be told which is which.
+    """
     if status not in (Status.PASS, Status.FAIL, Status.WARN) or measure.measured == measure.bound:
         return 0.0, 0.0
-    return (0.0, _BOUND_PERCENT) if (measure.measured < measure.bound) is (status is Status.PASS) else (_BOUND_PERCENT, 100.0 - _BOUND_PERCENT)
+    return (
+        (0.0, _BOUND_PERCENT)
+        if (measure.measured < measure.bound) is (status is Status.PASS)
+        else (_BOUND_PERCENT, 100.0 - _BOUND_PERCENT)
+    )
 
 
 def _compared(told: ReportView) -> list[CheckLine]:

@@ -11,7 +11,9 @@ from provision.agent.probe.model import Status
 from provision.views.report.model import HEADLINES, CheckLine, ReportView, build_report_view
 
 _BEYOND_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no place for, even as a reference (section 2.2); views show the rest of what could do harm as escapes already."""
+"""What XML 1.0 has no place for, even as a reference (section 2.2); views show the rest of what
+could do harm as escapes already.
+"""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
@@ -19,7 +21,8 @@ _EPOCH = "1970-01-01T00:00:00"
 def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
     """Return the reports as one document with a suite for each.
 
-    A failed check is a failure, a required one that is unknown an error, any other that was not observed is skipped. Warnings stand in system-out. The first
+    A failed check is a failure, a required one that is unknown an error, any other that was not
+    observed is skipped. Warnings stand in system-out. The first
     case of a suite is its verdict, so that no suite is green whose verdict is not.
     """
     root = ET.Element("testsuites")
@@ -30,7 +33,10 @@ def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
 
 def _suite(number: int, told: ReportView) -> ET.Element:
     cases = [_verdict(told), *(_case(line) for line in told.lines)]
-    count = {kind: str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "error", "skipped")}
+    count = {
+        kind: str(sum(case.find(kind) is not None for case in cases))
+        for kind in ("failure", "error", "skipped")
+    }
     time = _TIME.match(told.created)
     about = {
         "name": f"{told.name or 'provision'}.{told.target or 'report'}",
@@ -47,16 +53,33 @@ def _suite(number: int, told: ReportView) -> ET.Element:
     }
     suite = _element("testsuite", about)
     properties = ET.SubElement(suite, "properties")
-    known = (("tier", told.tier), ("identity", told.identity), ("lock", told.lock_digest), ("environment", told.environment_digest))
-    properties.extend(_element("property", {"name": name, "value": value}) for name, value in known if value)
+    known = (
+        ("tier", told.tier),
+        ("identity", told.identity),
+        ("lock", told.lock_digest),
+        ("environment", told.environment_digest),
+    )
+    properties.extend(
+        _element("property", {"name": name, "value": value}) for name, value in known if value
+    )
     suite.extend(cases)
-    suite.append(_element("system-out", {}, "\n".join(f"{line.id} {line.title}: {line.message}" for line in told.of(Status.WARN))))
-    suite.append(_element("system-err", {}, "\n".join(stage.tail for stage in told.stages if stage.tail)))
+    suite.append(
+        _element(
+            "system-out",
+            {},
+            "\n".join(f"{line.id} {line.title}: {line.message}" for line in told.of(Status.WARN)),
+        )
+    )
+    suite.append(
+        _element("system-err", {}, "\n".join(stage.tail for stage in told.stages if stage.tail))
+    )
     return suite
 
 
 def _verdict(told: ReportView) -> ET.Element:
-    case = _element("testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"})
+    case = _element(
+        "testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
+    )
     kind = {"verified": "", "simulated": "skipped", "failed": "failure"}.get(told.result, "error")
     if kind:
         case.append(_outcome(kind, HEADLINES[told.result], told.sentence, told.sentence))
@@ -64,7 +87,10 @@ def _verdict(told: ReportView) -> ET.Element:
 
 
 def _case(line: CheckLine) -> ET.Element:
-    case = _element("testcase", {"classname": line.group, "name": f"{line.id} {line.title}", "time": f"{line.seconds:.3f}"})
+    case = _element(
+        "testcase",
+        {"classname": line.group, "name": f"{line.id} {line.title}", "time": f"{line.seconds:.3f}"},
+    )
     match line.status:
         case Status.FAIL:
             case.append(_outcome("failure", line.id, line.message, "\n".join(_details(line))))
@@ -78,12 +104,21 @@ def _case(line: CheckLine) -> ET.Element:
 
 
 def _details(line: CheckLine) -> Iterator[str]:
-    said = (("declared", line.expected), ("found", line.found), ("why", line.cause or line.message), ("fix", line.fix))
+    said = (
+        ("declared", line.expected),
+        ("found", line.found),
+        ("why", line.cause or line.message),
+        ("fix", line.fix),
+    )
     return (f"{word}: {text}" for word, text in said if text)
 
 
 def _outcome(kind: str, type_: str, message: str, text: str) -> ET.Element:
-    return _element(kind, {"message": message} if kind == "skipped" else {"type": type_, "message": message}, "" if kind == "skipped" else text)
+    return _element(
+        kind,
+        {"message": message} if kind == "skipped" else {"type": type_, "message": message},
+        "" if kind == "skipped" else text,
+    )
 
 
 def _element(tag: str, attributes: Mapping[str, str], text: str = "") -> ET.Element:

@@ -1,9 +1,14 @@
-"""A torch whose CPU stands for several NVIDIA cards, some of them bad, as fake_nvml.c stands for their driver: for tests of what the probe makes of it.
+"""A torch whose CPU stands for several NVIDIA cards, some of them bad, as fake_nvml.c stands for
+their driver: for tests of what the probe makes of it.
 
-Python reads this file at its start where its folder is on PYTHONPATH. FAKE_CARDS says how many cards there are and what is wrong with which, as
-"count=2;wrong=1": `wrong` (memory and products have one wrong bit or number), `slow` (copies and products take longer), `raises` and `hangs` (at the first
-product), `busy` (at the first thing that is made on it), `splits` (where torch's flags allow it, products in 16 bits are two halves that are added up in 16
-bits, as cuBLAS does it). Each is a card's number. Sizes that a CPU would need minutes for are not computed: the product of F01 is a pause.
+Python reads this file at its start where its folder is on PYTHONPATH. FAKE_CARDS says how many
+cards there are and what is wrong with which, as
+"count=2;wrong=1": `wrong` (memory and products have one wrong bit or number), `slow` (copies and
+products take longer), `raises` and `hangs` (at the first
+product), `busy` (at the first thing that is made on it), `splits` (where torch's flags allow it,
+products in 16 bits are two halves that are added up in 16
+bits, as cuBLAS does it). Each is a card's number. Sizes that a CPU would need minutes for are
+not computed: the product of F01 is a pause.
 """
 
 from __future__ import annotations
@@ -61,7 +66,8 @@ def install() -> None:
             }
             if (kwargs or {}).get("device") == "cuda" and self.has("busy"):
                 raise RuntimeError(
-                    "CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch for it in the manual"
+                    "CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch "
+                    "for it in the manual"
                 )
             args = tuple("cpu" if isinstance(one, str) and one == "cuda" else one for one in args)
             if function is mm:

@@ -1,9 +1,23 @@
-"""All checks of a verification, as data, a room for each thing that is looked at; the order here is the order in which they are asked."""
+"""All checks of a verification, as data, a room for each thing that is looked at; the order here is
+the order in which they are asked.
+"""
 
 from __future__ import annotations
 
 from ..model import Check
-from . import device, driver, host, loaders, multi_gpu, numerics, packages, rehearsal, torch_build, torch_compile, training
+from . import (
+    device,
+    driver,
+    host,
+    loaders,
+    multi_gpu,
+    numerics,
+    packages,
+    rehearsal,
+    torch_build,
+    torch_compile,
+    training,
+)
 
 CHECKS: tuple[Check, ...] = (
     *host.CHECKS,

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 from ..model import Check, Need, Threshold, Tier
 
-FP32_ERROR = Threshold(2e-6, "relative Frobenius error", "fp32 measures 3e-7 for any K from 256 to 4096; tf32 would measure 2.9e-4")
+FP32_ERROR = Threshold(
+    2e-6,
+    "relative Frobenius error",
+    "fp32 measures 3e-7 for any K from 256 to 4096; tf32 would measure 2.9e-4",
+)
 FP16_ERROR = Threshold(5e-4, "relative Frobenius error", "rounding the output gives 2.08e-4")
-BF16_ERROR = Threshold(4.5e-3, "relative Frobenius error", "rounding the output gives 1.66e-3; sums of split products in bf16, which N01 switches off, 4.0e-3")
-TF32_ERROR = Threshold(1e-3, "relative Frobenius error", "tf32 measures 2.9e-4 against unrounded float64")
-CONVOLUTION = Threshold(5e-6, "relative Frobenius error", "the gradient of the weights measures 1.1e-6 in fp32; tf32 would measure 2.9e-4")
-CONVOLUTION_TF32 = Threshold(5e-4, "relative Frobenius error", "torch lets cuDNN convolve in tf32 (cudnn.conv.fp32_precision), which measures 2.9e-4")
-ATTENTION = Threshold(3, "times the error of the math backend", "own choice: flash measures 1.2 times in bf16, 1.0 times in fp32")
-FP8_ERROR = Threshold(5e-3, "relative Frobenius error", "against the same e4m3 numbers in float64: rounding to bf16 gives 1.65e-3; e4m3 itself costs 3.7e-2")
-STEPS_ERROR = Threshold(3.9e-6, "relative error", "three times the relative tolerance of torch.testing.assert_close for float32, 1.3e-6")
+BF16_ERROR = Threshold(
+    4.5e-3,
+    "relative Frobenius error",
+    "rounding the output gives 1.66e-3; sums of split products in bf16, which N01 switches "
+    "off, 4.0e-3",
+)
+TF32_ERROR = Threshold(
+    1e-3, "relative Frobenius error", "tf32 measures 2.9e-4 against unrounded float64"
+)
+CONVOLUTION = Threshold(
+    5e-6,
+    "relative Frobenius error",
+    "the gradient of the weights measures 1.1e-6 in fp32; tf32 would measure 2.9e-4",
+)
+CONVOLUTION_TF32 = Threshold(
+    5e-4,
+    "relative Frobenius error",
+    "torch lets cuDNN convolve in tf32 (cudnn.conv.fp32_precision), which measures 2.9e-4",
+)
+ATTENTION = Threshold(
+    3,
+    "times the error of the math backend",
+    "own choice: flash measures 1.2 times in bf16, 1.0 times in fp32",
+)
+FP8_ERROR = Threshold(
+    5e-3,
+    "relative Frobenius error",
+    "against the same e4m3 numbers in float64: rounding to bf16 gives 1.65e-3; e4m3 itself "
+    "costs 3.7e-2",
+)
+STEPS_ERROR = Threshold(
+    3.9e-6,
+    "relative error",
+    "three times the relative tolerance of torch.testing.assert_close for float32, 1.3e-6",
+)
 ONE_ELEMENT = 10.0
-"""Times a bound: how far one element may be off, in root mean squares of the result. One wrong element of a 256 x 256 result moves the norm by 4e-3 only;
-rounding leaves the worst of 1e5 elements at 5 times the mean."""
+"""Times a bound: how far one element may be off, in root mean squares of the result. One wrong
+element of a 256 x 256 result moves the norm by 4e-3 only;
+rounding leaves the worst of 1e5 elements at 5 times the mean.
+"""
 
 _TORCH = (Need.TORCH,)
 _CARD = (Need.TORCH, Need.GPU)
@@ -41,11 +75,55 @@ CHECKS: tuple[Check, ...] = (
         needs=_TORCH,
         after=("T01", "N01"),
     ),
-    Check("N03", "numerics", "convolutions", "torch", (*_BUILD, "numerics.conv_error"), needs=_TORCH, after=("T01",)),
-    Check("N04", "numerics", "attention", "torch", (*_BUILD, "attention.errors"), needs=_TORCH, after=("T01", "T07")),
-    Check("N05", "numerics", "fp8 products", "torch", (*_BUILD, "gpu.formats"), needs=_CARD, after=("T01", "T05"), threshold=FP8_ERROR, quiet=True),
+    Check(
+        "N03",
+        "numerics",
+        "convolutions",
+        "torch",
+        (*_BUILD, "numerics.conv_error"),
+        needs=_TORCH,
+        after=("T01",),
+    ),
+    Check(
+        "N04",
+        "numerics",
+        "attention",
+        "torch",
+        (*_BUILD, "attention.errors"),
+        needs=_TORCH,
+        after=("T01", "T07"),
+    ),
+    Check(
+        "N05",
+        "numerics",
+        "fp8 products",
+        "torch",
+        (*_BUILD, "gpu.formats"),
+        needs=_CARD,
+        after=("T01", "T05"),
+        threshold=FP8_ERROR,
+        quiet=True,
+    ),
     Check("N06", "numerics", "same product twice", "torch", _BUILD, needs=_TORCH, after=("T01",)),
     Check("N07", "numerics", "all is finite", "torch", _BUILD, needs=_TORCH, after=("T01",)),
-    Check("N08", "numerics", "seeded random numbers", "torch", ("torch.version", "gpu.name"), needs=_TORCH, after=("T01",)),
-    Check("N09", "numerics", "softmax, norm, AdamW", "torch", _BUILD, Tier.DEEP, needs=_TORCH, after=("T01",), threshold=STEPS_ERROR),
+    Check(
+        "N08",
+        "numerics",
+        "seeded random numbers",
+        "torch",
+        ("torch.version", "gpu.name"),
+        needs=_TORCH,
+        after=("T01",),
+    ),
+    Check(
+        "N09",
+        "numerics",
+        "softmax, norm, AdamW",
+        "torch",
+        _BUILD,
+        Tier.DEEP,
+        needs=_TORCH,
+        after=("T01",),
+        threshold=STEPS_ERROR,
+    ),
 )

@@ -5,15 +5,27 @@ from __future__ import annotations
 from ..model import Check, Need, Threshold, Tier
 
 PARAMETER_DIFFERENCE = Threshold(
-    0.05, "of the declared parameters", "own choice: norms and biases, which the shape leaves out or adds, are below 1% of a transformer"
+    0.05,
+    "of the declared parameters",
+    "own choice: norms and biases, which the shape leaves out or adds, are below 1% of a "
+    "transformer",
 )
 PEAK_OVER_ESTIMATE = Threshold(
-    1.5, "x estimate and logits", "own choice: on CPU the peak was 1.02 to 1.30 times estimate and logits (docs/rehearsal.md); no card was measured"
+    1.5,
+    "x estimate and logits",
+    "own choice: on CPU the peak was 1.02 to 1.30 times estimate and logits "
+    "(docs/rehearsal.md); no card was measured",
 )
 OVERHEAD_BYTES = 2**28
-"""Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13 GiB were measured on CPU."""
+"""Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13
+GiB were measured on CPU.
+"""
 LEAST_OF_ESTIMATE = 0.5
-MEMORY_SHARE = Threshold(0.95, "of the memory", "own choice: lengths differ between batches, and the allocator of torch leaves gaps")
+MEMORY_SHARE = Threshold(
+    0.95,
+    "of the memory",
+    "own choice: lengths differ between batches, and the allocator of torch leaves gaps",
+)
 
 _RUN = (Need.TORCH, Need.TRAINING)
 _DECLARED = "training.model"
@@ -24,7 +36,14 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "two steps of the declared model",
         "rehearsal",
-        ("rehearsal.out_of_memory", "rehearsal.model", "rehearsal.device", "package.torch", "package.transformers", "gpu.name"),
+        (
+            "rehearsal.out_of_memory",
+            "rehearsal.model",
+            "rehearsal.device",
+            "package.torch",
+            "package.transformers",
+            "gpu.name",
+        ),
         Tier.DEEP,
         needs=_RUN,
         required_by=_DECLARED,
@@ -47,7 +66,13 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "fits the memory",
         "rehearsal",
-        ("rehearsal.peak_bytes", "rehearsal.memory_bytes", "rehearsal.out_of_memory", "gpu.name", "nvml.used_bytes"),
+        (
+            "rehearsal.peak_bytes",
+            "rehearsal.memory_bytes",
+            "rehearsal.out_of_memory",
+            "gpu.name",
+            "nvml.used_bytes",
+        ),
         Tier.DEEP,
         needs=_RUN,
         after=("S01",),
@@ -59,7 +84,14 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "tokens a second",
         "rehearsal",
-        ("pace.tokens_per_s", "pace.precision", "gpu.name", "nvml.reasons", "nvml.power_limit_mw", "package.torch"),
+        (
+            "pace.tokens_per_s",
+            "pace.precision",
+            "gpu.name",
+            "nvml.reasons",
+            "nvml.power_limit_mw",
+            "package.torch",
+        ),
         Tier.DEEP,
         needs=(Need.TORCH, Need.GPU),
         after=("T02",),

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from ..model import Check, Need, Threshold
 
-COMPILED_ERROR = Threshold(1e-4, "relative error", "own choice: fusing changes the order of sums, which measures 1e-7 in fp32")
+COMPILED_ERROR = Threshold(
+    1e-4,
+    "relative error",
+    "own choice: fusing changes the order of sums, which measures 1e-7 in fp32",
+)
 
 _COMPILE = (Need.TORCH, Need.COMPILE)
 _TOOLS = ("compile.compiler", "compile.headers")
 
 CHECKS: tuple[Check, ...] = (
-    Check("K01", "compile", "compiler and headers", "compile", _TOOLS, needs=_COMPILE, required_by="training.torch_compile", quiet=True),
+    Check(
+        "K01",
+        "compile",
+        "compiler and headers",
+        "compile",
+        _TOOLS,
+        needs=_COMPILE,
+        required_by="training.torch_compile",
+        quiet=True,
+    ),
     Check(
         "K02",
         "compile",

@@ -1,4 +1,6 @@
-"""What readings mean against the expectations: pure functions from values to judgements, one a check."""
+"""What readings mean against the expectations: pure functions from values to judgements, one a
+check.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 @dataclass(frozen=True, slots=True)
 class ObservationLog:
-    """How observing went: `deaths` says why the stage died while a check ran, `absent` why a check was never observed."""
+    """How observing went: `deaths` says why the stage died while a check ran, `absent` why a check
+    was never observed.
+    """
 
     done: frozenset[str] = frozenset()
     raised: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -63,20 +67,28 @@ class ObservationLog:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-def judge(one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog) -> Judgement:
+def judge(
+    one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog
+) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
     if judgement.status is Status.PASS and judgement.observed in _NOTHING:
         judgement = unknown(f"nothing was observed ({judgement.message})", judgement.expected)
     # A bound that was not applied would only make the report longer.
-    if judgement.threshold is None and one.check.threshold is not None and judgement.status is not Status.SKIP:
+    if (
+        judgement.threshold is None
+        and one.check.threshold is not None
+        and judgement.status is not Status.SKIP
+    ):
         judgement = replace(judgement, threshold=one.check.threshold)
     if judgement.status is Status.FAIL and not one.required:
         judgement = replace(judgement, status=Status.WARN)
     return judgement
 
 
-def _judge(one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog) -> Judgement:
+def _judge(
+    one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog
+) -> Judgement:
     if not is_applicable(one.check, expected):
         return Judgement(Status.SKIP, _why_not(one, expected))
     if one.id in account.deaths:
@@ -92,7 +104,8 @@ def _why_not(one: SelectedCheck, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
-        Need.TRAINING: f"no training runs here (framework {expected.training.framework}, method {expected.training.method})",
+        Need.TRAINING: f"no training runs here (framework {expected.training.framework}, method "
+        f"{expected.training.method})",
         Need.STRATEGY: "no strategy is declared",
         Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
         Need.SEVERAL: "one GPU at most is declared",
@@ -103,16 +116,37 @@ def _why_not(one: SelectedCheck, expected: Expectations) -> str:
 
 
 def _earlier(one: SelectedCheck, account: ObservationLog) -> str:
-    broken = next((before for before in one.check.after if before not in account.done or before in account.raised), None)
-    return f"not observed, because {broken} did not succeed" if broken else "not observed: the stage ended before it"
+    broken = next(
+        (
+            before
+            for before in one.check.after
+            if before not in account.done or before in account.raised
+        ),
+        None,
+    )
+    return (
+        f"not observed, because {broken} did not succeed"
+        if broken
+        else "not observed: the stage ended before it"
+    )
 
 
 def _dead(one: SelectedCheck, how: str) -> Judgement:
     cause, fix = explain_error(how)
     if cause is None:
         cause = "something that was imported or run ended the process without an error"
-        fix = f"look at the end of what the stage printed; repeat it with `provision verify --only {one.id}`"
-    return Judgement(Status.FAIL, f"the process died while this was observed: {how}", "completes", how, cause, fix)
+        fix = (
+            "look at the end of what the stage printed; repeat it with `provision verify "
+            f"--only {one.id}`"
+        )
+    return Judgement(
+        Status.FAIL,
+        f"the process died while this was observed: {how}",
+        "completes",
+        how,
+        cause,
+        fix,
+    )
 
 
 def _raised(one: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
@@ -121,9 +155,25 @@ def _raised(one: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
     if one.check.stage in _STDLIB_STAGES:
         return unknown(f"could not be observed: {text}")
     if one.check.id == "P06" and cause is None:
-        cause = f"{one.subject} does not import in this environment; its error is none that the probe knows"
-        fix = "import it there by hand and give the whole traceback to `provision why`; where its files were changed, make the environment again"
+        cause = (
+            f"{one.subject} does not import in this environment; its error is none that the "
+            "probe knows"
+        )
+        fix = (
+            "import it there by hand and give the whole traceback to `provision why`; where "
+            "its files were changed, make the environment again"
+        )
     elif cause is None:
         cause = "its error is none that the probe knows"
-        fix = f"look at what failed before it; repeat it with `provision verify --only {one.check.id}` and give its output to `provision why`"
-    return Judgement(Status.FAIL, f"{one.title} raised {text} ({error['place']})", "no exception", text, cause, fix)
+        fix = (
+            "look at what failed before it; repeat it with `provision verify --only "
+            f"{one.check.id}` and give its output to `provision why`"
+        )
+    return Judgement(
+        Status.FAIL,
+        f"{one.title} raised {text} ({error['place']})",
+        "no exception",
+        text,
+        cause,
+        fix,
+    )

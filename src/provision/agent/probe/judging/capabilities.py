@@ -1,4 +1,6 @@
-"""Judges what torch is able to do here: its libraries, the card's number formats, its flags and its attention backends."""
+"""Judges what torch is able to do here: its libraries, the card's number formats, its flags and its
+attention backends.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,34 @@ _LEAST = {"bf16": "8.0", "tf32": "8.0", "fp8": "8.9"}
 
 def _libraries(case: JudgeInput) -> Judgement:
     found = case.seen["torch.libraries"]
-    locked = {name: version for name, pattern in _PINS.items() for package, version in case.expected.packages.items() if re.fullmatch(pattern, package)}
+    locked = {
+        name: version
+        for name, pattern in _PINS.items()
+        for package, version in case.expected.packages.items()
+        if re.fullmatch(pattern, package)
+    }
     if not locked:
         return skipped("the lock holds none of cuDNN, NCCL and Triton")
-    wrong = [f"{name} {found.get(name, 'is not there')}, locked {version}" for name, version in sorted(locked.items()) if not _same(found.get(name), version)]
+    wrong = [
+        f"{name} {found.get(name, 'is not there')}, locked {version}"
+        for name, version in sorted(locked.items())
+        if not _same(found.get(name), version)
+    ]
     if wrong:
         cause = "another copy of the library is loaded before the one that the lock brings"
         first = case.seen.get("env.LD_LIBRARY_PATH")
-        way = describe_unset({"LD_LIBRARY_PATH": first}) if first else "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
-        return fails("; ".join(wrong), locked, found, cause, f"{way}; make the environment again from the lock")
+        way = (
+            describe_unset({"LD_LIBRARY_PATH": first})
+            if first
+            else "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
+        )
+        return fails(
+            "; ".join(wrong),
+            locked,
+            found,
+            cause,
+            f"{way}; make the environment again from the lock",
+        )
     return passes(", ".join(f"{name} {found[name]}" for name in sorted(locked)), locked, found)
 
 
@@ -49,7 +70,8 @@ def _formats(case: JudgeInput) -> Judgement:
         f"the card has no {precision}, only {', '.join(['fp32', *found])}",
         precision,
         found,
-        f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; torch accepts bf16 on older cards and emulates it, many times slower",
+        f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; torch "
+        "accepts bf16 on older cards and emulates it, many times slower",
         "declare precision: fp16 (or fp32), or choose a newer card",
     )
 
@@ -59,12 +81,18 @@ def _flags(case: JudgeInput) -> Judgement:
     if case.expected.training.precision == "tf32":
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
-        return passes("torch's flags are as in a fresh process", "as in a fresh process", "as in a fresh process")
+        return passes(
+            "torch's flags are as in a fresh process",
+            "as in a fresh process",
+            "as in a fresh process",
+        )
     return fails(
-        f"torch starts with {', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
+        "torch starts with "
+        f"{', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
         {},
         changed,
-        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or a sitecustomize sets them before your program starts",
+        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or a sitecustomize "
+        "sets them before your program starts",
         "unset the variable, or declare precision: tf32",
     )
 
@@ -73,13 +101,20 @@ def _usable(case: JudgeInput) -> Judgement:
     usable = sorted(case.seen["attention.errors"])
     if "math" not in usable:
         cause = "this torch cannot compute attention in the declared precision here"
-        return fails("no attention can be computed by the math backend", "math", usable, cause, "declare another precision, or make the environment again")
+        return fails(
+            "no attention can be computed by the math backend",
+            "math",
+            usable,
+            cause,
+            "declare another precision, or make the environment again",
+        )
     if usable == ["math"]:
         return warns(
             "no fast attention backend runs in the declared precision",
             "flash, efficient or cudnn",
             usable,
-            "flash attention needs fp16 or bf16 and compute capability 8.0; all else falls back on math, whose memory grows with the square of the length",
+            "flash attention needs fp16 or bf16 and compute capability 8.0; all else falls "
+            "back on math, whose memory grows with the square of the length",
             "declare precision: bf16 or fp16 on a card that has it",
         )
     return passes(f"attention by {', '.join(usable)}", None, usable)
@@ -101,14 +136,28 @@ def _attention(case: JudgeInput) -> Judgement:
             "run again; if it stays, take another torch, then another machine",
             ATTENTION,
         )
-    return passes(f"{', '.join(sorted(errors))} agree with float64", None, {name: pair[0] for name, pair in sorted(errors.items())})
+    return passes(
+        f"{', '.join(sorted(errors))} agree with float64",
+        None,
+        {name: pair[0] for name, pair in sorted(errors.items())},
+    )
 
 
 def _near(pair: Any, reference: Any) -> bool:
-    """An error and its worst element against those of the math backend; NaN arrives as a text and is never near."""
+    """An error and its worst element against those of the math backend; NaN arrives as a text and
+    is never near.
+    """
     if not all(isinstance(number, (int, float)) for number in (*pair, *reference)):
         return False
-    return bool(pair[0] <= ATTENTION.value * reference[0] and pair[1] <= ONE_ELEMENT * max(reference))
+    return bool(
+        pair[0] <= ATTENTION.value * reference[0] and pair[1] <= ONE_ELEMENT * max(reference)
+    )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"T04": _libraries, "T05": _formats, "T06": _flags, "T07": _usable, "N04": _attention}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "T04": _libraries,
+    "T05": _formats,
+    "T06": _flags,
+    "T07": _usable,
+    "N04": _attention,
+}

@@ -1,4 +1,6 @@
-"""Judges which card it is, how much memory it has, and what the driver, its log and NVIDIA's own diagnosis say of its health."""
+"""Judges which card it is, how much memory it has, and what the driver, its log and NVIDIA's own
+diagnosis say of its health.
+"""
 
 from __future__ import annotations
 
@@ -24,34 +26,59 @@ _PCI_IDS = {
     "10de:2335": "H200",
     "10de:2901": "B200",
 }
-"""Cards by PCI id, for a driver that calls a card by another name than the spec. Source: NVIDIA/DCGM, nvvs/diag-skus.yaml.in."""
+"""Cards by PCI id, for a driver that calls a card by another name than the spec. Source:
+NVIDIA/DCGM, nvvs/diag-skus.yaml.in.
+"""
 _ASK_TORCH = "verify with the tier quick: there torch tells how much memory a program gets (M01)"
-_NAME_IT = "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); with the tier quick torch tells which it is"
+_NAME_IT = (
+    "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); "
+    "with the tier quick torch tells which it is"
+)
 _GB_TO_GIB = 1e9 / 2**30
 _ACTIONS = {
     1: ("the driver asks for a reset of the card", "restart the machine"),
     2: ("the driver asks for a restart of the machine", "restart the machine"),
-    3: ("the driver asks to stop the traffic between the cards, then to reset them", "end all programs on the cards, then restart the machine"),
-    4: ("the driver asks to end all programs on the card, then to reset it", "end all programs on the card, then restart the machine"),
+    3: (
+        "the driver asks to stop the traffic between the cards, then to reset them",
+        "end all programs on the cards, then restart the machine",
+    ),
+    4: (
+        "the driver asks to end all programs on the card, then to reset it",
+        "end all programs on the card, then restart the machine",
+    ),
 }
 """nvmlDeviceGpuRecoveryAction_t (nvml.h)."""
-_XIDS = {48: "an ECC error of two bits", 63: "a row is to be remapped", 64: "a row could not be remapped", 74: "NVLink", 79: "the card fell off the bus"}
+_XIDS = {
+    48: "an ECC error of two bits",
+    63: "a row is to be remapped",
+    64: "a row could not be remapped",
+    74: "NVLink",
+    79: "the card fell off the bus",
+}
 """What people meet most (NVIDIA, Xid errors)."""
 
 
 def _model(case: JudgeInput) -> Judgement:
-    found, wanted, needed = case.seen["gpu.name"], case.expected.gpu_type or "", case.expected.requires.compute_capability
+    found, wanted, needed = (
+        case.seen["gpu.name"],
+        case.expected.gpu_type or "",
+        case.expected.requires.compute_capability,
+    )
     if wanted == "mps":
         return skipped("Apple GPUs are not told apart")
     if found is None:
         return unknown("no GPU could be asked for its name", wanted)
     pci = case.seen["nvml.pci"]
-    if case.seen.get("nvml.told_apart") is False and not all(fits := [is_declared_gpu(name, wanted) for name in found.split(" + ")]):
+    if case.seen.get("nvml.told_apart") is False and not all(
+        fits := [is_declared_gpu(name, wanted) for name in found.split(" + ")]
+    ):
         by_torch = case.seen.get("_gpu.names")
         if not by_torch and (any(fits) or any(_same_card(one, wanted) for one in pci)):
             return _which(wanted, found)
         found, pci = " + ".join(by_torch or [found]), []
-    if not all(is_declared_gpu(name, wanted) for name in found.split(" + ")) and not (pci and all(_same_card(one, wanted) for one in pci)):
+    if not all(is_declared_gpu(name, wanted) for name in found.split(" + ")) and not (
+        pci and all(_same_card(one, wanted) for one in pci)
+    ):
         return fails(
             f"the GPU is {found}, {wanted} declared",
             wanted,
@@ -63,13 +90,23 @@ def _model(case: JudgeInput) -> Judgement:
     if needed is not None and capability is None:
         return unknown("the driver told no compute capability", needed)
     if needed is not None and not specifier_allows(needed, capability):
-        return fails(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
+        return fails(
+            f"compute capability {capability} does not fit {needed}",
+            needed,
+            capability,
+            "this GPU is older than declared",
+            "choose a newer GPU",
+        )
     return passes(f"{found}, compute capability {capability or 'not told'}", wanted, found)
 
 
 def _which(expected: Any, found: str) -> Judgement:
-    """What is said where a variable shows one of several kinds of cards, and torch was not asked which."""
-    told = f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
+    """What is said where a variable shows one of several kinds of cards, and torch was not asked
+    which.
+    """
+    told = (
+        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
+    )
     return replace(unknown(told, expected), fix=_NAME_IT)
 
 
@@ -81,37 +118,73 @@ def _same_card(pci: str, wanted: str) -> bool:
 def _video_memory(case: JudgeInput) -> Judgement:
     if case.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
-    found, needed, card = case.seen["gpu.vram_bytes"], case.expected.requires.vram_bytes, case.expected.card
+    found, needed, card = (
+        case.seen["gpu.vram_bytes"],
+        case.expected.requires.vram_bytes,
+        case.expected.card,
+    )
     if needed is None and card is None:
         return skipped("no GPU memory declared, and the facts do not know the card", found)
     split, by_torch = any(case.seen.get("nvml.mig", [])), _by_torch(case)
     if by_torch is None and split:
-        told = "the card is split into partitions (MIG), and the driver tells the memory of the whole card"
+        told = (
+            "the card is split into partitions (MIG), and the driver tells the memory of the "
+            "whole card"
+        )
         return replace(unknown(told, needed), fix=_ASK_TORCH)
     # A part of a card that the driver does not own up to is told by torch alone.
-    if by_torch is not None and (split or found is None or case.seen.get("nvml.told_apart") is False or by_torch < VRAM_SHARE * found):
+    if by_torch is not None and (
+        split
+        or found is None
+        or case.seen.get("nvml.told_apart") is False
+        or by_torch < VRAM_SHARE * found
+    ):
         found = by_torch
     if found is None:
         told = "no GPU could be asked for its memory"
-        return replace(unknown(told, needed), fix=_ASK_TORCH) if needed is not None else skipped(told)
+        return (
+            replace(unknown(told, needed), fix=_ASK_TORCH) if needed is not None else skipped(told)
+        )
     judged = _enough(case, found, needed)
     if split and judged.status is Status.FAIL:
         return _of_a_part(judged, found, needed)
-    if judged.status is not Status.PASS and by_torch is None and case.seen.get("nvml.told_apart") is False:
+    if (
+        judged.status is not Status.PASS
+        and by_torch is None
+        and case.seen.get("nvml.told_apart") is False
+    ):
         return _which(needed, str(case.seen.get("gpu.name")))
     return judged
 
 
 def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
-    """What holds of a part of a card: what the spec asks for. That the part has less than the card is no fault where as much as it has is declared."""
+    """What holds of a part of a card: what the spec asks for. That the part has less than the card
+    is no fault where as much as it has is declared.
+    """
     if needed is not None and found >= needed * VRAM_SHARE:
-        return passes(f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared", needed, found)
-    return replace(judged, cause="a part of a card (MIG)", fix="choose a larger part or a whole card, or declare requires.vram as the part has it")
+        return passes(
+            f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared",
+            needed,
+            found,
+        )
+    return replace(
+        judged,
+        cause="a part of a card (MIG)",
+        fix="choose a larger part or a whole card, or declare requires.vram as the part has it",
+    )
 
 
 def _by_torch(case: JudgeInput) -> int | None:
-    """Return the memory that torch sees, of the smallest card: that of a part where a card is split."""
-    sizes = [one for one in case.seen.get(f"{PER_CARD_PREFIX}memory.total_bytes", [case.seen.get("memory.total_bytes")]) if one is not None]
+    """Return the memory that torch sees, of the smallest card: that of a part where a card is
+    split.
+    """
+    sizes = [
+        one
+        for one in case.seen.get(
+            f"{PER_CARD_PREFIX}memory.total_bytes", [case.seen.get("memory.total_bytes")]
+        )
+        if one is not None
+    ]
     return min(sizes, default=None)
 
 
@@ -125,19 +198,34 @@ def _enough(case: JudgeInput, found: int, needed: int | None) -> Judgement:
             "a smaller GPU, or a part of one (MIG)",
             "choose a GPU with more memory, or lower requires.vram",
         )
-    return _as_the_card_has(found, card.memory_bytes if card else None, needed, case.expected.gpu_type)
+    return _as_the_card_has(
+        found, card.memory_bytes if card else None, needed, case.expected.gpu_type
+    )
 
 
-def _as_the_card_has(found: int, listed_bytes: int | None, needed: int | None, name: str | None) -> Judgement:
+def _as_the_card_has(
+    found: int, listed_bytes: int | None, needed: int | None, name: str | None
+) -> Judgement:
     if listed_bytes is None:
-        return passes(f"{format_bytes(found)} of GPU memory, {format_bytes(needed or 0)} declared", needed, found)
+        return passes(
+            f"{format_bytes(found)} of GPU memory, {format_bytes(needed or 0)} declared",
+            needed,
+            found,
+        )
     least, most = memory_range(listed_bytes)
     if least <= found <= most:
-        return passes(f"{format_bytes(found)} of GPU memory, as the facts say of {name}", listed_bytes, found)
-    cause = "a part of a card (MIG, vGPU)" if found < least else "a variant of the card with more memory"
+        return passes(
+            f"{format_bytes(found)} of GPU memory, as the facts say of {name}", listed_bytes, found
+        )
+    cause = (
+        "a part of a card (MIG, vGPU)"
+        if found < least
+        else "a variant of the card with more memory"
+    )
     fix = "choose the machine type of the declared GPU, or declare this one"
     return fails(
-        f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to {format_bytes(most)}",
+        f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to "
+        f"{format_bytes(most)}",
         listed_bytes,
         found,
         f"another card, or {cause}",
@@ -147,38 +235,80 @@ def _as_the_card_has(found: int, listed_bytes: int | None, needed: int | None, n
 
 def memory_range(listed_bytes: int) -> tuple[float, float]:
     """Return how many bytes a card may tell, at least and at most, whose table lists so many."""
-    return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (1 + MEMORY_BAND.value)
+    return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (
+        1 + MEMORY_BAND.value
+    )
 
 
 def _recovery(case: JudgeInput) -> Judgement:
-    actions, fabric = case.seen["nvml.recovery"], [state for state in case.seen["nvml.fabric"] if state is not None]
+    actions, fabric = (
+        case.seen["nvml.recovery"],
+        [state for state in case.seen["nvml.fabric"] if state is not None],
+    )
     wanted = max((action for action in actions if action is not None), default=None)
     if wanted:
-        message, fix = _ACTIONS.get(wanted, (f"the driver asks for recovery action {wanted}", "restart the machine"))
-        return fails(message, 0, wanted, "an error that the card or its driver did not get over", f"{fix}; take another machine when it comes back")
+        message, fix = _ACTIONS.get(
+            wanted, (f"the driver asks for recovery action {wanted}", "restart the machine")
+        )
+        return fails(
+            message,
+            0,
+            wanted,
+            "an error that the card or its driver did not get over",
+            f"{fix}; take another machine when it comes back",
+        )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
-        cause = "the fabric manager has not set the NVLink switches up, so CUDA may not start (error 802)"
+        cause = (
+            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
+            "(error 802)"
+        )
         fix = "start nvidia-fabricmanager, or restart the machine"
-        return warns(f"the card's place in the NVLink fabric: {', '.join(unready)}", "completed", unready, cause, fix)
+        return warns(
+            f"the card's place in the NVLink fabric: {', '.join(unready)}",
+            "completed",
+            unready,
+            cause,
+            fix,
+        )
     if wanted is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
     if wanted is None:
-        return passes("the NVLink fabric is ready, and the driver tells of no recovery action", "completed", "completed")
-    return passes("the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""), 0, wanted)
+        return passes(
+            "the NVLink fabric is ready, and the driver tells of no recovery action",
+            "completed",
+            "completed",
+        )
+    return passes(
+        "the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""),
+        0,
+        wanted,
+    )
 
 
 def _kernel_log(case: JudgeInput) -> Judgement:
     found = case.seen["nvml.xids"]
     if found is None:
-        return unknown("the kernel's log cannot be read here (it takes root, and is not in containers)")
+        return unknown(
+            "the kernel's log cannot be read here (it takes root, and is not in containers)"
+        )
     fatal = [number for number in found if number in FATAL_XIDS]
     if fatal:
-        told = [f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}" for number in fatal]
+        told = [
+            f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}"
+            for number in fatal
+        ]
         cause = "the card, its memory or its link failed since the machine started"
-        return fails(f"the driver logged {format_list(told)}", [], fatal, cause, "restart the machine; take another one when it comes back")
+        return fails(
+            f"the driver logged {format_list(told)}",
+            [],
+            fatal,
+            cause,
+            "restart the machine; take another one when it comes back",
+        )
     return passes(
-        f"no fault of a card since the machine started{', other Xids: ' + format_list([str(one) for one in found]) if found else ''}",
+        "no fault of a card since the machine "
+        f"started{', other Xids: ' + format_list([str(one) for one in found]) if found else ''}",
         "no fault of a card",
         found or "none",
     )
@@ -192,8 +322,18 @@ def _diagnosis(case: JudgeInput) -> Judgement:
         return unknown(f"dcgmi diag -r {level} gave no result: {error}")
     if failed:
         cause = "NVIDIA's own diagnosis found it"
-        return fails(f"dcgmi diag -r {level}: {format_list(failed, 3)}", [], failed, cause, "do what it says; take another machine when it comes back")
-    return passes(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", "every test passes", f"{case.seen['dcgm.passed']} pass")
+        return fails(
+            f"dcgmi diag -r {level}: {format_list(failed, 3)}",
+            [],
+            failed,
+            cause,
+            "do what it says; take another machine when it comes back",
+        )
+    return passes(
+        f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass",
+        "every test passes",
+        f"{case.seen['dcgm.passed']} pass",
+    )
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

@@ -1,4 +1,6 @@
-"""Judges each card's memory and speed against what its vendor says of it, and against the other cards of the machine."""
+"""Judges each card's memory and speed against what its vendor says of it, and against the other
+cards of the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,53 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.device import BURN_STEADINESS, CARD_SPREAD, COPY_FAILS, COPY_WARNS, FREE_SHARE, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, TESTED_SHARE
+from ..checks.device import (
+    BURN_STEADINESS,
+    CARD_SPREAD,
+    COPY_FAILS,
+    COPY_WARNS,
+    FREE_SHARE,
+    LINK_FAILS,
+    LINK_WARNS,
+    PRODUCT_FAILS,
+    PRODUCT_WARNS,
+    TESTED_SHARE,
+)
 from ..checks.driver import NO_SLOWDOWN
 from ..model import Judgement, Status, Threshold
 from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
-from .judgement import JudgeInput, fails, format_bytes, format_number, passes, skipped, unknown, warns
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_number,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 from .per_card import Judge, describe_cards, judge_each_card
 
 _MODEST = frozenset({"t4", "l4", "pcie"})
-"""Words in the names of cards whose power limit keeps them below their peak: how far is not measured yet, so they only warn."""
-_SLOW = "another program computes on the card, its power or clocks are limited, it is too hot, or a part of it (MIG) was given"
-_SLOW_FIX = "look at nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; end other programs; take another machine when it stays so"
+"""Words in the names of cards whose power limit keeps them below their peak: how far is not
+measured yet, so they only warn.
+"""
+_SLOW = (
+    "another program computes on the card, its power or clocks are limited, it is too hot, or "
+    "a part of it (MIG) was given"
+)
+_SLOW_FIX = (
+    "look at nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; end other programs; take another "
+    "machine when it stays so"
+)
 
 
 def _no_card(case: JudgeInput, what: str) -> Judgement:
-    return skipped("only measured on NVIDIA cards") if case.expected.gpu_type == "mps" else unknown(f"no card is there, {what} (see T02)")
+    return (
+        skipped("only measured on NVIDIA cards")
+        if case.expected.gpu_type == "mps"
+        else unknown(f"no card is there, {what} (see T02)")
+    )
 
 
 def _held(case: JudgeInput) -> Judgement:
@@ -30,11 +64,22 @@ def _held(case: JudgeInput) -> Judgement:
     free, wanted, held = (case.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
     if held < wanted:
         cause = "another program takes memory meanwhile, or the card has less than it says"
-        return fails(f"only {format_bytes(held)} of {format_bytes(wanted)} could be held", wanted, held, cause, "end other programs (nvidia-smi names them)")
+        return fails(
+            f"only {format_bytes(held)} of {format_bytes(wanted)} could be held",
+            wanted,
+            held,
+            cause,
+            "end other programs (nvidia-smi names them)",
+        )
     if free < FREE_SHARE.value * total:
         cause = "another program or notebook holds it"
         return warns(
-            f"{format_bytes(free)} of {format_bytes(total)} are free", total, free, cause, "end the other kernel or program: nvidia-smi names it", FREE_SHARE
+            f"{format_bytes(free)} of {format_bytes(total)} are free",
+            total,
+            free,
+            cause,
+            "end the other kernel or program: nvidia-smi names it",
+            FREE_SHARE,
         )
     return passes(f"{format_bytes(held)} of {format_bytes(total)} can be held", wanted, held)
 
@@ -42,15 +87,38 @@ def _held(case: JudgeInput) -> Judgement:
 def _written(case: JudgeInput) -> Judgement:
     if case.seen["memory.total_bytes"] is None:
         return _no_card(case, "so no memory could be tested")
-    wrong, held, total = case.seen["memory.wrong_words"], case.seen["memory.held_bytes"], case.seen["memory.total_bytes"]
+    wrong, held, total = (
+        case.seen["memory.wrong_words"],
+        case.seen["memory.held_bytes"],
+        case.seen["memory.total_bytes"],
+    )
     if wrong:
         cause = "the card's memory is faulty"
-        told = "1 word of the card's memory does" if wrong == 1 else f"{wrong} words of the card's memory do"
-        return fails(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
+        told = (
+            "1 word of the card's memory does"
+            if wrong == 1
+            else f"{wrong} words of the card's memory do"
+        )
+        return fails(
+            f"{told} not hold what was written",
+            0,
+            wrong,
+            cause,
+            "delete this machine and take another one",
+        )
     if wrong is None or held < TESTED_SHARE.value * total:
         free = case.seen.get("memory.free_bytes")
-        why = f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth of what is free is left" if free is not None else ""
-        return skipped(f"only {format_bytes(held)} of {format_bytes(total)} were tested, below {TESTED_SHARE.value:.0%}{why}", held)
+        why = (
+            f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth "
+            "of what is free is left"
+            if free is not None
+            else ""
+        )
+        return skipped(
+            f"only {format_bytes(held)} of {format_bytes(total)} were tested, below "
+            f"{TESTED_SHARE.value:.0%}{why}",
+            held,
+        )
     return passes(f"{format_bytes(held)} hold what is written to them", 0, 0)
 
 
@@ -67,34 +135,67 @@ def _moved(case: JudgeInput) -> Judgement:
     if None in pair:
         return _no_card(case, "so nothing was moved")
     slower = "to the card" if pair[0] <= pair[1] else "from the card"
-    return _share(f"pinned copies {slower}", min(pair), case.seen["link.gb_s"], "GB/s", (LINK_FAILS, LINK_WARNS))
+    return _share(
+        f"pinned copies {slower}",
+        min(pair),
+        case.seen["link.gb_s"],
+        "GB/s",
+        (LINK_FAILS, LINK_WARNS),
+    )
 
 
 def _multiplied(case: JudgeInput) -> Judgement:
     name, speed = case.seen["speed.format"], case.seen["speed.product_tflops"]
     if speed is None:
         return _no_card(case, "so nothing was multiplied")
-    judgement = _share(f"{name} products", speed, _peak(case, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS))
-    modest = _MODEST & set(re.split(r"[^a-z0-9]+", f"{case.seen.get('gpu.name') or ''} {case.expected.gpu_type}".lower()))
+    judgement = _share(
+        f"{name} products", speed, _peak(case, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS)
+    )
+    modest = _MODEST & set(
+        re.split(
+            r"[^a-z0-9]+", f"{case.seen.get('gpu.name') or ''} {case.expected.gpu_type}".lower()
+        )
+    )
     return _softer(judgement) if modest else judgement
 
 
 def _softer(judgement: Judgement) -> Judgement:
     if judgement.cause is None:
         return judgement
-    return warns(judgement.message, judgement.expected, judgement.observed, judgement.cause, judgement.fix or "", judgement.threshold)
+    return warns(
+        judgement.message,
+        judgement.expected,
+        judgement.observed,
+        judgement.cause,
+        judgement.fix or "",
+        judgement.threshold,
+    )
 
 
 def _peak(case: JudgeInput, name: str) -> float | None:
     return case.expected.card.tflops.get(name) if case.expected.card else None
 
 
-def _share(what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[Threshold, Threshold]) -> Judgement:
-    """Judge a speed by its share of a peak: below the first bound it fails, below the second it warns; without a peak there is nothing to compare with."""
+def _share(
+    what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[Threshold, Threshold]
+) -> Judgement:
+    """Judge a speed by its share of a peak: below the first bound it fails, below the second it
+    warns; without a peak there is nothing to compare with.
+    """
     if not isinstance(speed, (int, float)):
-        return fails(f"{what}: {speed} {unit} is no speed", peak, speed, "the card's clock or memory is faulty", "take another machine")
+        return fails(
+            f"{what}: {speed} {unit} is no speed",
+            peak,
+            speed,
+            "the card's clock or memory is faulty",
+            "take another machine",
+        )
     if not peak:
-        return passes(f"{what}: {format_number(speed)} {unit}; nothing is known to compare it with", None, speed)
+        return passes(
+            f"{what}: {format_number(speed)} {unit}; nothing is known to compare it with",
+            None,
+            speed,
+        )
     share = speed / peak
     told = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
     for bound, judged in zip(bounds, (fails, warns), strict=True):
@@ -109,29 +210,57 @@ def _others(case: JudgeInput) -> Judgement:
         return _no_card(case, "so nothing was multiplied")
     if not speeds:
         return skipped("the card has no other format")
-    if strange := [name for name, speed in sorted(speeds.items()) if not isinstance(speed, (int, float))]:
-        return warns(f"{', '.join(strange)} products: no speed came out", None, speeds, "the card's clock is faulty", "take another machine")
-    slow = [name for name, speed in sorted(speeds.items()) if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak]
+    if strange := [
+        name for name, speed in sorted(speeds.items()) if not isinstance(speed, (int, float))
+    ]:
+        return warns(
+            f"{', '.join(strange)} products: no speed came out",
+            None,
+            speeds,
+            "the card's clock is faulty",
+            "take another machine",
+        )
+    slow = [
+        name
+        for name, speed in sorted(speeds.items())
+        if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak
+    ]
     told = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
     if slow:
         peaks = {name: _peak(case, name) for name in slow}
-        return warns(f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak", peaks, speeds, _SLOW, _SLOW_FIX, PRODUCT_FAILS)
+        return warns(
+            f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak",
+            peaks,
+            speeds,
+            _SLOW,
+            _SLOW_FIX,
+            PRODUCT_FAILS,
+        )
     return passes(f"TFLOP/s: {told}", None, speeds)
 
 
 def _burnt(case: JudgeInput) -> Judgement:
-    first, last, reasons = (case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons"))
+    first, last, reasons = (
+        case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons")
+    )
     if first is None:
         return _no_card(case, "so nothing was multiplied")
     if others := case.seen["burn.other_results"]:
         cause = "the card computes wrong when it is hot, or its memory is faulty"
         return fails(
-            f"the same product came out otherwise {others} times in a minute{_heat(case)}", 0, others, cause, "delete this machine and take another one"
+            f"the same product came out otherwise {others} times in a minute{_heat(case)}",
+            0,
+            others,
+            cause,
+            "delete this machine and take another one",
         )
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = f"products run at {format_number(last)} TFLOP/s at the end, at {format_number(first)} at the beginning{why}{_heat(case)}"
+        told = (
+            f"products run at {format_number(last)} TFLOP/s at the end, at "
+            f"{format_number(first)} at the beginning{why}{_heat(case)}"
+        )
         return fails(
             told,
             BURN_STEADINESS.value * first,
@@ -140,21 +269,37 @@ def _burnt(case: JudgeInput) -> Judgement:
             _SLOW_FIX,
             NO_SLOWDOWN if slowed else BURN_STEADINESS,
         )
-    return passes(f"{format_number(first)} TFLOP/s at the beginning, {format_number(last)} at the end{_heat(case)}", BURN_STEADINESS.value * first, last)
+    return passes(
+        f"{format_number(first)} TFLOP/s at the beginning, {format_number(last)} at the "
+        f"end{_heat(case)}",
+        BURN_STEADINESS.value * first,
+        last,
+    )
 
 
 def _heat(case: JudgeInput) -> str:
     heat, power = case.seen["burn.temperature_c"], case.seen["burn.power_w"]
-    told = [text for text in (f"{heat} °C" if heat is not None else "", f"{power:.0f} W" if power is not None else "") if text]
+    told = [
+        text
+        for text in (
+            f"{heat} °C" if heat is not None else "",
+            f"{power:.0f} W" if power is not None else "",
+        )
+        if text
+    ]
     return f"; at most {' and '.join(told)}" if told else ""
 
 
 _SLOWED_BITS = 0xE8
-"""The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole number."""
+"""The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole
+number.
+"""
 
 
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
-    """Return a judge that also warns of a card which is slower than the others of this machine, where all are as fast as they have to be."""
+    """Return a judge that also warns of a card which is slower than the others of this machine,
+    where all are as fast as they have to be.
+    """
 
     def judged(case: JudgeInput) -> Judgement:
         found = judge(case)
@@ -162,10 +307,18 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
         if found.status is not Status.PASS or not speeds:
             return found
         best, names = max(speeds), case.seen[CARD_NAMES_KEY]
-        slow = sorted((speed, name) for speed, name in zip(speeds, names, strict=True) if speed < CARD_SPREAD.value * best)
+        slow = sorted(
+            (speed, name)
+            for speed, name in zip(speeds, names, strict=True)
+            if speed < CARD_SPREAD.value * best
+        )
         if not slow:
             return found
-        told = f"{describe_cards(names, [name for _, name in slow])}: {format_number(slow[0][0])}, the fastest here reaches {format_number(best)} {unit}"
+        told = (
+            f"{describe_cards(names, [name for _, name in slow])}: "
+            f"{format_number(slow[0][0])}, the fastest here reaches {format_number(best)} "
+            f"{unit}"
+        )
         return warns(told, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
 
     return judged

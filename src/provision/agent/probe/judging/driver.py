@@ -17,15 +17,27 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
         "no GPU is attached, or its driver is not installed",
         "choose a machine or runtime with a GPU",
     ),
-    4: ("the driver may not be used by this user", "the device files belong to others", "run as a user who may open /dev/nvidia*"),
+    4: (
+        "the driver may not be used by this user",
+        "the device files belong to others",
+        "run as a user who may open /dev/nvidia*",
+    ),
     6: ("the driver finds no GPU", "no GPU is attached", "choose a machine or runtime with a GPU"),
     9: (
         "the NVIDIA driver is not loaded",
         "no GPU is attached, a CPU runtime was chosen, or the kernel was upgraded",
         "choose a machine with a GPU, or install the driver anew",
     ),
-    15: ("a GPU is lost: the driver no longer reaches it", "the card failed, or its link did", "restart the machine; if it is lost again, take another one"),
-    18: ("the driver's library and its kernel module are of different versions", "the driver was upgraded while it was in use", "restart the machine"),
+    15: (
+        "a GPU is lost: the driver no longer reaches it",
+        "the card failed, or its link did",
+        "restart the machine; if it is lost again, take another one",
+    ),
+    18: (
+        "the driver's library and its kernel module are of different versions",
+        "the driver was upgraded while it was in use",
+        "restart the machine",
+    ),
 }
 _ERRORS[12] = _ERRORS[-1]
 """By NVML's return code (nvml.h, nvmlReturn_t): message, cause, fix."""
@@ -38,18 +50,38 @@ def _opens(case: JudgeInput) -> Judgement:
     code = case.seen["driver.error"]
     wanted = f"{max(case.expected.gpu_count, 1)} x {case.expected.gpu_type}"
     if code is not None:
-        message, cause, fix = _ERRORS.get(code, (f"the NVIDIA driver answers with error {code}", "see nvmlReturn_t in nvml.h", "restart the machine"))
+        message, cause, fix = _ERRORS.get(
+            code,
+            (
+                f"the NVIDIA driver answers with error {code}",
+                "see nvmlReturn_t in nvml.h",
+                "restart the machine",
+            ),
+        )
         return fails(message, wanted, None, cause, fix)
     found, names = case.seen["nvml.count"], ", ".join(case.seen["nvml.names"])
     there = case.seen.get("nvml.count_all", found)
     version, cuda = case.seen["driver.version"], case.seen["driver.cuda"]
     if found != max(case.expected.gpu_count, 1) and there > found:
-        told = f"CUDA_VISIBLE_DEVICES shows {found} of the {there} GPUs that the driver sees, {wanted} declared"
-        return fails(told, wanted, names, "the variable names another number of GPUs than the spec declares", "name as many GPUs there, or unset it")
+        told = (
+            f"CUDA_VISIBLE_DEVICES shows {found} of the {there} GPUs that the driver sees, "
+            f"{wanted} declared"
+        )
+        return fails(
+            told,
+            wanted,
+            names,
+            "the variable names another number of GPUs than the spec declares",
+            "name as many GPUs there, or unset it",
+        )
     if found != max(case.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
         return fails(
-            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count"
+            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared",
+            wanted,
+            names,
+            cause,
+            "change the machine type or gpu.count",
         )
     told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
     hidden = f"; CUDA_VISIBLE_DEVICES shows {found} of {there} GPUs" if there > found else ""
@@ -71,26 +103,53 @@ def _version(case: JudgeInput) -> Judgement:
         return passes(f"driver {found} fits {needed}", needed, found)
     fix = "choose an image with a newer driver, or a torch build for an older CUDA"
     if unfit == case.expected.requires.driver:
-        return fails(f"driver {found} does not fit {unfit}", unfit, found, "the image brings another driver", fix)
-    told = f"driver {found} does not fit {unfit}, which torch built for {case.expected.flavour} needs"
+        return fails(
+            f"driver {found} does not fit {unfit}",
+            unfit,
+            found,
+            "the image brings another driver",
+            fix,
+        )
+    told = (
+        f"driver {found} does not fit {unfit}, which torch built for {case.expected.flavour} needs"
+    )
     if case.seen.get("gpu.available"):
-        return warns(f"{told}, and torch computes all the same", unfit, found, "a compatibility package (cuda-compat) stands in for a newer driver", fix)
-    return fails(told, unfit, found, "the image brings an older driver than CUDA of that version runs on", fix, DRIVER_FLOOR)
+        return warns(
+            f"{told}, and torch computes all the same",
+            unfit,
+            found,
+            "a compatibility package (cuda-compat) stands in for a newer driver",
+            fix,
+        )
+    return fails(
+        told,
+        unfit,
+        found,
+        "the image brings an older driver than CUDA of that version runs on",
+        fix,
+        DRIVER_FLOOR,
+    )
 
 
 _ROWS, _PAGES = ("remap_pending", "remap_failed"), ("retired_pending",)
 """Faulty memory is replaced by rows from Ampere on, by pages before (nvml.h)."""
 _DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
-"""Names of cards for workstations and games, whose ECC is off as they are delivered (support.chaos.com, "ECC State for Nvidia GPUs")."""
+"""Names of cards for workstations and games, whose ECC is off as they are delivered
+(support.chaos.com, "ECC State for Nvidia GPUs").
+"""
 
 
 def _memory_errors(case: JudgeInput) -> Judgement:
-    seen = {key: case.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)}
+    seen = {
+        key: case.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)
+    }
     if all(value is None for values in seen.values() for value in values):
         return skipped("these cards tell nothing of errors in their memory")
     if any(seen["remap_failed"]) or any(count or 0 for count in seen["uncorrected"]):
         what = (
-            "rows could not be remapped" if any(seen["remap_failed"]) else f"{max(count or 0 for count in seen['uncorrected'])} uncorrected errors since boot"
+            "rows could not be remapped"
+            if any(seen["remap_failed"])
+            else f"{max(count or 0 for count in seen['uncorrected'])} uncorrected errors since boot"
         )
         return fails(
             f"the card's memory is faulty: {what}",
@@ -100,49 +159,117 @@ def _memory_errors(case: JudgeInput) -> Judgement:
             "take another machine: delete this one and make it anew",
         )
     if any(seen["remap_pending"]):
-        return fails("a faulty row of the card's memory waits to be replaced", False, True, "it is replaced at the next start", "restart the machine")
+        return fails(
+            "a faulty row of the card's memory waits to be replaced",
+            False,
+            True,
+            "it is replaced at the next start",
+            "restart the machine",
+        )
     if any(seen["retired_pending"]):
-        return fails("a faulty page of the card's memory waits to be retired", False, True, "it is retired at the next start", "restart the machine")
+        return fails(
+            "a faulty page of the card's memory waits to be retired",
+            False,
+            True,
+            "it is retired at the next start",
+            "restart the machine",
+        )
     if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(case.seen.get("gpu.name"))):
-        cause = "someone has switched it off to gain memory or speed; errors are then neither corrected nor counted, and no check sees them"
-        return warns("error correction (ECC) of the card's memory is off", True, False, cause, "ask who runs the machine to switch it on, or take another one")
-    uncounted = sum(on is True and count is None for on, count in zip(seen["ecc"], seen["uncorrected"], strict=False))
+        cause = (
+            "someone has switched it off to gain memory or speed; errors are then neither "
+            "corrected nor counted, and no check sees them"
+        )
+        return warns(
+            "error correction (ECC) of the card's memory is off",
+            True,
+            False,
+            cause,
+            "ask who runs the machine to switch it on, or take another one",
+        )
+    uncounted = sum(
+        on is True and count is None
+        for on, count in zip(seen["ecc"], seen["uncorrected"], strict=False)
+    )
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
-        told = f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the driver does not tell how many errors there were"
+        told = (
+            f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
+            "driver does not tell how many errors there were"
+        )
         cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
-        return warns(told, 0, seen["uncorrected"], cause, "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests the memory itself")
+        return warns(
+            told,
+            0,
+            seen["uncorrected"],
+            cause,
+            "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests "
+            "the memory itself",
+        )
     return passes(f"no uncorrected errors{_of_repairs(seen)}", 0, 0)
 
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
     kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
-    told = [words for keys, words in kinds if any(value is not None for key in keys for value in seen[key])]
-    return "".join(f", {words}" for words in told) or "; of faulty rows and pages the driver tells nothing"
+    told = [
+        words
+        for keys, words in kinds
+        if any(value is not None for key in keys for value in seen[key])
+    ]
+    return (
+        "".join(f", {words}" for words in told)
+        or "; of faulty rows and pages the driver tells nothing"
+    )
 
 
 def _clocks(case: JudgeInput) -> Judgement:
-    busy = {key.rpartition(".")[2]: names for key, names in case.seen.items() if key.startswith("nvml.slowed_during.")}
+    busy = {
+        key.rpartition(".")[2]: names
+        for key, names in case.seen.items()
+        if key.startswith("nvml.slowed_during.")
+    }
     masks = case.seen["nvml.reasons"]
     if all(mask is None for mask in masks) and not busy:
         return skipped("these cards do not tell why their clocks are low")
     idle = slowdown_faults(masks)
     found = sorted({*idle, *(name for names in busy.values() for name in names)})
     if found:
-        when = "" if idle else f" while it works ({', '.join(sorted(stage for stage, names in busy.items() if names))})"
+        when = (
+            ""
+            if idle
+            else " while it works "
+            f"({', '.join(sorted(stage for stage, names in busy.items() if names))})"
+        )
         cause = "the card is too hot, or its power supply gives too little"
-        return fails(f"the card slows itself down{when}: {', '.join(found)}", "none", found, cause, "take another machine when it stays so", NO_SLOWDOWN)
-    return passes(f"the card does not slow itself down{', idle or at work' if busy else ''}", "none", "none")
+        return fails(
+            f"the card slows itself down{when}: {', '.join(found)}",
+            "none",
+            found,
+            cause,
+            "take another machine when it stays so",
+            NO_SLOWDOWN,
+        )
+    return passes(
+        f"the card does not slow itself down{', idle or at work' if busy else ''}", "none", "none"
+    )
 
 
 def _others(case: JudgeInput) -> Judgement:
-    pairs = [(used, total) for used, total in zip(case.seen["nvml.used_bytes"], case.seen["nvml.total_bytes"], strict=True) if used is not None and total]
+    pairs = [
+        (used, total)
+        for used, total in zip(
+            case.seen["nvml.used_bytes"], case.seen["nvml.total_bytes"], strict=True
+        )
+        if used is not None and total
+    ]
     if not pairs:
         return skipped("these cards do not tell how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
     if used > CARD_USED.value * total:
         pids = sorted({pid for one in case.seen.get("nvml.holders", []) for pid in one})
-        cause = f"another program or notebook holds it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}"
+        cause = (
+            "another program or notebook holds "
+            f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}"
+        )
         return fails(
             f"{format_bytes(used)} of {format_bytes(total)} of the card's memory are used",
             0,
@@ -151,11 +278,19 @@ def _others(case: JudgeInput) -> Judgement:
             "end the other kernel or program: nvidia-smi names it",
             CARD_USED,
         )
-    return passes(f"{format_bytes(total - used)} of {format_bytes(total)} of the card's memory are free", 0, used)
+    return passes(
+        f"{format_bytes(total - used)} of {format_bytes(total)} of the card's memory are free",
+        0,
+        used,
+    )
 
 
 def _settings(case: JudgeInput) -> Judgement:
-    if all(value is None for key in ("mig", "compute_mode", "power_limit_mw") for value in case.seen[f"nvml.{key}"]):
+    if all(
+        value is None
+        for key in ("mig", "compute_mode", "power_limit_mw")
+        for value in case.seen[f"nvml.{key}"]
+    ):
         return skipped("these cards do not tell how they are set up")
     wrong = [word for word, found in _unusual(case) if found]
     if wrong:
@@ -166,12 +301,20 @@ def _settings(case: JudgeInput) -> Judgement:
             "someone has set the card up for another purpose, or put it into a lesser slot",
             "ask who runs the machine, or take another one",
         )
-    return passes("no partitions, any program may compute, full power and link", "as delivered", "as delivered")
+    return passes(
+        "no partitions, any program may compute, full power and link",
+        "as delivered",
+        "as delivered",
+    )
 
 
 def _unusual(case: JudgeInput) -> list[tuple[str, Any]]:
     limits = zip(case.seen["nvml.power_limit_mw"], case.seen["nvml.power_default_mw"], strict=True)
-    lowered = [f"power is limited to {limit // 1000} W of {default // 1000} W" for limit, default in limits if limit and default and limit < default]
+    lowered = [
+        f"power is limited to {limit // 1000} W of {default // 1000} W"
+        for limit, default in limits
+        if limit and default and limit < default
+    ]
     modes = case.seen["nvml.compute_mode"]
     return [
         ("the card is split into partitions (MIG)", any(case.seen["nvml.mig"])),
@@ -183,11 +326,23 @@ def _unusual(case: JudgeInput) -> list[tuple[str, Any]]:
 
 
 def _narrow(case: JudgeInput) -> list[str]:
-    """Links to a card that are narrower or slower than the card. Idle links fall to a lower generation by themselves, so only what the slot allows is asked."""
+    """Links to a card that are narrower or slower than the card. Idle links fall to a lower
+    generation by themselves, so only what the slot allows is asked.
+    """
     lanes = zip(case.seen.get("nvml.lanes", []), case.seen.get("nvml.lanes_most", []), strict=False)
-    speeds = zip(case.seen.get("nvml.pcie_most", []), case.seen.get("nvml.pcie_of_card", []), strict=False)
-    told = [f"its PCIe link has {now} of {most} lanes" for now, most in lanes if now and most and now < most]
-    return told + [f"its slot is of PCIe {most}, the card of PCIe {own}" for most, own in speeds if most and own and most < own]
+    speeds = zip(
+        case.seen.get("nvml.pcie_most", []), case.seen.get("nvml.pcie_of_card", []), strict=False
+    )
+    told = [
+        f"its PCIe link has {now} of {most} lanes"
+        for now, most in lanes
+        if now and most and now < most
+    ]
+    return told + [
+        f"its slot is of PCIe {most}, the card of PCIe {own}"
+        for most, own in speeds
+        if most and own and most < own
+    ]
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

@@ -13,72 +13,146 @@ def _paths(case: JudgeInput) -> Judgement:
     if not case.expected.paths:
         return skipped("no paths declared")
     states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
-    wrong = [f"{name} ({case.expected.paths[name]}) is {state}" for name, state in states.items() if state != "writable"]
+    wrong = [
+        f"{name} ({case.expected.paths[name]}) is {state}"
+        for name, state in states.items()
+        if state != "writable"
+    ]
     if not wrong:
-        kinds = {name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths}
-        far = [f"{name} on {kind}" for name, kind in kinds.items() if kind.startswith(_OVER_THE_NETWORK)]
-        told = f"; over the network: {format_list(far)} (many small files are slow there)" if far else ""
+        kinds = {
+            name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths
+        }
+        far = [
+            f"{name} on {kind}"
+            for name, kind in kinds.items()
+            if kind.startswith(_OVER_THE_NETWORK)
+        ]
+        told = (
+            f"; over the network: {format_list(far)} (many small files are slow there)"
+            if far
+            else ""
+        )
         return passes(f"every declared path can be written{told}", "writable", states)
     return fails(
         format_list(wrong),
         "writable",
         states,
-        "the folder was not made, is not mounted, belongs to another user, or lies below one that this user may not enter",
-        "make the folder and give it to the user who runs the training, let that user enter the folders above it (chmod +x), or correct paths: in the spec",
+        "the folder was not made, is not mounted, belongs to another user, or lies below "
+        "one that this user may not enter",
+        "make the folder and give it to the user who runs the training, let that user "
+        "enter the folders above it (chmod +x), or correct paths: in the spec",
     )
 
 
 def _folders(case: JudgeInput) -> Judgement:
     seen, paths = case.seen, case.seen["_folder.paths"]
-    here = ["tmp", "hf_cache", *(["working"] if case.expected.target.get("kind") == "local" else [])]
-    wrong = [f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}" for name in here if seen[f"folder.{name}"] not in ("writable", "can be made")]
+    here = [
+        "tmp",
+        "hf_cache",
+        *(["working"] if case.expected.target.get("kind") == "local" else []),
+    ]
+    wrong = [
+        f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}"
+        for name in here
+        if seen[f"folder.{name}"] not in ("writable", "can be made")
+    ]
     if case.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
-        wrong.append(f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and torch.compile loads its own from there")
+        wrong.append(
+            f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and "
+            "torch.compile loads its own from there"
+        )
     if not wrong:
-        return passes("temporary folder, cache of Hugging Face and working folder can be written", "writable", "writable")
+        return passes(
+            "temporary folder, cache of Hugging Face and working folder can be written",
+            "writable",
+            "writable",
+        )
     cause = (
-        "a variable (HOME among them) names a folder that is not there, belongs to another user, lies below one that this user may not enter, "
+        "a variable (HOME among them) names a folder that is not there, belongs to another "
+        "user, lies below one that this user may not enter, "
         "or is mounted read-only; Python takes another temporary folder without a word"
     )
-    return warns(format_list(wrong), "writable", wrong, cause, "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this user can write")
+    return warns(
+        format_list(wrong),
+        "writable",
+        wrong,
+        cause,
+        "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this "
+        "user can write",
+    )
 
 
 def _harmful(case: JudgeInput) -> Judgement:
-    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES)
+    found = sorted(
+        key.removeprefix("env.")
+        for key in case.seen
+        if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES
+    )
     if not found:
         return passes("no variable that slows training down or changes its results", "none", "none")
-    told = [f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: {HARMFUL_VARIABLES[name]}" for name in found]
-    fix = f"{describe_unset({name: case.seen[f'env.{name}'] for name in found})}, or declare what is wanted under env: in the spec"
-    return warns(format_list(told), [], found, "set by the image, the shell or the notebook server", fix)
+    told = [
+        f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: "
+        f"{HARMFUL_VARIABLES[name]}"
+        for name in found
+    ]
+    fix = (
+        f"{describe_unset({name: case.seen[f'env.{name}'] for name in found})}, or declare "
+        "what is wanted under env: in the spec"
+    )
+    return warns(
+        format_list(told), [], found, "set by the image, the shell or the notebook server", fix
+    )
 
 
 def _declared(case: JudgeInput) -> Judgement:
     if not case.expected.env:
         return skipped("no variables declared")
-    wanted = {name: "set" if name in case.expected.secrets else value for name, value in case.expected.env.items()}
+    wanted = {
+        name: "set" if name in case.expected.secrets else value
+        for name, value in case.expected.env.items()
+    }
     found = {name: case.seen[f"declared_env.{name}"] for name in wanted}
     wrong = [
-        f"{name} is {'not set' if found[name] is None else repr(found[name])}, declared {wanted[name]!r}" for name in wanted if found[name] != wanted[name]
+        f"{name} is {'not set' if found[name] is None else repr(found[name])}, declared "
+        f"{wanted[name]!r}"
+        for name in wanted
+        if found[name] != wanted[name]
     ]
     if not wrong:
         return passes("every declared variable has its value", wanted, found)
-    cause = "the process was started without the environment's variables, or something overrides them"
-    return fails(format_list(wrong), wanted, found, cause, "start programs through `provision run`, or set the variables where the process starts")
+    cause = (
+        "the process was started without the environment's variables, or something overrides them"
+    )
+    return fails(
+        format_list(wrong),
+        wanted,
+        found,
+        cause,
+        "start programs through `provision run`, or set the variables where the process starts",
+    )
 
 
 def _secrets(case: JudgeInput) -> Judgement:
     if not case.expected.secrets:
         return skipped("no secrets declared")
     found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
-    unset = [name if state == "unset" else f"{name} (it holds white space only)" for name, state in found.items() if state in ("unset", "blank")]
+    unset = [
+        name if state == "unset" else f"{name} (it holds white space only)"
+        for name, state in found.items()
+        if state in ("unset", "blank")
+    ]
     if not unset:
-        return _odd(found) or passes("every declared secret is set", dict.fromkeys(found, "set"), found)
+        return _odd(found) or passes(
+            "every declared secret is set", dict.fromkeys(found, "set"), found
+        )
     return fails(
         f"not set: {', '.join(unset)}",
         dict.fromkeys(found, "set"),
         found,
-        "the variable or store that the spec names for it holds nothing, or it was not fetched into this process",
-        "export the variable that the spec names under secrets:, or check the reference and the access to it",
+        "the variable or store that the spec names for it holds nothing, or it was not "
+        "fetched into this process",
+        "export the variable that the spec names under secrets:, or check the reference "
+        "and the access to it",
     )
 
 
@@ -88,7 +162,10 @@ def _odd(found: dict[str, str]) -> Judgement | None:
     if not told:
         return None
     cause = "it was copied with the end of its line, or stands for one that was to be filled in"
-    fix = "store it again without the line break (printf, not echo), and give its variable the real value"
+    fix = (
+        "store it again without the line break (printf, not echo), and give its variable the "
+        "real value"
+    )
     return warns(format_list(told), dict.fromkeys(found, "set"), found, cause, fix)
 
 
@@ -96,17 +173,65 @@ def _files(case: JudgeInput) -> Judgement:
     found = case.seen["credentials.files"]
     if not found:
         return skipped("none of the usual files of credentials is here")
-    wrong = [f"{kind}: {who} may read the file" for kind, who in found.items() if who.startswith("others")]
-    wrong += [f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})" for kind, who in found.items() if who.startswith("nobody")]
+    wrong = [
+        f"{kind}: {who} may read the file"
+        for kind, who in found.items()
+        if who.startswith("others")
+    ]
+    wrong += [
+        f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})"
+        for kind, who in found.items()
+        if who.startswith("nobody")
+    ]
     if not wrong:
-        return passes(f"only their owner may read the credentials of {', '.join(sorted(found))}", "its owner", found)
-    cause = "the file was written with an open umask, or copied; or the variable names a file of another machine"
+        return passes(
+            f"only their owner may read the credentials of {', '.join(sorted(found))}",
+            "its owner",
+            found,
+        )
+    cause = (
+        "the file was written with an open umask, or copied; or the variable names a file of "
+        "another machine"
+    )
     return warns(
-        format_list(wrong), "its owner", found, cause, "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, GOOGLE_APPLICATION_CREDENTIALS, NETRC)"
+        format_list(wrong),
+        "its owner",
+        found,
+        cause,
+        "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, "
+        "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
     )
 
 
-_OVER_THE_NETWORK = ("nfs", "cifs", "smb", "9p", "lustre", "ceph", "beegfs", "gpfs", "fuse.gcsfuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.drive")
-_ODD = {"with white space around it": "has white space or a line break at an end, which headers refuse", "short": "is shorter than any token"}
-_FOLDERS = {"tmp": "the temporary folder", "hf_cache": "the cache of Hugging Face", "working": "the working folder"}
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets, "Y02": _files}
+_OVER_THE_NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "lustre",
+    "ceph",
+    "beegfs",
+    "gpfs",
+    "fuse.gcsfuse",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.drive",
+)
+_ODD = {
+    "with white space around it": "has white space or a line break at an end, which headers refuse",
+    "short": "is shorter than any token",
+}
+_FOLDERS = {
+    "tmp": "the temporary folder",
+    "hf_cache": "the cache of Hugging Face",
+    "working": "the working folder",
+}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "W01": _paths,
+    "W03": _folders,
+    "E01": _harmful,
+    "E02": _declared,
+    "Y01": _secrets,
+    "Y02": _files,
+}

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.versions import specifier_allows
-from ..checks.host import CHECKPOINT, DISK_FLOOR, NOFILE_FLOOR, PROCESS_FLOOR, RAM_SHARE, SHM_FLOOR, SHM_FREE
+from ..checks.host import (
+    CHECKPOINT,
+    DISK_FLOOR,
+    NOFILE_FLOOR,
+    PROCESS_FLOOR,
+    RAM_SHARE,
+    SHM_FLOOR,
+    SHM_FREE,
+)
 from ..model import Judgement, Threshold
 from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
 
@@ -13,13 +21,16 @@ from .judgement import JudgeInput, fails, format_bytes, format_list, passes, ski
 def _system(case: JudgeInput) -> Judgement:
     expected, observed = case.expected.platform, case.seen["host.platform"]
     if observed == expected:
-        return passes(f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed)
+        return passes(
+            f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed
+        )
     return fails(
         f"this machine is {observed}, the lock is for {expected}",
         expected,
         observed,
         "the environment was made on another kind of machine than the lock's",
-        "lock for this platform too (platforms: in the spec), or use a machine of the locked platform",
+        "lock for this platform too (platforms: in the spec), or use a machine of the "
+        "locked platform",
     )
 
 
@@ -30,8 +41,17 @@ def _libc(case: JudgeInput) -> Judgement:
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
     if found is None:
-        cause = "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do not load here"
-        return fails(f"glibc >= {needed} is needed, none was found", f">={needed}", None, cause, "use an image with glibc, such as Debian or Ubuntu")
+        cause = (
+            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
+            "not load here"
+        )
+        return fails(
+            f"glibc >= {needed} is needed, none was found",
+            f">={needed}",
+            None,
+            cause,
+            "use an image with glibc, such as Debian or Ubuntu",
+        )
     if specifier_allows(f">={needed}", found):
         return passes(f"glibc {found} >= {needed}", f">={needed}", found)
     return fails(
@@ -52,42 +72,71 @@ def _cpu(case: JudgeInput) -> Judgement:
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
         workers,
         cpus,
-        "a control group limits the CPU share" if quota else "the machine, or the CPU affinity, gives fewer CPUs",
+        "a control group limits the CPU share"
+        if quota
+        else "the machine, or the CPU affinity, gives fewer CPUs",
         "lower training.dataloader_workers or take a machine type with more CPUs",
-        Threshold(workers, "CPUs", "PyTorch's DataLoader warns when it gets more workers than CPUs"),
+        Threshold(
+            workers, "CPUs", "PyTorch's DataLoader warns when it gets more workers than CPUs"
+        ),
     )
 
 
 def _memory(case: JudgeInput) -> Judgement:
-    total, limit, needed = case.seen["host.ram_bytes"], case.seen["host.cgroup_ram_bytes"], case.expected.requires.ram_bytes
+    total, limit, needed = (
+        case.seen["host.ram_bytes"],
+        case.seen["host.cgroup_ram_bytes"],
+        case.expected.requires.ram_bytes,
+    )
     available = total if limit is None else min(total, limit)
     if needed is None:
         return skipped(f"nothing declared; {format_bytes(available)} here", available)
     contained = limit is not None and limit < total
     floor = needed if contained else needed * RAM_SHARE.value
     if available >= floor:
-        return passes(f"{format_bytes(available)} of memory, {format_bytes(needed)} declared", needed, available)
+        return passes(
+            f"{format_bytes(available)} of memory, {format_bytes(needed)} declared",
+            needed,
+            available,
+        )
     return fails(
-        f"{format_bytes(needed)} of memory declared, {'the container may use' if contained else 'the machine has'} {format_bytes(available)}",
+        f"{format_bytes(needed)} of memory declared, "
+        f"{'the container may use' if contained else 'the machine has'} "
+        f"{format_bytes(available)}",
         needed,
         available,
-        "a memory limit of the container: beyond it the process is killed" if contained else "the machine is smaller than declared",
-        "raise the container's memory limit" if contained else "take a machine type with more memory, or lower requires.ram",
+        "a memory limit of the container: beyond it the process is killed"
+        if contained
+        else "the machine is smaller than declared",
+        "raise the container's memory limit"
+        if contained
+        else "take a machine type with more memory, or lower requires.ram",
     )
 
 
 def _disk(case: JudgeInput) -> Judgement:
     needed = case.expected.requires.disk_bytes
-    free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.endswith(".free_bytes")}
+    free = {
+        key.removeprefix("disk.").removesuffix(".free_bytes"): value
+        for key, value in case.seen.items()
+        if key.endswith(".free_bytes")
+    }
     free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in case.seen}
-    declared = {name: value for name, value in free.items() if name.startswith("path.")} or _undeclared_place(free)
-    # What is already installed takes no further file, unless no other place is told for what a run writes.
+    declared = {
+        name: value for name, value in free.items() if name.startswith("path.")
+    } or _undeclared_place(free)
+    # What is already installed takes no further file, unless no other place is told for what a run
+    # writes.
     if "environment" not in declared:
         free.pop("environment", None)
     if full := [name for name in sorted(free) if case.seen.get(f"disk.{name}.free_files") == 0]:
         cause = "its table of files is full, although bytes may be free: 'No space left on device'"
         return fails(
-            f"no further file can be made at {', '.join(full)}", "some", 0, cause, "remove small files there (caches, old checkpoints): df -i tells which disk"
+            f"no further file can be made at {', '.join(full)}",
+            "some",
+            0,
+            cause,
+            "remove small files there (caches, old checkpoints): df -i tells which disk",
         )
     if needed is None:
         return _disk_undeclared(case, free)
@@ -106,28 +155,62 @@ def _disk(case: JudgeInput) -> Judgement:
         return unknown(f"free space could not be read at {', '.join(blind)}", needed)
     if short:
         fix = "point TMPDIR or HF_HOME at the larger disk"
-        return warns(f"{format_bytes(needed)} free disk declared, there is less at {told}", needed, short, "these folders lie on a smaller disk", fix)
-    return passes(f"at least {format_bytes(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
+        return warns(
+            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            needed,
+            short,
+            "these folders lie on a smaller disk",
+            fix,
+        )
+    return passes(
+        f"at least {format_bytes(needed)} free at every declared place",
+        needed,
+        {name: value for name, value in free.items() if value is not None},
+    )
 
 
 def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
-    """The place that a size without declared paths is about: the environment, or what a run writes to where that is mounted read-only."""
-    name = next((one for one in ("environment", "working", "hf_cache") if one in free), "environment")
+    """The place that a size without declared paths is about: the environment, or what a run writes
+    to where that is mounted read-only.
+    """
+    name = next(
+        (one for one in ("environment", "working", "hf_cache") if one in free), "environment"
+    )
     return {name: free.get(name)}
 
 
 def _disk_undeclared(case: JudgeInput, free: dict[str, int | None]) -> Judgement:
-    """Where the spec names no size: a checkpoint of the declared model has to fit where the run writes, and each place needs a little."""
+    """Where the spec names no size: a checkpoint of the declared model has to fit where the run
+    writes, and each place needs a little.
+    """
     told = {name: format_bytes(value) for name, value in free.items() if value is not None}
-    model, where = case.expected.training.model, "path.output" if "path.output" in free else "working"
-    left, checkpoint = free.get(where), int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
+    model, where = (
+        case.expected.training.model,
+        "path.output" if "path.output" in free else "working",
+    )
+    left, checkpoint = (
+        free.get(where),
+        int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value),
+    )
     if case.expected.training.method == "full" and left is not None and left < checkpoint:
         fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
-        said = f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared model takes {format_bytes(checkpoint)}"
-        return warns(said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT)
-    low = {name: value for name, value in free.items() if value is not None and value < DISK_FLOOR.value}
+        said = (
+            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
+            f"model takes {format_bytes(checkpoint)}"
+        )
+        return warns(
+            said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT
+        )
+    low = {
+        name: value
+        for name, value in free.items()
+        if value is not None and value < DISK_FLOOR.value
+    }
     if low:
-        said = f"little disk is left: {', '.join(f'{name} {format_bytes(value)}' for name, value in low.items())}"
+        said = (
+            "little disk is left: "
+            f"{', '.join(f'{name} {format_bytes(value)}' for name, value in low.items())}"
+        )
         return warns(
             said,
             DISK_FLOOR.value,
@@ -145,31 +228,50 @@ def _shared_memory(case: JudgeInput) -> Judgement:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and case.expected.training.dataloader_workers == 0:
-        return skipped(f"nothing declared and no DataLoader workers; {format_bytes(found)} here", found)
-    state, left = case.seen.get("host.shm_state", "writable"), case.seen.get("host.shm_free_bytes", found)
+        return skipped(
+            f"nothing declared and no DataLoader workers; {format_bytes(found)} here", found
+        )
+    state, left = (
+        case.seen.get("host.shm_state", "writable"),
+        case.seen.get("host.shm_free_bytes", found),
+    )
     if state != "writable":
-        cause = "it is not mounted here, is mounted read-only, or its permissions are not 1777; workers and locks of multiprocessing need it"
+        cause = (
+            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
+            "workers and locks of multiprocessing need it"
+        )
         return fails(
             f"/dev/shm is {state}",
             "writable",
             state,
             cause,
-            "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the container with --shm-size",
+            "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
+            "container with --shm-size",
         )
     if found >= floor and left < floor * SHM_FREE.value:
         cause = "another program uses it, or files of programs that were killed are left there"
         fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
         return fails(
-            f"/dev/shm has {format_bytes(found)}, of which {format_bytes(left)} are free; {format_bytes(floor)} needed", floor, left, cause, fix, SHM_FREE
+            f"/dev/shm has {format_bytes(found)}, of which {format_bytes(left)} are free; "
+            f"{format_bytes(floor)} needed",
+            floor,
+            left,
+            cause,
+            fix,
+            SHM_FREE,
         )
     if found >= floor:
-        return passes(f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} needed", floor, found)
+        return passes(
+            f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} needed", floor, found
+        )
     return fails(
-        f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} {'declared' if needed is not None else 'advised for DataLoader workers'}",
+        f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} "
+        f"{'declared' if needed is not None else 'advised for DataLoader workers'}",
         floor,
         found,
         "containers start with 64 MiB; worker batches that do not fit die with a bus error",
-        "start the container with --shm-size, or use torch.multiprocessing.set_sharing_strategy('file_system')",
+        "start the container with --shm-size, or use "
+        "torch.multiprocessing.set_sharing_strategy('file_system')",
         None if needed is None else Threshold(needed, "bytes", "requires.shm of the spec"),
     )
 
@@ -177,7 +279,10 @@ def _shared_memory(case: JudgeInput) -> Judgement:
 def _open_files(case: JudgeInput) -> Judgement:
     limit, workers = case.seen["host.nofile"], case.expected.training.dataloader_workers
     if workers == 0 or limit is None:
-        return skipped("no DataLoader workers declared" if workers == 0 else "this system has no such limit", limit)
+        return skipped(
+            "no DataLoader workers declared" if workers == 0 else "this system has no such limit",
+            limit,
+        )
     # RLIM_INFINITY is -1 in Python.
     if limit < 0 or limit >= NOFILE_FLOOR.value:
         told = "unlimited" if limit < 0 else limit
@@ -195,18 +300,38 @@ def _limits(case: JudgeInput) -> Judgement:
     seen, told = case.seen, []
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
     if seen["host.address_space_bytes"] is not None:
-        told.append(f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): CUDA and mapped models reserve far more than they use")
+        told.append(
+            f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): "
+            "CUDA and mapped models reserve far more than they use"
+        )
     if seen["host.file_size_bytes"] is not None:
-        told.append(f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a larger checkpoint ends the program (SIGXFSZ)")
+        told.append(
+            f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a "
+            "larger checkpoint ends the program (SIGXFSZ)"
+        )
     if seen["host.cpu_time_s"] is not None:
-        told.append(f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after them (SIGXCPU)")
+        told.append(
+            f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after "
+            "them (SIGXCPU)"
+        )
     if started and min(started) < PROCESS_FLOOR.value:
         told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not told:
-        return passes("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default="none"))
-    cause = "the shell (ulimit), the service that starts the program, or the container (--pids-limit) sets them"
+        return passes(
+            "no limit on addresses, files or CPU time, and enough processes and threads",
+            "none",
+            min(started, default="none"),
+        )
+    cause = (
+        "the shell (ulimit), the service that starts the program, or the container "
+        "(--pids-limit) sets them"
+    )
     return warns(
-        f"programs are limited to {format_list(told)}", "none", told, cause, "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1"
+        f"programs are limited to {format_list(told)}",
+        "none",
+        told,
+        cause,
+        "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
     )
 
 
@@ -214,13 +339,26 @@ def _person(case: JudgeInput) -> Judgement:
     encoding, writable = case.seen["locale.encoding"], case.seen["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
         fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
-        return fails(f"text files are read as {encoding}", "utf-8", encoding, "the locale is not UTF-8, so data sets decode differently or fail", fix)
+        return fails(
+            f"text files are read as {encoding}",
+            "utf-8",
+            encoding,
+            "the locale is not UTF-8, so data sets decode differently or fail",
+            fix,
+        )
     if not writable:
         caches = case.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
-            return passes("UTF-8; the home folder cannot be written, and variables take the caches elsewhere", "utf-8", encoding)
+            return passes(
+                "UTF-8; the home folder cannot be written, and variables take the caches elsewhere",
+                "utf-8",
+                encoding,
+            )
         cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
-        fix = f"set HOME to a folder of this user, or name such a folder in {', '.join(_CACHE_VARIABLES[name] for name in caches)}"
+        fix = (
+            "set HOME to a folder of this user, or name such a folder in "
+            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}"
+        )
         return fails("the home folder cannot be written", "writable", "not writable", cause, fix)
     return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 

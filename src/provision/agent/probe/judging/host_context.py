@@ -21,11 +21,25 @@ def _kernel(case: JudgeInput) -> Judgement:
     if kind == "linux" and numbers and (int(numbers[1]), int(numbers[2])) >= (5, 5):
         return passes(f"Linux {release}", f">={KERNEL_FLOOR.value:g}", release)
     if kind == "gvisor":
-        cause = "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on every host"
-        fix = "nothing, while training runs; the kernel's log and profilers of the card (ncu) do not work here"
-        return warns(f"the kernel is gVisor ({release})", f">={KERNEL_FLOOR.value:g}", release, cause, fix)
+        cause = (
+            "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on "
+            "every host"
+        )
+        fix = (
+            "nothing, while training runs; the kernel's log and profilers of the card (ncu) do "
+            "not work here"
+        )
+        return warns(
+            f"the kernel is gVisor ({release})", f">={KERNEL_FLOOR.value:g}", release, cause, fix
+        )
     cause = "the machine's system is older than what accelerate is tested with, and a run can hang"
-    return fails(f"Linux {release} is older than {KERNEL_FLOOR.value:g}", f">={KERNEL_FLOOR.value:g}", release, cause, "use a newer image")
+    return fails(
+        f"Linux {release} is older than {KERNEL_FLOOR.value:g}",
+        f">={KERNEL_FLOOR.value:g}",
+        release,
+        cause,
+        "use a newer image",
+    )
 
 
 def _clock(case: JudgeInput) -> Judgement:
@@ -33,26 +47,64 @@ def _clock(case: JudgeInput) -> Judgement:
     fix = "set the clock (timedatectl set-ntp true), or restart the machine"
     if case.seen["clock.behind"]:
         told = f"the clock stands before the time of {case.seen['_clock.file']}, by {ahead:.0f} s"
-        cause = "the machine was started or woken with a wrong clock; certificates are then not yet valid, and downloads fail"
+        cause = (
+            "the machine was started or woken with a wrong clock; certificates are then not "
+            "yet valid, and downloads fail"
+        )
         return fails(told, "not in the past", round(ahead), cause, fix)
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
-        cause = "the clock is not kept by the network's time; certificates and signed requests are refused"
-        return fails(f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's", 0, skew, cause, fix)
+        cause = (
+            "the clock is not kept by the network's time; certificates and signed requests are "
+            "refused"
+        )
+        return fails(
+            f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's",
+            0,
+            skew,
+            cause,
+            fix,
+        )
     if ahead is None and skew is None:
         return unknown("no file of the environment tells a time to compare the clock with")
     if skew is None:
-        return passes("the clock is not behind the files of the environment", "not in the past", "not in the past")
-    return passes("the clock is not behind the files of the environment, and fits the hub's", 0, skew)
+        return passes(
+            "the clock is not behind the files of the environment",
+            "not in the past",
+            "not in the past",
+        )
+    return passes(
+        "the clock is not behind the files of the environment, and fits the hub's", 0, skew
+    )
 
 
 def _place(case: JudgeInput) -> Judgement:
-    place, container, machine = (case.seen[f"host.{key}"] for key in ("place", "container", "machine"))
-    told = ", ".join(one for one in (place, f"in a container ({container})" if container else "", machine) if one) or "nothing tells of a virtual machine"
+    place, container, machine = (
+        case.seen[f"host.{key}"] for key in ("place", "container", "machine")
+    )
+    told = (
+        ", ".join(
+            one
+            for one in (place, f"in a container ({container})" if container else "", machine)
+            if one
+        )
+        or "nothing tells of a virtual machine"
+    )
     wanted = case.expected.target.get("kind", "")
-    wrong = (wanted == "colab" and place != "colab") or (wanted == "workbench" and place != "workbench" and machine != "Google Compute Engine")
+    wrong = (wanted == "colab" and place != "colab") or (
+        wanted == "workbench" and place != "workbench" and machine != "Google Compute Engine"
+    )
     if wrong and not case.expected.simulated:
-        cause = "the probe was carried to another machine, or runs outside the notebook's own environment"
-        return warns(f"the target is of kind {wanted}, and nothing here says so: {told}", wanted, place, cause, "run it where the spec's target is")
+        cause = (
+            "the probe was carried to another machine, or runs outside the notebook's own "
+            "environment"
+        )
+        return warns(
+            f"the target is of kind {wanted}, and nothing here says so: {told}",
+            wanted,
+            place,
+            cause,
+            "run it where the spec's target is",
+        )
     return passes(told, None, place or told)
 
 
@@ -63,9 +115,23 @@ def _login_shell(case: JudgeInput) -> Judgement:
     values = case.seen["_login.values"]
     if not differs:
         return passes("a new login shell sets nothing against the spec", "none", "none")
-    told = [f"{name}={values[name]!r}, declared {case.expected.env[name]!r}" if name in values else f"{name}: {HARMFUL_VARIABLES[name]}" for name in differs]
-    cause = "the shell's start-up files (.profile, .bashrc, /etc/profile.d) set it, so terminals and programs started there see another environment"
-    return warns(f"a new login shell sets {format_list(told)}", [], differs, cause, "remove it from there, or start programs with `provision run`")
+    told = [
+        f"{name}={values[name]!r}, declared {case.expected.env[name]!r}"
+        if name in values
+        else f"{name}: {HARMFUL_VARIABLES[name]}"
+        for name in differs
+    ]
+    cause = (
+        "the shell's start-up files (.profile, .bashrc, /etc/profile.d) set it, so terminals "
+        "and programs started there see another environment"
+    )
+    return warns(
+        f"a new login shell sets {format_list(told)}",
+        [],
+        differs,
+        cause,
+        "remove it from there, or start programs with `provision run`",
+    )
 
 
 def _offline(case: JudgeInput) -> Judgement:
@@ -74,15 +140,34 @@ def _offline(case: JudgeInput) -> Judgement:
         return skipped("nothing that asks the hub is locked")
     undeclared = [name for name in found if name not in case.expected.env]
     if undeclared:
-        cause = "the image, the shell or the notebook server sets it: the libraries then say they cannot connect, whatever the network does"
-        return warns(f"{', '.join(undeclared)} keeps the hub's libraries offline", [], found, cause, "unset it, or declare it under env: in the spec")
-    return passes(f"offline as declared ({', '.join(found)})" if found else "no variable keeps the hub's libraries offline", found or "none", found or "none")
+        cause = (
+            "the image, the shell or the notebook server sets it: the libraries then say they "
+            "cannot connect, whatever the network does"
+        )
+        return warns(
+            f"{', '.join(undeclared)} keeps the hub's libraries offline",
+            [],
+            found,
+            cause,
+            "unset it, or declare it under env: in the spec",
+        )
+    return passes(
+        f"offline as declared ({', '.join(found)})"
+        if found
+        else "no variable keeps the hub's libraries offline",
+        found or "none",
+        found or "none",
+    )
 
 
 def _way(case: JudgeInput) -> Judgement:
     reached, problem, hub = (case.seen[f"net.{key}"] for key in ("reached", "problem", "hub"))
     if not reached:
-        return unknown(problem) if problem else skipped("nothing that asks the hub is locked, or the spec declares it offline")
+        return (
+            unknown(problem)
+            if problem
+            else skipped("nothing that asks the hub is locked, or the spec declares it offline")
+        )
     through = " through the proxy" if case.seen["net.proxy"] else ""
     if problem and reached != "answer":
         cause = {
@@ -90,8 +175,13 @@ def _way(case: JudgeInput) -> Judgement:
             "connection": "a firewall, or a network without a way out",
             "tls": "a proxy that reads along, a wrong clock, or missing root certificates",
         }[reached]
-        fix = "let the machine reach it, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 under env: and bring the files along"
-        return warns(f"{hub or 'the hub'} is not reached{through}: {problem}", "answer", reached, cause, fix)
+        fix = (
+            "let the machine reach it, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
+            "under env: and bring the files along"
+        )
+        return warns(
+            f"{hub or 'the hub'} is not reached{through}: {problem}", "answer", reached, cause, fix
+        )
     return passes(f"{hub}: name, connection and certificate hold{through}", "answer", reached)
 
 
@@ -103,7 +193,13 @@ def _answer(case: JudgeInput) -> Judgement:
         return passes(f"{hub} answers with status {status}", "<400", status)
     told = f"status {status}" if status is not None else f"nothing ({case.seen['net.problem']})"
     cause = "a gateway that lets connections in and nothing through, or a fault of the hub"
-    return warns(f"{hub} answers with {told}", "<400", status, cause, "open it in a browser from there; ask who runs the network")
+    return warns(
+        f"{hub} answers with {told}",
+        "<400",
+        status,
+        cause,
+        "open it in a browser from there; ask who runs the network",
+    )
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

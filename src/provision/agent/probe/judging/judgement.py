@@ -15,7 +15,9 @@ _MIB = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class JudgeInput:
-    """One check to judge: what was promised, what was seen, and the package for a check that is repeated for each one."""
+    """One check to judge: what was promised, what was seen, and the package for a check that is
+    repeated for each one.
+    """
 
     expected: Expectations
     seen: ObservedValues
@@ -23,16 +25,32 @@ class JudgeInput:
 
 
 def passes(message: str, expected: Any, observed: Any) -> Judgement:
-    """The promise holds. `observed` is what was seen: of what must not be there, in words that it is not ("none")."""
+    """The promise holds. `observed` is what was seen: of what must not be there, in words that it
+    is not ("none").
+    """
     return Judgement(Status.PASS, message, expected, observed)
 
 
-def fails(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+def fails(
+    message: str,
+    expected: Any,
+    observed: Any,
+    cause: str,
+    fix: str,
+    threshold: Threshold | None = None,
+) -> Judgement:
     """The promise is broken; cause and fix are what a person needs next."""
     return Judgement(Status.FAIL, message, expected, observed, cause, fix, threshold)
 
 
-def warns(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+def warns(
+    message: str,
+    expected: Any,
+    observed: Any,
+    cause: str,
+    fix: str,
+    threshold: Threshold | None = None,
+) -> Judgement:
     """Nothing is broken, but a person should know."""
     return Judgement(Status.WARN, message, expected, observed, cause, fix, threshold)
 
@@ -58,15 +76,30 @@ def format_number(number: float) -> str:
 
 
 def has_fallen(first: Any, last: Any, share: float) -> bool:
-    """Whether a loss went below a share of what it was; False for what is no number, as a loss that overflowed is."""
-    return isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
+    """Whether a loss went below a share of what it was; False for what is no number, as a loss that
+    overflowed is.
+    """
+    return (
+        isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
+    )
 
 
 def describe_unset(variables: Mapping[str, str]) -> str:
-    """How variables are taken out of the way, by name the part of each that does harm: the rest of LD_LIBRARY_PATH is how the driver is found, and stays."""
+    """How variables are taken out of the way, by name the part of each that does harm: the rest of
+    LD_LIBRARY_PATH is how the driver is found, and stays.
+    """
     whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
     told = [f"unset {' '.join(whole)}"] if whole else []
-    return "; ".join([*told, *(f"take {part} out of {name}" for name, part in variables.items() if name not in whole)])
+    return "; ".join(
+        [
+            *told,
+            *(
+                f"take {part} out of {name}"
+                for name, part in variables.items()
+                if name not in whole
+            ),
+        ]
+    )
 
 
 def format_list(items: list[str], most: int = 5) -> str:

@@ -1,4 +1,6 @@
-"""Judges the declared strategy: that it wraps the model, that its processes agree, and that they reach what one process reaches."""
+"""Judges the declared strategy: that it wraps the model, that its processes agree, and that they
+reach what one process reaches.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from ..proofs.launch import Launch, reason_not_testable
 from ..proofs.recipe import LEARNING_RATES, optimizer_family
 from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped
 
-_WRAPPERS = {"ddp": ("DistributedDataParallel",), "fsdp": ("FSDPModule", "FullyShardedDataParallel")}
+_WRAPPERS = {
+    "ddp": ("DistributedDataParallel",),
+    "fsdp": ("FSDPModule", "FullyShardedDataParallel"),
+}
 _ENGINE = ("DeepSpeedEngine",)
 
 
@@ -19,27 +24,51 @@ def _strategy(case: JudgeInput) -> Judgement:
     launch = Launch.of(case.expected)
     if why := reason_not_testable(launch):
         return skipped(why)
-    observed = {name: case.seen.get(f"launch.{name}") for name in ("ranks", "backend", "wrapper", "weights_error")}
+    observed = {
+        name: case.seen.get(f"launch.{name}")
+        for name in ("ranks", "backend", "wrapper", "weights_error")
+    }
     wrong = _wrong(case, launch)
     wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
-        message = f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes over {observed['backend']} train one model"
+        message = (
+            f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
+            f"over {observed['backend']} train one model"
+        )
         return replace(passes(message, wanted, observed), threshold=_bound(case, launch))
     cause, fix = _reason(launch)
-    return fails(f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}", wanted, observed, cause, fix, _bound(case, launch))
+    return fails(
+        f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
+        wanted,
+        observed,
+        cause,
+        fix,
+        _bound(case, launch),
+    )
 
 
 def _reason(launch: Launch) -> tuple[str, str]:
     if launch.effective_launcher == "python":
-        return "launcher: python starts one process", "write launcher: torchrun or launcher: accelerate, or leave the launcher out"
+        return (
+            "launcher: python starts one process",
+            "write launcher: torchrun or launcher: accelerate, or leave the launcher out",
+        )
     return (
-        "the launcher or the arguments do not turn the strategy on, or the processes do not reach each other",
-        "start it as `provision export --format launch` says; lock torch, transformers and accelerate together",
+        (
+            "the launcher or the arguments do not turn the strategy on, or the processes do "
+            "not reach each other"
+        ),
+        (
+            "start it as `provision export --format launch` says; lock torch, transformers and "
+            "accelerate together"
+        ),
     )
 
 
 def _bound(case: JudgeInput, launch: Launch) -> Threshold:
-    rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(case.expected.training.optimizer.split("_"))
+    rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(
+        case.expected.training.optimizer.split("_")
+    )
     return DISTRIBUTED_ERROR_ROUNDED if rounds else DISTRIBUTED_ERROR
 
 
@@ -51,10 +80,16 @@ def _wrong(case: JudgeInput, launch: Launch) -> list[str]:
     seen = case.seen
     wrong = []
     if not set(_wanted(launch)) & set(seen["launch.wrapper"].split(", ")):
-        wrong.append(f"the model is wrapped in {seen['launch.wrapper'] or 'nothing'}, not in {_wanted(launch)[0]}")
+        wrong.append(
+            f"the model is wrapped in {seen['launch.wrapper'] or 'nothing'}, not in "
+            f"{_wanted(launch)[0]}"
+        )
     if seen["launch.ranks"] != launch.processes or seen["_launch.world"] != [launch.processes]:
         groups = " or ".join(str(size) for size in seen["_launch.world"])
-        wrong.append(f"processes that ran: {seen['launch.ranks']}, each in a group of {groups}, where {launch.processes} belong together")
+        wrong.append(
+            f"processes that ran: {seen['launch.ranks']}, each in a group of {groups}, "
+            f"where {launch.processes} belong together"
+        )
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:
         wrong.append(f"they talk over {seen['launch.backend'] or 'nothing'}, not {backend}")
@@ -66,14 +101,21 @@ def _wrong(case: JudgeInput, launch: Launch) -> list[str]:
 def _wrong_result(case: JudgeInput, launch: Launch) -> list[str]:
     first, last = case.seen["launch.loss"]
     known = optimizer_family(case.expected.training.optimizer) in LEARNING_RATES
-    wrong = [f"the loss does not fall: {first} to {last}"] if known and not has_fallen(first, last, LOSS_RATIO.value) else []
+    wrong = (
+        [f"the loss does not fall: {first} to {last}"]
+        if known and not has_fallen(first, last, LOSS_RATIO.value)
+        else []
+    )
     if launch.strategy != "ddp":
         return wrong
     error = case.seen.get("launch.weights_error")
     if not case.seen["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
     if not isinstance(error, (int, float)) or error > _bound(case, launch).value:
-        wrong.append(f"their weights are {error if error is None else format(error, '.2g')} away from those of one process with the same batches")
+        wrong.append(
+            f"their weights are {error if error is None else format(error, '.2g')} away "
+            "from those of one process with the same batches"
+        )
     return wrong
 
 

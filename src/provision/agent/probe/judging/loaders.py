@@ -20,7 +20,8 @@ def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
             return passes(f"2 workers by {method} delivered every number", _WHOLE, _WHOLE)
         off = total - EXPECTED_SUM
         return fails(
-            f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too {'large' if off > 0 else 'small'}",
+            f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too "
+            f"{'large' if off > 0 else 'small'}",
             _WHOLE,
             f"8 batches whose numbers add up to {total:,}",
             "shared memory was damaged or cut short",
@@ -35,11 +36,16 @@ def _large(case: JudgeInput) -> Judgement:
     if right is None:
         return skipped("workers of this system do not share memory through /dev/shm")
     training = case.expected.training
-    count = prefetched_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    count = prefetched_bytes(
+        training.dataloader_workers, training.batch_size, training.sequence_length
+    )
     declared = training.batch_size is not None and training.sequence_length is not None
     what = f"a batch of {format_bytes(count)}"
     if declared:
-        what += f" (all that {training.dataloader_workers} workers hold ready of {training.batch_size} x {training.sequence_length} tokens)"
+        what += (
+            f" (all that {training.dataloader_workers} workers hold ready of "
+            f"{training.batch_size} x {training.sequence_length} tokens)"
+        )
     if right:
         return passes(f"{what} arrives from a worker", what, what)
     error = case.seen["_loaders.large_error"]
@@ -50,7 +56,8 @@ def _large(case: JudgeInput) -> Judgement:
         what,
         error or "a damaged batch",
         "a batch passes through shared memory (/dev/shm), and there is too little of it",
-        "start the container with a larger --shm-size, write smaller batches, or set the sharing strategy file_system (torch.multiprocessing)",
+        "start the container with a larger --shm-size, write smaller batches, or set the "
+        "sharing strategy file_system (torch.multiprocessing)",
     )
 
 

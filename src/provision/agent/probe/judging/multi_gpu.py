@@ -10,15 +10,27 @@ from ..proofs.allreduce import STEPS
 from .judgement import JudgeInput, fails, passes, skipped, unknown, warns
 from .symptoms import explain_error
 
-_HANG = "the cards do not reach each other: often peer-to-peer copies that a virtual machine blocks, or too little shared memory"
+_HANG = (
+    "the cards do not reach each other: often peer-to-peer copies that a virtual machine "
+    "blocks, or too little shared memory"
+)
 _STUCK = "a card does not answer, or the process on it does not start"
-_STUCK_FIX = "look at nvidia-smi and at the Xids of the card (dmesg); restart the machine, take another one when it stays so"
+_STUCK_FIX = (
+    "look at nvidia-smi and at the Xids of the card (dmesg); restart the machine, take another "
+    "one when it stays so"
+)
 _NAMED = 3
-_HANG_FIX = "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
+_HANG_FIX = (
+    "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
+)
 
 
 def _no_card(case: JudgeInput) -> Judgement:
-    return skipped("NCCL is for NVIDIA cards") if case.expected.gpu_type == "mps" else unknown("no card is there to add up (see T02)")
+    return (
+        skipped("NCCL is for NVIDIA cards")
+        if case.expected.gpu_type == "mps"
+        else unknown("no card is there to add up (see T02)")
+    )
 
 
 def _alone(case: JudgeInput) -> Judgement:
@@ -27,27 +39,51 @@ def _alone(case: JudgeInput) -> Judgement:
         return _no_card(case)
     if wrong == 0:
         return passes("NCCL starts, and one card adds up right", 0, 0)
-    return fails(f"{wrong} sums of one card are wrong", 0, wrong, "a faulty NCCL or card", "make the environment again, then take another machine")
+    return fails(
+        f"{wrong} sums of one card are wrong",
+        0,
+        wrong,
+        "a faulty NCCL or card",
+        "make the environment again, then take another machine",
+    )
 
 
 def _sums(case: JudgeInput) -> Judgement:
     wrong = case.seen["several.sums_wrong"]
     if wrong is None:
         return _no_card(case)
-    wanted, told, code = case.expected.gpu_count, case.seen["several.sums_ranks"], case.seen["several.sums_exit"]
+    wanted, told, code = (
+        case.expected.gpu_count,
+        case.seen["several.sums_ranks"],
+        case.seen["several.sums_exit"],
+    )
     if code is None or code or told != wanted:
         return _broken(case, "sums")
     if wrong:
         ranks = case.seen["several.sums_wrong_ranks"]
         where = "all of them" if len(ranks) == wanted else _called(ranks)
         cause = "a faulty card, or a faulty link between two"
-        return fails(f"{wrong} sums over {wanted} cards are wrong, on {where}", 0, wrong, cause, "take another machine")
+        return fails(
+            f"{wrong} sums over {wanted} cards are wrong, on {where}",
+            0,
+            wrong,
+            cause,
+            "take another machine",
+        )
     return passes(f"{wanted} cards add up right", 0, 0)
 
 
 def _broken(case: JudgeInput, name: str) -> Judgement:
-    wanted, told, code = case.expected.gpu_count, case.seen[f"several.{name}_ranks"], case.seen[f"several.{name}_exit"]
-    how = f"{wanted} cards hang when they add up: {told} of them" if code is None else f"{told} of {wanted} cards"
+    wanted, told, code = (
+        case.expected.gpu_count,
+        case.seen[f"several.{name}_ranks"],
+        case.seen[f"several.{name}_exit"],
+    )
+    how = (
+        f"{wanted} cards hang when they add up: {told} of them"
+        if code is None
+        else f"{told} of {wanted} cards"
+    )
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
     # All wait for one that is behind the others: that one is to be looked at, and not the link.
     behind = _behind(case.seen[f"several.{name}_steps"])
@@ -61,7 +97,9 @@ def _broken(case: JudgeInput, name: str) -> Judgement:
 
 
 def _behind(steps: list[str | None]) -> str:
-    """Return which ranks did not come as far as the others, in words; "" where all came equally far, and beyond their cards."""
+    """Return which ranks did not come as far as the others, in words; "" where all came equally
+    far, and beyond their cards.
+    """
     if not any(steps):
         return f"; none of them {STEPS[0]}"
     far = [STEPS.index(step) if step in STEPS else -1 for step in steps]
@@ -72,7 +110,9 @@ def _behind(steps: list[str | None]) -> str:
 
 
 def _called(ranks: list[int]) -> str:
-    return ", ".join(f"cuda:{rank}" for rank in ranks[:_NAMED]) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+    return ", ".join(f"cuda:{rank}" for rank in ranks[:_NAMED]) + (
+        f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else ""
+    )
 
 
 def _bandwidth(case: JudgeInput) -> Judgement:
@@ -82,15 +122,39 @@ def _bandwidth(case: JudgeInput) -> Judgement:
     if case.seen["several.bandwidth_exit"] != 0 or found is None:
         return _broken(case, "bandwidth")
     name = case.seen.get("gpu.name") or ""
-    # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair, has another bus.
+    # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair,
+    # has another bus.
     switched = not {"PCIe", "NVL"} & set(name.split())
-    known = next((speed for (card, cards), speed in BUS_GB_S.items() if switched and cards == count and card in name), None)
+    known = next(
+        (
+            speed
+            for (card, cards), speed in BUS_GB_S.items()
+            if switched and cards == count and card in name
+        ),
+        None,
+    )
     if known is None:
-        return passes(f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to compare it with", None, found)
+        return passes(
+            f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
+            "compare it with",
+            None,
+            found,
+        )
     if found < BUS_WARNS.value * known:
         cause = "a link between two cards is down or slow, or peer-to-peer copies are switched off"
-        return warns(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found, cause, "look at nvidia-smi topo -m, nvlink -s", BUS_WARNS)
+        return warns(
+            f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual",
+            known,
+            found,
+            cause,
+            "look at nvidia-smi topo -m, nvlink -s",
+            BUS_WARNS,
+        )
     return passes(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found)
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "C01": _alone,
+    "C02": _sums,
+    "C03": _bandwidth,
+}

@@ -20,30 +20,56 @@ from ..model import Judgement, Threshold
 from .judgement import JudgeInput, fails, passes, skipped, warns
 from .per_card import judge_each_card
 
-_SIGNATURES = ((3e-6, "fp32"), (1e-3, "tf32 or fp16"), (1e-2, "bf16"), (5e-2, "fp8 (e4m3)"), (1e-1, "fp8 (e5m2)"))
-"""Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32 2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
-7.4e-2, for any depth from 256 to 4096, against float64 of inputs that were not rounded."""
+_SIGNATURES = (
+    (3e-6, "fp32"),
+    (1e-3, "tf32 or fp16"),
+    (1e-2, "bf16"),
+    (5e-2, "fp8 (e4m3)"),
+    (1e-1, "fp8 (e5m2)"),
+)
+"""Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32
+2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
+7.4e-2, for any depth from 256 to 4096, against float64 of inputs that were not rounded.
+"""
 _AGAIN = "run again; if it stays, reinstall torch, then try another machine"
 
 
 def identify_arithmetic(error: float) -> str:
     """Return the arithmetic that a product with this relative error was computed in."""
-    return next((name for bound, name in _SIGNATURES if error <= bound), "none that is known: the result is wrong")
+    return next(
+        (name for bound, name in _SIGNATURES if error <= bound),
+        "none that is known: the result is wrong",
+    )
 
 
 def _products(case: JudgeInput) -> Judgement:
     card = case.seen["numerics.device"] == "cuda"
     tf32 = case.expected.training.precision == "tf32" and card
-    bounds = {"fp32": TF32_ERROR if tf32 else FP32_ERROR, "bf16": BF16_ERROR, **({"fp16": FP16_ERROR} if card else {})}
+    bounds = {
+        "fp32": TF32_ERROR if tf32 else FP32_ERROR,
+        "bf16": BF16_ERROR,
+        **({"fp16": FP16_ERROR} if card else {}),
+    }
     sizes = {"": "", **({"_large": " of 4096 x 4096"} if card else {})}
-    observed = {f"{name}{size}": case.seen[f"numerics.{name}{size}_error"] for name in bounds for size in sizes}
+    observed = {
+        f"{name}{size}": case.seen[f"numerics.{name}{size}_error"]
+        for name in bounds
+        for size in sizes
+    }
     expected = {name: bound.value for name, bound in bounds.items()}
-    for name, bound, size in ((name, bound, size) for name, bound in bounds.items() for size in sizes):
+    for name, bound, size in (
+        (name, bound, size) for name, bound in bounds.items() for size in sizes
+    ):
         error, outside = observed[f"{name}{size}"], case.seen[f"numerics.{name}{size}_outside"]
         # A NaN arrives as a text and is never small.
-        if not isinstance(error, (int, float)) or not error <= bound.value or (outside and not (tf32 and name == "fp32")):
+        if (
+            not isinstance(error, (int, float))
+            or not error <= bound.value
+            or (outside and not (tf32 and name == "fp32"))
+        ):
             return fails(
-                f"{name} products{sizes[size]} are wrong: relative error {error} (at most {bound.value:g}), {outside} elements outside torch's tolerances",
+                f"{name} products{sizes[size]} are wrong: relative error {error} (at most "
+                f"{bound.value:g}), {outside} elements outside torch's tolerances",
                 expected,
                 observed,
                 "a broken BLAS, a faulty device, or a reduced-precision mode forced from outside",
@@ -59,12 +85,17 @@ def _signature(case: JudgeInput) -> Judgement:
         return skipped("the spec asks for tf32", error)
     if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
         return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    told = f", which is that of {identify_arithmetic(error)}" if isinstance(error, (int, float)) else ""
+    told = (
+        f", which is that of {identify_arithmetic(error)}"
+        if isinstance(error, (int, float))
+        else ""
+    )
     return fails(
         f"an fp32 product has a relative error of {error}{told}: it was not computed in fp32",
         FP32_ERROR.value,
         error,
-        "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
+        "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, "
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
         "unset those variables, or declare precision: tf32",
         FP32_ERROR,
     )
@@ -78,13 +109,27 @@ def _convolutions(case: JudgeInput) -> Judgement:
         bounds.append((case.seen["numerics.conv_plain_error"], plain, " without cuDNN"))
     for errors, bound, how in bounds:
         if not _within(errors, bound):
-            cause = "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, or a faulty card"
-            return fails(f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})", bound.value, errors, cause, _AGAIN, bound)
+            cause = (
+                "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, "
+                "or a faulty card"
+            )
+            return fails(
+                f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})",
+                bound.value,
+                errors,
+                cause,
+                _AGAIN,
+                bound,
+            )
     message = "convolutions and their gradients agree with float64"
     if not card:
         return passes(message, bounds[0][1].value, bounds[0][0][0])
     named = list(zip(("with cuDNN", "without cuDNN"), bounds, strict=True))
-    return passes(message, {name: bound.value for name, (_, bound, _) in named}, {name: errors[0] for name, (errors, _, _) in named})
+    return passes(
+        message,
+        {name: bound.value for name, (_, bound, _) in named},
+        {name: errors[0] for name, (errors, _, _) in named},
+    )
 
 
 def _short_products(case: JudgeInput) -> Judgement:
@@ -92,12 +137,27 @@ def _short_products(case: JudgeInput) -> Judgement:
     judged = fails if case.expected.training.precision == "fp8" else warns
     if refused is not None:
         cause = "this torch multiplies fp8 in another way, or not on this card"
-        return judged(f"no fp8 product can be computed: {refused}", None, None, cause, "lock another torch where fp8 is needed")
+        return judged(
+            f"no fp8 product can be computed: {refused}",
+            None,
+            None,
+            cause,
+            "lock another torch where fp8 is needed",
+        )
     if errors is None:
         return skipped("the card has no fp8")
     if _within(errors, FP8_ERROR):
-        return passes("fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0])
-    return judged(f"fp8 products are wrong: {_errors(errors)}", FP8_ERROR.value, errors, "a faulty kernel or card", _AGAIN, FP8_ERROR)
+        return passes(
+            "fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0]
+        )
+    return judged(
+        f"fp8 products are wrong: {_errors(errors)}",
+        FP8_ERROR.value,
+        errors,
+        "a faulty kernel or card",
+        _AGAIN,
+        FP8_ERROR,
+    )
 
 
 def _within(errors: Any, bound: Threshold) -> bool:
@@ -128,7 +188,9 @@ def _finite(case: JudgeInput) -> Judgement:
     if count == 0:
         return passes("results and gradients hold no NaN", 0, 0)
     cause = "a kernel that leaves a part of its result unwritten, or a faulty device"
-    return fails(f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN)
+    return fails(
+        f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN
+    )
 
 
 def _random(case: JudgeInput) -> Judgement:
@@ -136,14 +198,26 @@ def _random(case: JudgeInput) -> Judgement:
     if drawn and all(drawn.values()):
         return passes("one seed gives one sequence", None, drawn)
     cause = "the generator is not seeded by what it is given, or the device is faulty"
-    return fails("one seed gives different random numbers, or two seeds the same", None, drawn, cause, "reinstall torch, then try another machine")
+    return fails(
+        "one seed gives different random numbers, or two seeds the same",
+        None,
+        drawn,
+        cause,
+        "reinstall torch, then try another machine",
+    )
 
 
 def _steps(case: JudgeInput) -> Judgement:
     error = case.seen["numerics.steps_error"]
     if isinstance(error, (int, float)) and error <= STEPS_ERROR.value:
         return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
-    return fails(f"softmax, layer norm or AdamW are wrong: relative error {error}", STEPS_ERROR.value, error, "a faulty kernel or device", _AGAIN)
+    return fails(
+        f"softmax, layer norm or AdamW are wrong: relative error {error}",
+        STEPS_ERROR.value,
+        error,
+        "a faulty kernel or device",
+        _AGAIN,
+    )
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

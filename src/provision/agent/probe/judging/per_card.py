@@ -17,7 +17,9 @@ _NAMED = 3
 
 
 def judge_each_card(judge: Judge) -> Judge:
-    """Return a judge of any number of cards from one of a single card, which is the same where there is one only."""
+    """Return a judge of any number of cards from one of a single card, which is the same where
+    there is one only.
+    """
 
     def judged(case: JudgeInput) -> Judgement:
         names = case.seen.get(CARD_NAMES_KEY)
@@ -45,9 +47,16 @@ def _of_several(judge: Judge, case: JudgeInput, names: list[str]) -> Judgement:
         others = [other for other, _ in those if other != name]
         return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")
     alike = all(judgement.message == worst.message for _, judgement in pairs)
-    return replace(worst, message=f"{worst.message}{f'; so on each of {len(names)} cards' if alike else f'; the least of {len(names)} cards, {name}'}")
+    return replace(
+        worst,
+        message=f"{worst.message}{f'; so on each of {len(names)} cards' if alike else f'; the least of {len(names)} cards, {name}'}",  # noqa: E501
+    )
 
 
 def _card(case: JudgeInput, place: int) -> JudgeInput:
-    own = {key[len(PER_CARD_PREFIX) :]: case.seen[key][place] for key in case.seen if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY}
+    own = {
+        key[len(PER_CARD_PREFIX) :]: case.seen[key][place]
+        for key in case.seen
+        if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY
+    }
     return replace(case, seen=ChainMap(own, cast("MutableMapping[str, Any]", case.seen)))

@@ -1,11 +1,19 @@
-"""Judges the rehearsal: that two steps go through, that their peak is near the estimate, that it fits, and which change saves most."""
+"""Judges the rehearsal: that two steps go through, that their peak is near the estimate, that it
+fits, and which change saves most.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..checks.rehearsal import LEAST_OF_ESTIMATE, MEMORY_SHARE, OVERHEAD_BYTES, PARAMETER_DIFFERENCE, PEAK_OVER_ESTIMATE
+from ..checks.rehearsal import (
+    LEAST_OF_ESTIMATE,
+    MEMORY_SHARE,
+    OVERHEAD_BYTES,
+    PARAMETER_DIFFERENCE,
+    PEAK_OVER_ESTIMATE,
+)
 from ..model import Judgement
 from ..proofs.declared_training import STEPS
 from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
@@ -17,7 +25,11 @@ def _steps(case: JudgeInput) -> Judgement:
     if (why := case.seen["rehearsal.why"]) is not None:
         if case.seen.get("rehearsal.sharded"):
             return skipped(f"not rehearsed: {why}")
-        return skipped(why) if case.expected.training.model is None else replace(unknown(f"not rehearsed: {why}"), fix=_instead(case))
+        return (
+            skipped(why)
+            if case.expected.training.model is None
+            else replace(unknown(f"not rehearsed: {why}"), fix=_instead(case))
+        )
     if case.seen["rehearsal.out_of_memory"] is not None:
         return _ran_out(case)
     return _wrong_size(case) or _wrong_steps(case) or _went_through(case)
@@ -30,14 +42,34 @@ def _peak(case: JudgeInput) -> Judgement:
     if case.seen["rehearsal.out_of_memory"] is not None:
         return skipped("memory ran out before there was a peak")
     if peak is None or estimate is None:
-        return unknown("there is no estimate of this training" if estimate is None else "this system does not tell how much memory was taken")
+        return unknown(
+            "there is no estimate of this training"
+            if estimate is None
+            else "this system does not tell how much memory was taken"
+        )
     logits = case.seen["rehearsal.logits_bytes"]
-    said = f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and {format_bytes(logits)} of logits that it leaves out"
+    said = (
+        f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and "
+        f"{format_bytes(logits)} of logits that it leaves out"
+    )
     if peak > PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES:
         cause = "this model, or a library below it, keeps more than a transformer has to"
-        return fails(said, estimate, peak, cause, f"reckon with what was measured; {_levers(case)}", PEAK_OVER_ESTIMATE)
+        return fails(
+            said,
+            estimate,
+            peak,
+            cause,
+            f"reckon with what was measured; {_levers(case)}",
+            PEAK_OVER_ESTIMATE,
+        )
     if peak < LEAST_OF_ESTIMATE * estimate:
-        return warns(said, estimate, peak, "the estimate is too careful here", "a smaller card may do: reckon with what was measured")
+        return warns(
+            said,
+            estimate,
+            peak,
+            "the estimate is too careful here",
+            "a smaller card may do: reckon with what was measured",
+        )
     return passes(said, estimate, peak)
 
 
@@ -47,12 +79,27 @@ def _fits(case: JudgeInput) -> Judgement:
     peak, memory = case.seen["rehearsal.peak_bytes"], case.seen["rehearsal.memory_bytes"]
     if memory is None or peak is None:
         return unknown("this system does not tell how much memory there is")
-    of = f"of {format_bytes(memory)} {'of the card' if case.seen['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+    of = (
+        f"of {format_bytes(memory)} "
+        f"{'of the card' if case.seen['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+    )
     if case.seen["rehearsal.out_of_memory"] is not None:
-        return fails(f"the training does not fit: memory ran out at {format_bytes(peak)} {of}", memory, peak, "it takes more than there is", _levers(case))
+        return fails(
+            f"the training does not fit: memory ran out at {format_bytes(peak)} {of}",
+            memory,
+            peak,
+            "it takes more than there is",
+            _levers(case),
+        )
     if peak > MEMORY_SHARE.value * memory:
         cause = "a longer batch, or another program, ends in out of memory"
-        return fails(f"two steps take {format_bytes(peak)} {of}: nothing is left", memory, peak, cause, _levers(case))
+        return fails(
+            f"two steps take {format_bytes(peak)} {of}: nothing is left",
+            memory,
+            peak,
+            cause,
+            _levers(case),
+        )
     return passes(f"two steps take {format_bytes(peak)} {of}", memory, peak)
 
 
@@ -67,14 +114,22 @@ def _instead(case: JudgeInput) -> str:
 
 
 def _not_rehearsed(case: JudgeInput) -> Judgement | None:
-    return skipped("not rehearsed: S01 says why") if case.seen["rehearsal.why"] is not None else None
+    return (
+        skipped("not rehearsed: S01 says why") if case.seen["rehearsal.why"] is not None else None
+    )
 
 
 def _ran_out(case: JudgeInput) -> Judgement:
     peak = case.seen["rehearsal.peak_bytes"]
     at = f" at {format_bytes(peak)}" if peak else ""
     observed = case.seen["rehearsal.out_of_memory"]
-    return fails(f"memory ran out{at}: {observed}", f"{STEPS} steps", observed, "the declared training takes more memory than there is", _levers(case))
+    return fails(
+        f"memory ran out{at}: {observed}",
+        f"{STEPS} steps",
+        observed,
+        "the declared training takes more memory than there is",
+        _levers(case),
+    )
 
 
 def _wrong_size(case: JudgeInput) -> Judgement | None:
@@ -83,7 +138,10 @@ def _wrong_size(case: JudgeInput) -> Judgement | None:
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
     cause = "hidden_size and layers of training.model hold another number of parameters"
-    said = f"the declared shape has {built / 1e6:.4g} million parameters, {declared / 1e6:.4g} declared"
+    said = (
+        f"the declared shape has {built / 1e6:.4g} million parameters, {declared / 1e6:.4g} "
+        "declared"
+    )
     return fails(said, declared, built, cause, "correct training.model", PARAMETER_DIFFERENCE)
 
 
@@ -92,13 +150,27 @@ def _wrong_steps(case: JudgeInput) -> Judgement | None:
     if steps == STEPS and finite:
         return None
     told = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
-    cause = "the precision overflows at this size, or a step was left out because gradients were not finite"
-    return fails(told, STEPS, steps, cause, "use bf16 instead of fp16 where the card has it; compare with precision: fp32")
+    cause = (
+        "the precision overflows at this size, or a step was left out because gradients were "
+        "not finite"
+    )
+    return fails(
+        told,
+        STEPS,
+        steps,
+        cause,
+        "use bf16 instead of fp16 where the card has it; compare with precision: fp32",
+    )
 
 
 def _went_through(case: JudgeInput) -> Judgement:
     built, seconds = case.seen["rehearsal.parameters"], case.seen["rehearsal.step_s"]
-    return passes(f"{STEPS} steps of {built / 1e6:.4g} million parameters ({case.seen['rehearsal.model']}), the last in {seconds:.3g} s", STEPS, STEPS)
+    return passes(
+        f"{STEPS} steps of {built / 1e6:.4g} million parameters "
+        f"({case.seen['rehearsal.model']}), the last in {seconds:.3g} s",
+        STEPS,
+        STEPS,
+    )
 
 
 def _pace(case: JudgeInput) -> Judgement:
@@ -106,21 +178,41 @@ def _pace(case: JudgeInput) -> Judgement:
     if tokens is None:
         return skipped("torch sees no card, so nothing was trained on one")
     precision, count = case.seen["pace.precision"], case.seen["pace.parameters"]
-    told = f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in {precision}"
+    told = (
+        f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in "
+        f"{precision}"
+    )
     if not case.seen["pace.finite"]:
-        return warns(f"{told}, and a loss is not a number", None, tokens, "the precision overflows, or the card computes wrong", "look at N01, N07 and R02")
+        return warns(
+            f"{told}, and a loss is not a number",
+            None,
+            tokens,
+            "the precision overflows, or the card computes wrong",
+            "look at N01, N07 and R02",
+        )
     return passes(told, None, tokens)
 
 
 def _levers(case: JudgeInput) -> str:
     if not case.expected.levers:
         return "a smaller batch_size or sequence_length, or a card with more memory"
-    first, *more = (f"{_change(lever.change)} saves about {format_bytes(lever.saves_bytes)}" for lever in case.expected.levers)
+    first, *more = (
+        f"{_change(lever.change)} saves about {format_bytes(lever.saves_bytes)}"
+        for lever in case.expected.levers
+    )
     return "; or ".join([f"largest lever: {first}", *more[:1]])
 
 
 def _change(change: dict[str, object]) -> str:
-    return ", ".join(f"training.{key}: {str(value).lower() if isinstance(value, bool) else value}" for key, value in change.items())
+    return ", ".join(
+        f"training.{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in change.items()
+    )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"S01": _steps, "S02": _peak, "S03": _fits, "R09": _pace}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "S01": _steps,
+    "S02": _peak,
+    "S03": _fits,
+    "R09": _pace,
+}

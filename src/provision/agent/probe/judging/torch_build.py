@@ -11,16 +11,27 @@ from .judgement import JudgeInput, fails, format_list, passes, unknown
 from .symptoms import explain_error
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
-"""Capabilities of systems on a chip (Jetson): neither do they run the code of cards of their major version, nor these theirs."""
+"""Capabilities of systems on a chip (Jetson): neither do they run the code of cards of their major
+version, nor these theirs.
+"""
 _CUDA_CODES = {
-    46: ("another program holds the GPU, and only one may use it", "end it (nvidia-smi names it), or take the compute mode Default"),
-    100: ("CUDA finds no GPU", "choose a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)"),
+    46: (
+        "another program holds the GPU, and only one may use it",
+        "end it (nvidia-smi names it), or take the compute mode Default",
+    ),
+    100: (
+        "CUDA finds no GPU",
+        "choose a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)",
+    ),
     802: ("the cards' fabric is not set up", "start nvidia-fabricmanager, or restart the machine"),
     803: (
         "the driver's CUDA library and its kernel module are of different versions",
         "restart the machine; unset LD_LIBRARY_PATH where it holds another libcuda",
     ),
-    804: ("a compatibility package (cuda-compat) is found first, and this card does not support it", "remove it from LD_LIBRARY_PATH"),
+    804: (
+        "a compatibility package (cuda-compat) is found first, and this card does not support it",
+        "remove it from LD_LIBRARY_PATH",
+    ),
     999: ("the driver's kernel modules do not answer (nvidia_uvm)", "restart the machine"),
 }
 """By the code with which CUDA starts (cuda.h, CUresult): cause, fix."""
@@ -32,14 +43,21 @@ def _build(case: JudgeInput) -> Judgement:
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
     if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
         cause = "another torch is imported than the one that is locked"
-        return fails(f"torch {version} is imported, lock says {locked}", expected, observed, cause, "make the environment again from the lock")
+        return fails(
+            f"torch {version} is imported, lock says {locked}",
+            expected,
+            observed,
+            cause,
+            "make the environment again from the lock",
+        )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
     if flavour is not None and built_for != flavour:
         return fails(
             f"torch is built for {built_for}, lock says {flavour}",
             expected,
             observed,
-            "the wheel came from another index: PyPI and each PyTorch index carry different builds of one version",
+            "the wheel came from another index: PyPI and each PyTorch index carry "
+            "different builds of one version",
             f"install torch from the index of {flavour}, as the lock says",
         )
     return passes(f"torch {version}, built for {built_for}", expected, observed)
@@ -51,19 +69,38 @@ def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
 
 
 def _device(case: JudgeInput) -> Judgement:
-    available, count, wanted = case.seen["gpu.available"], case.seen["gpu.count"], max(case.expected.gpu_count, 1)
+    available, count, wanted = (
+        case.seen["gpu.available"],
+        case.seen["gpu.count"],
+        max(case.expected.gpu_count, 1),
+    )
     expected = f"{wanted} x {case.expected.gpu_type}"
     if available and count == wanted:
         return _computing(case, expected, count)
     if available:
         cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return fails(
-            f"torch sees {count} device(s), {wanted} declared", expected, count, cause, "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES"
+            f"torch sees {count} device(s), {wanted} declared",
+            expected,
+            count,
+            cause,
+            "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
         )
     if case.seen.get("torch.cuda") is None and case.expected.gpu_type != "mps":
-        return fails("torch sees no GPU: this torch is built for CPU", expected, 0, "a CPU wheel was installed", "lock and install a CUDA build of torch")
+        return fails(
+            "torch sees no GPU: this torch is built for CPU",
+            expected,
+            0,
+            "a CPU wheel was installed",
+            "lock and install a CUDA build of torch",
+        )
     said = case.seen.get("gpu.why")
-    return fails(f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}", expected, count, *_why_none(case))
+    return fails(
+        f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}",
+        expected,
+        count,
+        *_why_none(case),
+    )
 
 
 def _computing(case: JudgeInput, expected: str, count: int) -> Judgement:
@@ -71,37 +108,62 @@ def _computing(case: JudgeInput, expected: str, count: int) -> Judgement:
         return passes(f"torch sees {count} device(s)", expected, count)
     errors: dict[str, str] | None = case.seen.get("gpu.errors")
     if errors is None:
-        return unknown(f"torch sees {count} device(s), and was not asked to compute on them", expected)
+        return unknown(
+            f"torch sees {count} device(s), and was not asked to compute on them", expected
+        )
     if not errors:
         return passes(f"torch sees {count} device(s), and each computes", expected, count)
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
-        f"torch sees {count} device(s), and {len(errors)} do not compute: {format_list([f'{name}: {said}' for name, said in errors.items()])}",
+        f"torch sees {count} device(s), and {len(errors)} do not compute: "
+        f"{format_list([f'{name}: {said}' for name, said in errors.items()])}",
         expected,
         count - len(errors),
         cause or "the card takes no work, although the driver counts it",
-        fix or "look at D05, D07, D09 and D11; restart the machine, and take another one when it stays so",
+        fix
+        or "look at D05, D07, D09 and D11; restart the machine, and take another one when it "
+        "stays so",
     )
 
 
 def _why_none(case: JudgeInput) -> tuple[str, str]:
-    """Cause and way out where a torch that is built for CUDA sees no card, by what else was observed: the nearest cause first."""
+    """Cause and way out where a torch that is built for CUDA sees no card, by what else was
+    observed: the nearest cause first.
+    """
     seen, code = case.seen, case.seen.get("gpu.cuda_code")
-    shown, there, driver = seen.get("env.CUDA_VISIBLE_DEVICES"), seen.get("nvml.count_all", seen.get("nvml.count")), seen.get("driver.version")
+    shown, there, driver = (
+        seen.get("env.CUDA_VISIBLE_DEVICES"),
+        seen.get("nvml.count_all", seen.get("nvml.count")),
+        seen.get("driver.version"),
+    )
     if shown is not None and there:
-        return f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees", "unset CUDA_VISIBLE_DEVICES, or give it the card's number"
+        return (
+            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees",
+            "unset CUDA_VISIBLE_DEVICES, or give it the card's number",
+        )
     if seen.get("driver.error") is not None or there == 0:
-        return "the driver does not answer, or sees no GPU (see D01)", "do what D01 says; choose a machine or runtime with a GPU"
-    if driver and any(not specifier_allows(needed, driver) for needed in case.expected.driver_specifiers):
+        return (
+            "the driver does not answer, or sees no GPU (see D01)",
+            "do what D01 says; choose a machine or runtime with a GPU",
+        )
+    if driver and any(
+        not specifier_allows(needed, driver) for needed in case.expected.driver_specifiers
+    ):
         return (
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
             "choose an image with a newer driver, or a torch build for an older CUDA",
         )
     if there and code is None and "gpu.cuda_code" in seen:
-        fix = "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the driver's CUDA library"
+        fix = (
+            "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install "
+            "the driver's CUDA library"
+        )
         return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", fix
     return _CUDA_CODES.get(code or 0) or (
-        "no GPU is attached, its driver is absent or too old for this torch, or CUDA_VISIBLE_DEVICES hides it",
+        (
+            "no GPU is attached, its driver is absent or too old for this torch, or "
+            "CUDA_VISIBLE_DEVICES hides it"
+        ),
         "look at nvidia-smi; choose a runtime with a GPU, or a torch build for an older CUDA",
     )
 
@@ -116,7 +178,8 @@ def _architecture(case: JudgeInput) -> Judgement:
         f"this torch has no code for compute capability {capability}",
         built,
         capability,
-        "newer builds drop older GPUs, older builds do not know newer ones: 'no kernel image is available'",
+        "newer builds drop older GPUs, older builds do not know newer ones: 'no kernel "
+        "image is available'",
         "lock the torch flavour whose architectures cover this GPU",
     )
 
@@ -124,8 +187,10 @@ def _architecture(case: JudgeInput) -> Judgement:
 def has_code_for(built: str, capability: str) -> bool:
     """Whether an architecture list ("sm_80 sm_90 compute_90") has code for a capability ("8.6").
 
-    Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for any newer GPU.
-    Code for a system on a chip runs there alone. Source: CUDA programming guide, binary and PTX compatibility; exceptions: torch/cuda, DEVICE_REQUIREMENT.
+    Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for
+    any newer GPU.
+    Code for a system on a chip runs there alone. Source: CUDA programming guide, binary and PTX
+    compatibility; exceptions: torch/cuda, DEVICE_REQUIREMENT.
     """
     major, minor = (int(part) for part in capability.split("."))
     for kind, number in re.findall(r"(sm|compute)_(\d+)", built):
@@ -133,7 +198,11 @@ def has_code_for(built: str, capability: str) -> bool:
         if kind == "sm" and (built_major, built_minor, major, minor) == (10, 1, 11, 0):
             return True
         apart = _ON_CHIPS & {(built_major, built_minor), (major, minor)}
-        if kind == "sm" and built_major == major and (built_minor == minor if apart else built_minor <= minor):
+        if (
+            kind == "sm"
+            and built_major == major
+            and (built_minor == minor if apart else built_minor <= minor)
+        ):
             return True
         if kind == "compute" and (built_major, built_minor) <= (major, minor):
             return True

@@ -13,17 +13,27 @@ _INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: 
 
 def _tools(case: JudgeInput) -> Judgement:
     compiler, headers = case.seen["compile.compiler"], case.seen["compile.headers"]
-    missing = [what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there]
+    missing = [
+        what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there
+    ]
     if not missing:
         return passes(f"{compiler} and Python.h are there", None, compiler)
     cause = "torch.compile writes C++ or Triton code and compiles it on this machine"
-    return fails(f"torch.compile needs {' and '.join(missing)}, which is not here", "g++, Python.h", compiler, cause, _INSTALL)
+    return fails(
+        f"torch.compile needs {' and '.join(missing)}, which is not here",
+        "g++, Python.h",
+        compiler,
+        cause,
+        _INSTALL,
+    )
 
 
 def _compiled(case: JudgeInput) -> Judgement:
     error = case.seen["compile.error"]
     if isinstance(error, (int, float)) and error <= COMPILED_ERROR.value:
-        return passes("the compiled function computes what the written one does", COMPILED_ERROR.value, error)
+        return passes(
+            "the compiled function computes what the written one does", COMPILED_ERROR.value, error
+        )
     cause = "the compiler, Triton and this torch do not fit each other"
     return fails(
         f"the compiled function is off by {error}",

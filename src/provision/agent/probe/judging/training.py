@@ -13,9 +13,16 @@ from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipp
 
 _RECIPE = Recipe()
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-_BANDS = {"fp32": (0.0, 5e-6), "tf32": (5e-5, 1.2e-3), "fp16": (5e-5, 1.2e-3), "bf16": (1.2e-3, 1e-2)}
-"""Relative Frobenius error of a product against float64 of the inputs before rounding, which does not depend on the size: fp32 measures 1.4e-7 to 3e-7,
-tf32 2.9e-4, fp16 3.6e-4, bf16 2.8e-3."""
+_BANDS = {
+    "fp32": (0.0, 5e-6),
+    "tf32": (5e-5, 1.2e-3),
+    "fp16": (5e-5, 1.2e-3),
+    "bf16": (1.2e-3, 1e-2),
+}
+"""Relative Frobenius error of a product against float64 of the inputs before rounding, which does
+not depend on the size: fp32 measures 1.4e-7 to 3e-7,
+tf32 2.9e-4, fp16 3.6e-4, bf16 2.8e-3.
+"""
 
 
 def _of_the_kind(error: Any, declared: str) -> bool:
@@ -24,10 +31,16 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 
 
 def _arithmetic(error: Any) -> str:
-    return next((f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high), "none of the known kinds is")
+    return next(
+        (f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high),
+        "none of the known kinds is",
+    )
 
 
-_USE_CPU = "give use_cpu=True in your program, as this run did, and write use_cpu: true under training.arguments"
+_USE_CPU = (
+    "give use_cpu=True in your program, as this run did, and write use_cpu: true under "
+    "training.arguments"
+)
 
 
 def _arguments(case: JudgeInput) -> Judgement:
@@ -35,7 +48,8 @@ def _arguments(case: JudgeInput) -> Judgement:
     declared = sorted(case.expected.training.arguments)
     if strange:
         return fails(
-            f"training.arguments that the installed transformers does not know: {', '.join(strange)}",
+            "training.arguments that the installed transformers does not know: "
+            f"{', '.join(strange)}",
             declared,
             strange,
             "TrainingArguments has lost or renamed these names since, or they are misspelt",
@@ -49,30 +63,54 @@ def _arguments(case: JudgeInput) -> Judgement:
             "a value is invalid, or two arguments contradict each other",
             "correct training.arguments",
         )
-    # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02 says so.
-    if case.expected.gpu_type is None and (refused := case.seen.get("train.refused_without_use_cpu")):
+    # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02
+    # says so.
+    if case.expected.gpu_type is None and (
+        refused := case.seen.get("train.refused_without_use_cpu")
+    ):
         told = f"TrainingArguments of this precision want use_cpu here: {refused}"
-        return warns(told, declared, refused, "no GPU is there, and Trainer trains on a CPU in this precision only when told to", _USE_CPU)
-    return passes(f"a {case.expected.proof.value} run builds", declared or "none", declared or "none")
+        return warns(
+            told,
+            declared,
+            refused,
+            "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
+            _USE_CPU,
+        )
+    return passes(
+        f"a {case.expected.proof.value} run builds", declared or "none", declared or "none"
+    )
 
 
 def _learns(case: JudgeInput) -> Judgement:
-    first, last, steps = case.seen["train.loss_first"], case.seen["train.loss_last"], case.seen["train.steps"]
+    first, last, steps = (
+        case.seen["train.loss_first"],
+        case.seen["train.loss_last"],
+        case.seen["train.steps"],
+    )
     still: list[str] = case.seen["train.still"]
     observed = {"first": first, "last": last, "steps": steps, "still": still}
     numbers = isinstance(first, (int, float)) and isinstance(last, (int, float))
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
             return _part_of_it(still, observed)
-        return passes(f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps", f"< {LOSS_RATIO.value} of the first", observed)
+        return passes(
+            f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps",
+            f"< {LOSS_RATIO.value} of the first",
+            observed,
+        )
     if numbers and optimizer_family(case.expected.training.optimizer) not in LEARNING_RATES:
-        return unknown(f"the loss went from {first:.3g} to {last:.3g}, but this run has no known learning rate for {case.expected.training.optimizer}")
+        return unknown(
+            f"the loss went from {first:.3g} to {last:.3g}, but this run has no known "
+            f"learning rate for {case.expected.training.optimizer}"
+        )
     return fails(
         f"the run does not learn: loss {first} to {last} after {steps} steps",
         f"< {LOSS_RATIO.value} of the first loss after {_RECIPE.steps} steps",
         observed,
-        "gradients or optimizer steps are lost or wrong in this combination of torch, transformers and accelerate",
-        "lock versions that are known to work together; compare with the report of a machine where it learns",
+        "gradients or optimizer steps are lost or wrong in this combination of torch, "
+        "transformers and accelerate",
+        "lock versions that are known to work together; compare with the report of a "
+        "machine where it learns",
     )
 
 
@@ -81,8 +119,10 @@ def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
         f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
         "every weight moves",
         observed,
-        "they are frozen, or the optimizer was not given them, by a version or a patch that changes the model or the Trainer",
-        "lock transformers and accelerate together; take out what changes them at their import (sitecustomize, .pth files)",
+        "they are frozen, or the optimizer was not given them, by a version or a patch "
+        "that changes the model or the Trainer",
+        "lock transformers and accelerate together; take out what changes them at their "
+        "import (sitecustomize, .pth files)",
     )
 
 
@@ -92,26 +132,46 @@ def _precision(case: JudgeInput) -> Judgement:
         return unknown("the training run does not exercise fp8", declared)
     wanted = _DTYPES[declared]
     if declared == "tf32" and case.seen.get("train.device") != "cuda":
-        return fails("tf32 is not in effect: it exists on NVIDIA GPUs only", declared, found, "the run is on a CPU", "declare fp32 or bf16 for this target")
+        return fails(
+            "tf32 is not in effect: it exists on NVIDIA GPUs only",
+            declared,
+            found,
+            "the run is on a CPU",
+            "declare fp32 or bf16 for this target",
+        )
     error = case.seen.get("train.product_error")
     if found == wanted and not _of_the_kind(error, declared):
         return fails(
-            f"{declared} is not in effect: products of {found} are off by {error:.2g}, as {_arithmetic(error)}",
+            f"{declared} is not in effect: products of {found} are off by {error:.2g}, as "
+            f"{_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
-            "a flag or an environment variable chooses another arithmetic, as NVIDIA_TF32_OVERRIDE does",
+            "a flag or an environment variable chooses another arithmetic, as "
+            "NVIDIA_TF32_OVERRIDE does",
             "unset what E01 names; declare the precision that the run is meant to have",
         )
     if found == wanted:
-        return passes(f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""), wanted, found)
+        return passes(
+            f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""),
+            wanted,
+            found,
+        )
     cause, fix = (
         "the flag was accepted and ignored, as fp16 is without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
     )
     if found in ("bfloat16", "float16"):
-        cause = "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
+        cause = (
+            "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
+        )
         fix = "unset it, or declare the precision that the run is meant to have"
-    return fails(f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}", wanted, found, cause, fix)
+    return fails(
+        f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
+        wanted,
+        found,
+        cause,
+        fix,
+    )
 
 
 def _checkpoint(case: JudgeInput) -> Judgement:
@@ -120,20 +180,40 @@ def _checkpoint(case: JudgeInput) -> Judgement:
         return passes("the checkpoint has all its files and they load", "complete", "complete")
     told = [f"{name} is missing" for name in missing] + broken
     fix = "free disk space; lock transformers, accelerate and safetensors together"
-    return fails(f"the checkpoint is not complete: {format_list(told)}", [], told, "the disk filled up, or a version no longer writes the file", fix)
+    return fails(
+        f"the checkpoint is not complete: {format_list(told)}",
+        [],
+        told,
+        "the disk filled up, or a version no longer writes the file",
+        fix,
+    )
 
 
 def _options(case: JudgeInput) -> Judgement:
     options: dict[str, list[Any]] = case.seen["train.options"]
     if not options:
         return skipped("no options declared")
-    lost = [f"{name} is {_said(found)}, declared {_said(declared)}" for name, (declared, found) in sorted(options.items()) if not _equal(declared, found)]
+    lost = [
+        f"{name} is {_said(found)}, declared {_said(declared)}"
+        for name, (declared, found) in sorted(options.items())
+        if not _equal(declared, found)
+    ]
     declared = {name: pair[0] for name, pair in options.items()}
     if not lost:
-        return passes("declared options are in effect", declared, {name: pair[1] for name, pair in options.items()})
+        return passes(
+            "declared options are in effect",
+            declared,
+            {name: pair[1] for name, pair in options.items()},
+        )
     observed = {name: pair[1] for name, pair in options.items()}
     cause = "the installed version ignores or rewrites the option"
-    return fails(format_list(lost), declared, observed, cause, "use the name and value that the locked version knows")
+    return fails(
+        format_list(lost),
+        declared,
+        observed,
+        cause,
+        "use the name and value that the locked version knows",
+    )
 
 
 def _said(value: Any) -> str:
@@ -169,58 +249,108 @@ def _repeats(case: JudgeInput) -> Judgement:
 
 
 def _resumes(case: JudgeInput) -> Judgement:
-    straight, resumed, steps = case.seen["train.weights_sha"], case.seen["resume.weights_sha"], case.seen["resume.steps"]
+    straight, resumed, steps = (
+        case.seen["train.weights_sha"],
+        case.seen["resume.weights_sha"],
+        case.seen["resume.steps"],
+    )
     made, left = case.seen["resume.made"], _RECIPE.steps - _RECIPE.save_at
     if resumed == straight and steps == _RECIPE.steps and made == left:
-        return passes(f"{case.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a fresh process reaches the same weights", straight, resumed)
+        return passes(
+            f"{case.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
+            "fresh process reaches the same weights",
+            straight,
+            resumed,
+        )
     if made != left:
         return fails(
-            f"the resumed run made {made} steps of its own: from the checkpoint at step {_RECIPE.save_at} there were {left} to make",
+            f"the resumed run made {made} steps of its own: from the checkpoint at step "
+            f"{_RECIPE.save_at} there were {left} to make",
             left,
             made,
-            "the checkpoint was not used, or its trainer_state.json was not: the run would begin again without an error",
-            "lock transformers and accelerate together; take out what changes them at their import (sitecustomize, .pth files)",
+            "the checkpoint was not used, or its trainer_state.json was not: the run would "
+            "begin again without an error",
+            "lock transformers and accelerate together; take out what changes them at "
+            "their import (sitecustomize, .pth files)",
         )
     trainer = case.expected.proof is Proof.HF_TRAINER
-    files = "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth" if trainer else "model.pt, optimizer.pt or rng_state.pt"
+    files = (
+        "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
+        if trainer
+        else "model.pt, optimizer.pt or rng_state.pt"
+    )
     return fails(
         f"a resumed run ends at other weights than the straight one (step {steps})",
         straight,
         resumed,
-        f"a part of the state was not saved or not restored ({files}); the run would go on without an error",
-        "check that the whole checkpoint folder is kept, and lock transformers and accelerate together",
+        f"a part of the state was not saved or not restored ({files}); the run would go on "
+        "without an error",
+        "check that the whole checkpoint folder is kept, and lock transformers and "
+        "accelerate together",
     )
 
 
 def _data(case: JudgeInput) -> Judgement:
-    found = {name: case.seen[f"train.{name}"] for name in ("texts", "rows") if f"train.{name}" in case.seen}
+    found = {
+        name: case.seen[f"train.{name}"]
+        for name in ("texts", "rows")
+        if f"train.{name}" in case.seen
+    }
     if not found:
         return skipped("neither tokenizers nor datasets is locked")
     if all(found.values()):
         return passes("texts and rows come back as they went in", None, found)
     changed = " and ".join(name for name, same in found.items() if not same)
     fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
-    return fails(f"{changed} do not come back as they went in", dict.fromkeys(found, True), found, "versions that do not fit each other", fix)
+    return fails(
+        f"{changed} do not come back as they went in",
+        dict.fromkeys(found, True),
+        found,
+        "versions that do not fit each other",
+        fix,
+    )
 
 
 def _placement(case: JudgeInput) -> Judgement:
     expected = case.expected
     wanted = "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
-    device, gpus, mode, wrapper = (case.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper"))
+    device, gpus, mode, wrapper = (
+        case.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
+    )
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
     if device != wanted:
-        fix = "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out" if wanted == "cuda" else "hide the GPU, or declare it"
-        return fails(f"the run is on {device}, declared {wanted}", wanted, observed, "the run does not see the declared device, or was told not to use it", fix)
+        fix = (
+            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
+            if wanted == "cuda"
+            else "hide the GPU, or declare it"
+        )
+        return fails(
+            f"the run is on {device}, declared {wanted}",
+            wanted,
+            observed,
+            "the run does not see the declared device, or was told not to use it",
+            fix,
+        )
     if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
-        cause = "one process sees several GPUs, and the Trainer then uses DataParallel without a word"
-        return fails(f"one process spreads each batch over {gpus} GPUs by DataParallel", "one GPU a process", observed, cause, "declare strategy: ddp")
+        cause = (
+            "one process sees several GPUs, and the Trainer then uses DataParallel without a word"
+        )
+        return fails(
+            f"one process spreads each batch over {gpus} GPUs by DataParallel",
+            "one GPU a process",
+            observed,
+            cause,
+            "declare strategy: ddp",
+        )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
-            f"shown on one of {expected.gpu_count} GPUs: a program started with python would spread its batches over all by DataParallel",
+            f"shown on one of {expected.gpu_count} GPUs: a program started with python "
+            "would spread its batches over all by DataParallel",
             "one GPU a process",
             observed,
             "strategy: none starts one process, and the Trainer takes every GPU that it sees",
-            "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 before its command",
+            "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
+            "before its command",
         )
     return passes(f"one process on {device}, {mode}", wanted, observed)
 
@@ -232,12 +362,17 @@ def _adapter(case: JudgeInput) -> Judgement:
     names = ("loss", "parameters", "base_kept", "reloads")
     observed = {name: case.seen[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
-    wrong = [] if has_fallen(first, last, ADAPTER_LOSS_RATIO.value) else [f"does not learn (loss {first} to {last})"]
+    wrong = (
+        []
+        if has_fallen(first, last, ADAPTER_LOSS_RATIO.value)
+        else [f"does not learn (loss {first} to {last})"]
+    )
     wrong += [] if observed["base_kept"] else ["changes the base's weights"]
     wrong += [] if observed["reloads"] else ["answers otherwise after it was saved and read back"]
     if not wrong:
         return passes(
-            f"a {method} adapter of {observed['parameters']} numbers learns, keeps the base and reloads",
+            f"a {method} adapter of {observed['parameters']} numbers learns, keeps the "
+            "base and reloads",
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )

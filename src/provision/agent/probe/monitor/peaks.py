@@ -1,4 +1,6 @@
-"""The most that was seen of a run, gathered look by look: of the program, of the machine, of each card."""
+"""The most that was seen of a run, gathered look by look: of the program, of the machine, of each
+card.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from .resource_usage import SLOWDOWN_REASONS
 
 @dataclass(slots=True)
 class CardPeak:
-    """One card: the most memory used, what was used before, the sum of utilisations, the hottest, the most power, and how long it ran slowed."""
+    """One card: the most memory used, what was used before, the sum of utilisations, the hottest,
+    the most power, and how long it ran slowed.
+    """
 
     name: str | None
     total_bytes: int | None
@@ -51,7 +55,9 @@ class CardPeak:
 
 @dataclass(slots=True)
 class PeakUsage:
-    """The program and all it started: RAM together, RAM of the largest process, how many processes; and shared memory used over that before."""
+    """The program and all it started: RAM together, RAM of the largest process, how many processes;
+    and shared memory used over that before.
+    """
 
     ram_bytes: int | None = None
     process_bytes: int | None = None

@@ -1,4 +1,6 @@
-"""What one look at a running program shows: memory of it and all it started, shared memory, the container, and the cards."""
+"""What one look at a running program shows: memory of it and all it started, shared memory, the
+container, and the cards.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,21 @@ from ..observing.nvml import Nvml, NvmlError
 
 _PARENT, _RSS = 1, 21
 """Places in /proc/PID/stat behind the name in brackets (proc_pid_stat(5), fields 4 and 24)."""
-SLOWDOWN_REASONS = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
-"""Reasons of nvml.h for which a card runs slower than it could; a limit of power (0x04) is usual under load."""
+SLOWDOWN_REASONS = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+"""Reasons of nvml.h for which a card runs slower than it could; a limit of power (0x04) is usual
+under load.
+"""
 
 
 def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
-    """Return the bytes of RAM (resident) of a process and of each that descends from it; () once it is gone. Pages that several share count for each."""
+    """Return the bytes of RAM (resident) of a process and of each that descends from it; () once it
+    is gone. Pages that several share count for each.
+    """
     parents, memory = {}, {}
     page = os.sysconf("SC_PAGE_SIZE")
     for number, fields in _processes(root / "proc"):
@@ -42,10 +53,20 @@ def shared_memory_usage(root: Path = Path("/")) -> tuple[int, int] | None:
 
 
 def container_memory(root: Path = Path("/")) -> dict[str, int | None]:
-    """Return limit and peak of the control group that limits memory (bytes), and how many processes the kernel ended for memory in it, or on the machine."""
-    told: dict[str, int | None] = {"limit_bytes": memory_limit(root), "peak_bytes": None, "kills": None}
+    """Return limit and peak of the control group that limits memory (bytes), and how many processes
+    the kernel ended for memory in it, or on the machine.
+    """
+    told: dict[str, int | None] = {
+        "limit_bytes": memory_limit(root),
+        "peak_bytes": None,
+        "kills": None,
+    }
     for folder in memory_folders(root):
-        told["peak_bytes"] = told["peak_bytes"] or _number(folder, "memory.peak") or _number(folder, "memory.max_usage_in_bytes")
+        told["peak_bytes"] = (
+            told["peak_bytes"]
+            or _number(folder, "memory.peak")
+            or _number(folder, "memory.max_usage_in_bytes")
+        )
         kills = _counted(folder / "memory.events", "oom_kill")
         told["kills"] = kills if told["kills"] is None else told["kills"]
     if told["kills"] is None:
@@ -60,7 +81,9 @@ def machine_ram_bytes(root: Path = Path("/")) -> int | None:
 
 
 class CardSampler:
-    """The cards of this machine, asked through NVML; none where there is no driver, and `error` says by which code of NVML."""
+    """The cards of this machine, asked through NVML; none where there is no driver, and `error`
+    says by which code of NVML.
+    """
 
     def __init__(self) -> None:
         self.error: int | None = None

@@ -1,6 +1,8 @@
-"""The process beside a watched program: looks at it each second, and writes the record when the program has ended, or when who started it is gone.
+"""The process beside a watched program: looks at it each second, and writes the record when the
+program has ended, or when who started it is gone.
 
-It is told three things on its standard input, a JSON object a line: what the run is, the program's pid, how the program ended.
+It is told three things on its standard input, a JSON object a line: what the run is, the
+program's pid, how the program ended.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ from typing import Any
 from ..canonical_json import canonical_digest, to_canonical_json, write_atomically
 from ..redactor import Redactor
 from .peaks import CardPeak, PeakUsage, max_known
-from .resource_usage import CardSampler, container_memory, machine_ram_bytes, process_tree_memory, shared_memory_usage
+from .resource_usage import (
+    CardSampler,
+    container_memory,
+    machine_ram_bytes,
+    process_tree_memory,
+    shared_memory_usage,
+)
 from .series import Series
 
 SCHEMA = "provision.run/1"
@@ -92,16 +100,33 @@ class _RunMonitor:
         self._before = container_memory()
         self._shm = shared_memory_usage()
         before = self._cards.sample()
-        self._peaks = PeakUsage(cards=[CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before])
+        self._peaks = PeakUsage(
+            cards=[
+                CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before
+            ]
+        )
         self._series = Series()
         self._looks = 0
 
     def take_sample(self) -> None:
-        """Take one sample; each half minute the record so far is written, for the machine that does not live to its end."""
-        members, shm, cards = process_tree_memory(self.pid), shared_memory_usage(), self._cards.sample()
+        """Take one sample; each half minute the record so far is written, for the machine that does
+        not live to its end.
+        """
+        members, shm, cards = (
+            process_tree_memory(self.pid),
+            shared_memory_usage(),
+            self._cards.sample(),
+        )
         used = max(0, shm[0] - self._shm[0]) if shm and self._shm else None
         self._peaks.add(members, used, cards)
-        self._series.add({"t": round(time.monotonic() - self._began, 1), "ram_bytes": sum(members), "shm_bytes": used, **_flat(cards)})
+        self._series.add(
+            {
+                "t": round(time.monotonic() - self._began, 1),
+                "ram_bytes": sum(members),
+                "shm_bytes": used,
+                **_flat(cards),
+            }
+        )
         self._looks += 1
         if self._looks % _SAVE_EACH == 0:
             self._write(None)
@@ -114,7 +139,9 @@ class _RunMonitor:
 
     def _write(self, ended: dict[str, Any] | None) -> None:
         # The kernel knows the largest process exactly, between two looks too.
-        self._peaks.process_bytes = max_known(self._peaks.process_bytes, (ended or {}).get("largest_bytes"))
+        self._peaks.process_bytes = max_known(
+            self._peaks.process_bytes, (ended or {}).get("largest_bytes")
+        )
         self._peaks.ram_bytes = max_known(self._peaks.ram_bytes, self._peaks.process_bytes)
         document = self._document(ended)
         document["digest"] = canonical_digest(document)
@@ -128,8 +155,15 @@ class _RunMonitor:
             "tool": self.about["tool"],
             "subject": self.about["subject"],
             "program": self._redactor.tree(self.about["program"]),
-            "ended": {**_ending(ended, self._before, after), "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2)},
-            "limits": {"ram_bytes": machine_ram_bytes(), "container_bytes": after["limit_bytes"], "shm_bytes": self._shm[1] if self._shm else None},
+            "ended": {
+                **_ending(ended, self._before, after),
+                "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2),
+            },
+            "limits": {
+                "ram_bytes": machine_ram_bytes(),
+                "container_bytes": after["limit_bytes"],
+                "shm_bytes": self._shm[1] if self._shm else None,
+            },
             "peaks": {
                 "ram_bytes": self._peaks.ram_bytes,
                 "process_bytes": self._peaks.process_bytes,
@@ -138,16 +172,27 @@ class _RunMonitor:
                 "container_bytes": _risen(self._before["peak_bytes"], after["peak_bytes"]),
             },
             "cards": [card.to_json(INTERVAL_S) for card in self._peaks.cards],
-            "monitor": {"interval_s": INTERVAL_S, "looks": self._looks, "cpu_s": round(usage.user + usage.system, 2), "nvml_error": self._cards.error},
+            "monitor": {
+                "interval_s": INTERVAL_S,
+                "looks": self._looks,
+                "cpu_s": round(usage.user + usage.system, 2),
+                "nvml_error": self._cards.error,
+            },
             "series": self._series.columns(),
             "torch": _notes(Path(self.about["notes"]), self._redactor),
         }
 
 
-def _ending(ended: dict[str, Any] | None, before: dict[str, int | None], after: dict[str, int | None]) -> dict[str, Any]:
+def _ending(
+    ended: dict[str, Any] | None, before: dict[str, int | None], after: dict[str, int | None]
+) -> dict[str, Any]:
     kills = [count for count in (before["kills"], after["kills"]) if count is not None]
     told = ended or {"code": None, "signal": None}
-    return {"code": told["code"], "signal": told["signal"], "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None}
+    return {
+        "code": told["code"],
+        "signal": told["signal"],
+        "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None,
+    }
 
 
 def _risen(before: int | None, after: int | None) -> int | None:
@@ -159,8 +204,13 @@ def _flat(cards: list[dict[str, Any]]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for place, card in enumerate(cards):
         reasons = card["reasons"]
-        told |= {f"card{place}_{name}": card[name] for name in ("used_bytes", "busy_percent", "temperature_c")}
-        told[f"card{place}_power_w"] = None if card["power_mw"] is None else card["power_mw"] // 1000
+        told |= {
+            f"card{place}_{name}": card[name]
+            for name in ("used_bytes", "busy_percent", "temperature_c")
+        }
+        told[f"card{place}_power_w"] = (
+            None if card["power_mw"] is None else card["power_mw"] // 1000
+        )
         told[f"card{place}_throttled"] = None if reasons is None else int(bool(reasons & 0xE8))
     return told
 

@@ -1,4 +1,6 @@
-"""Numbers over time that stay few however long a run is: when there are too many, each two become one, the larger."""
+"""Numbers over time that stay few however long a run is: when there are too many, each two become
+one, the larger.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ MOST = 240
 
 
 class Series:
-    """Samples by name, each of the seconds since the start. A name that is missing from a sample stands as None."""
+    """Samples by name, each of the seconds since the start. A name that is missing from a sample
+    stands as None.
+    """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -27,7 +31,9 @@ class Series:
             self._kept.append(self._open)
             self._open = {}
         if len(self._kept) >= 2 * self._most:
-            self._kept = [_larger(*self._kept[place : place + 2]) for place in range(0, len(self._kept), 2)]
+            self._kept = [
+                _larger(*self._kept[place : place + 2]) for place in range(0, len(self._kept), 2)
+            ]
             self._each *= 2
 
     def columns(self) -> dict[str, list[Any]]:
@@ -41,5 +47,9 @@ def _larger(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     both = {**one}
     for name, value in other.items():
         known = both.get(name)
-        both[name] = value if known is None or name == "t" or (value is not None and value > known) else known
+        both[name] = (
+            value
+            if known is None or name == "t" or (value is not None and value > known)
+            else known
+        )
     return both

@@ -18,7 +18,8 @@ def _unheard(_where: str) -> None:
 
 @dataclass(slots=True)
 class ObserverContext:
-    """What an observer works with. `memo` carries values between the observers of one stage; `root` and `environ` are the machine's.
+    """What an observer works with. `memo` carries values between the observers of one stage; `root`
+    and `environ` are the machine's.
 
     `tell` hears which card is at work, where there are several.
     """
@@ -36,7 +37,9 @@ Observer = Callable[[ObserverContext], "dict[str, Any]"]
 
 
 def observers_of(stage: str) -> dict[str, Observer]:
-    """The observers of a stage by check id; imports that stage's module only, because some of them import torch when they run."""
+    """The observers of a stage by check id; imports that stage's module only, because some of them
+    import torch when they run.
+    """
     module = import_module(f".{_MODULES[stage]}", __package__)
     observers: dict[str, Observer] = module.OBSERVERS
     return observers

@@ -1,4 +1,6 @@
-"""Looks at what torch is able to do here: its libraries, the number formats of the card, its flags, and which attention backends really run."""
+"""Looks at what torch is able to do here: its libraries, the number formats of the card, its flags,
+and which attention backends really run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from importlib import import_module
 from typing import Any
 
 from . import Observer, ObserverContext
-from .tensors import device_of, dtype_of, normal_tensor, relative_errors, seeded_generator, worst_errors
+from .tensors import (
+    device_of,
+    dtype_of,
+    normal_tensor,
+    relative_errors,
+    seeded_generator,
+    worst_errors,
+)
 
 TORCH_FLAGS = {
     "fp32_precision": "none",
@@ -23,9 +32,13 @@ TORCH_FLAGS = {
     "cudnn.benchmark": False,
     "cudnn.deterministic": False,
 }
-"""Flags below torch.backends and what they are in a fresh process (torch 2.13). The older `allow_tf32` is never read: torch raises where both are used."""
+"""Flags below torch.backends and what they are in a fresh process (torch 2.13). The older
+`allow_tf32` is never read: torch raises where both are used.
+"""
 _BF16, _TF32, _FP8 = (8, 0), (8, 0), (8, 9)
-"""The first compute capability with each format. Source: CUDA C++ programming guide, compute capabilities."""
+"""The first compute capability with each format. Source: CUDA C++ programming guide, compute
+capabilities.
+"""
 _HEADS = (64, 128)
 
 
@@ -33,7 +46,10 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
-    found = {"cudnn": format_cudnn_version(torch.backends.cudnn.version()), "nccl": ".".join(str(part) for part in nccl) if nccl else None}
+    found = {
+        "cudnn": format_cudnn_version(torch.backends.cudnn.version()),
+        "nccl": ".".join(str(part) for part in nccl) if nccl else None,
+    }
     if "triton" in bench.expected.packages:
         found["triton"] = str(import_module("triton").__version__)
     return {"torch.libraries": {name: version for name, version in found.items() if version}}
@@ -57,16 +73,27 @@ def _formats_here() -> list[str] | None:
 
     if not torch.cuda.is_available():
         return None
-    capability = min(torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count()))
+    capability = min(
+        torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())
+    )
     asked = torch.cuda.is_bf16_supported
     # Without this argument it is true of cards that emulate bf16, which is many times slower.
-    exact = {"including_emulation": False} if "including_emulation" in inspect.signature(asked).parameters else {}
+    exact = (
+        {"including_emulation": False}
+        if "including_emulation" in inspect.signature(asked).parameters
+        else {}
+    )
     return native_formats(capability, capability >= _BF16 and asked(**exact))
 
 
 def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     """Return the short formats that a card of this compute capability has itself."""
-    return ["fp16", *(["bf16"] if bf16 else []), *(["tf32"] if capability >= _TF32 else []), *(["fp8"] if capability >= _FP8 else [])]
+    return [
+        "fp16",
+        *(["bf16"] if bf16 else []),
+        *(["tf32"] if capability >= _TF32 else []),
+        *(["fp8"] if capability >= _FP8 else []),
+    ]
 
 
 def _flags(_bench: ObserverContext) -> dict[str, Any]:
@@ -74,7 +101,9 @@ def _flags(_bench: ObserverContext) -> dict[str, Any]:
 
 
 def changed_flags() -> Iterator[tuple[str, Any]]:
-    """Yield the flags that are not as in a fresh process; those that this torch does not have are left out."""
+    """Yield the flags that are not as in a fresh process; those that this torch does not have are
+    left out.
+    """
     import torch
 
     for name, usual in TORCH_FLAGS.items():
@@ -93,20 +122,33 @@ def _attended(bench: ObserverContext) -> dict[str, list[float]]:
     """Ask each backend once, however many checks want to know."""
     if "attention" not in bench.memo:
         device = device_of(bench)
-        bench.memo["attention"] = attention_errors(dtype_of(bench.expected.training.precision, device), device)
+        bench.memo["attention"] = attention_errors(
+            dtype_of(bench.expected.training.precision, device), device
+        )
     found: dict[str, list[float]] = bench.memo["attention"]
     return found
 
 
 def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
-    """Compute causal attention by each backend alone. Returns by backend that can: the error against float64, and the worst element's in root mean squares.
+    """Compute causal attention by each backend alone. Returns by backend that can: the error
+    against float64, and the worst element's in root mean squares.
 
-    Shapes (2, 4, 128, 64) and (2, 4, 128, 128), standard normal, seeded on the CPU; the worse of the two counts.
+    Shapes (2, 4, 128, 64) and (2, 4, 128, 128), standard normal, seeded on the CPU; the worse of
+    the two counts.
     """
     from torch.nn.attention import SDPBackend
 
-    backends = {"math": "MATH", "flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
-    found = {name: _errors(getattr(SDPBackend, constant), kind, device) for name, constant in backends.items() if hasattr(SDPBackend, constant)}
+    backends = {
+        "math": "MATH",
+        "flash": "FLASH_ATTENTION",
+        "efficient": "EFFICIENT_ATTENTION",
+        "cudnn": "CUDNN_ATTENTION",
+    }
+    found = {
+        name: _errors(getattr(SDPBackend, constant), kind, device)
+        for name, constant in backends.items()
+        if hasattr(SDPBackend, constant)
+    }
     return {name: errors for name, errors in found.items() if errors}
 
 
@@ -121,15 +163,31 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
         generator = seeded_generator()
         operands = [normal_tensor((2, 4, 128, head), generator).to(kind) for _ in range(3)]
         with sdpa_kernel([SDPBackend.MATH]):
-            truth = scaled_dot_product_attention(*(one.double() for one in operands), is_causal=True)
+            truth = scaled_dot_product_attention(
+                *(one.double() for one in operands), is_causal=True
+            )
         try:
-            # torch explains in warnings why a backend cannot run; that it cannot is all that counts here.
+            # torch explains in warnings why a backend cannot run; that it cannot is all that counts
+            # here.
             with sdpa_kernel([backend]), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                pairs.append(relative_errors(scaled_dot_product_attention(*(one.to(device) for one in operands), is_causal=True), truth))
+                pairs.append(
+                    relative_errors(
+                        scaled_dot_product_attention(
+                            *(one.to(device) for one in operands), is_causal=True
+                        ),
+                        truth,
+                    )
+                )
         except RuntimeError:
             return []
     return worst_errors(pairs)
 
 
-OBSERVERS: dict[str, Observer] = {"T04": _libraries, "T05": _formats, "T06": _flags, "T07": _attention, "N04": _attention}
+OBSERVERS: dict[str, Observer] = {
+    "T04": _libraries,
+    "T05": _formats,
+    "T06": _flags,
+    "T07": _attention,
+    "N04": _attention,
+}

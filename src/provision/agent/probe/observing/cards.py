@@ -1,4 +1,6 @@
-"""Lets every card work, one after the other or all at once, and keeps what each gave beside what the worst of them gave."""
+"""Lets every card work, one after the other or all at once, and keeps what each gave beside what
+the worst of them gave.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from . import ObserverContext
 from .tensors import device_of
 
 PER_CARD_PREFIX = "cards."
-"""Before the key of a reading: what each card gave, in torch's order. Only where there are several; the key itself tells what the worst gave."""
+"""Before the key of a reading: what each card gave, in torch's order. Only where there are several;
+the key itself tells what the worst gave.
+"""
 CARD_NAMES_KEY = f"{PER_CARD_PREFIX}names"
 
 Result = TypeVar("Result")
@@ -22,9 +26,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ComputeDevice:
-    """Where numbers are computed: the word for torch while this is its current device, which one it is, and what makes it the current one.
+    """Where numbers are computed: the word for torch while this is its current device, which one it
+    is, and what makes it the current one.
 
-    `name` is how a person finds it among several ("cuda:5 (PCI 0000:c1:00.0)"), "" where there is one only; `address` is its place on the PCI bus.
+    `name` is how a person finds it among several ("cuda:5 (PCI 0000:c1:00.0)"), "" where there
+    is one only; `address` is its place on the PCI bus.
     """
 
     device: str
@@ -38,24 +44,41 @@ CPU = ComputeDevice("cpu")
 
 
 def torch_cards(bench: ObserverContext) -> list[ComputeDevice]:
-    """Return the cards that torch sees, in its order; [] where no NVIDIA card is declared, or none is there."""
+    """Return the cards that torch sees, in its order; [] where no NVIDIA card is declared, or none
+    is there.
+    """
     if device_of(bench) != "cuda":
         return []
     import torch
 
     count = torch.cuda.device_count()
     addresses = [_address(torch.cuda.get_device_properties(index)) for index in range(count)]
-    names = [card_label(index, address) if count > 1 else "" for index, address in enumerate(addresses)]
-    return [ComputeDevice("cuda", index, names[index], addresses[index], partial(torch.cuda.device, index)) for index in range(count)]
+    names = [
+        card_label(index, address) if count > 1 else "" for index, address in enumerate(addresses)
+    ]
+    return [
+        ComputeDevice(
+            "cuda", index, names[index], addresses[index], partial(torch.cuda.device, index)
+        )
+        for index in range(count)
+    ]
 
 
 def card_label(index: int, address: str) -> str:
-    """Return how a card of several is told apart: by torch's number, and by the place that nvidia-smi shows too."""
+    """Return how a card of several is told apart: by torch's number, and by the place that
+    nvidia-smi shows too.
+    """
     return f"cuda:{index} (PCI {address})" if address else f"cuda:{index}"
 
 
-def measure_each_card(cards: Sequence[ComputeDevice], measure: Callable[[ComputeDevice], Result], tell: Callable[[str], None]) -> list[Result]:
-    """Return what `measure` makes of each card, one after the other; `tell` hears which one is at work, so that one that hangs can be named."""
+def measure_each_card(
+    cards: Sequence[ComputeDevice],
+    measure: Callable[[ComputeDevice], Result],
+    tell: Callable[[str], None],
+) -> list[Result]:
+    """Return what `measure` makes of each card, one after the other; `tell` hears which one is at
+    work, so that one that hangs can be named.
+    """
     found = []
     for card in cards:
         tell(card.name)
@@ -64,8 +87,14 @@ def measure_each_card(cards: Sequence[ComputeDevice], measure: Callable[[Compute
     return found
 
 
-def measure_all_cards(cards: Sequence[ComputeDevice], measure: Callable[[ComputeDevice], Result], tell: Callable[[str], None]) -> list[Result]:
-    """Return what `measure` makes of each card, all of them working at the same time; `tell` hears which are still at work."""
+def measure_all_cards(
+    cards: Sequence[ComputeDevice],
+    measure: Callable[[ComputeDevice], Result],
+    tell: Callable[[str], None],
+) -> list[Result]:
+    """Return what `measure` makes of each card, all of them working at the same time; `tell` hears
+    which are still at work.
+    """
     if len(cards) < 2:
         return measure_each_card(cards, measure, tell)
     with ThreadPoolExecutor(len(cards)) as pool:
@@ -78,13 +107,23 @@ def measure_all_cards(cards: Sequence[ComputeDevice], measure: Callable[[Compute
         return [work.result() for work in works]
 
 
-def readings_of_worst(cards: Sequence[ComputeDevice], found: Sequence[Mapping[str, Any]], rank: Callable[[Mapping[str, Any]], float]) -> dict[str, Any]:
-    """Return what the card of the lowest rank gave (NaN is the lowest); of several cards also what each gave, and how they are called."""
+def readings_of_worst(
+    cards: Sequence[ComputeDevice],
+    found: Sequence[Mapping[str, Any]],
+    rank: Callable[[Mapping[str, Any]], float],
+) -> dict[str, Any]:
+    """Return what the card of the lowest rank gave (NaN is the lowest); of several cards also what
+    each gave, and how they are called.
+    """
     ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
     worst = dict(found[ranks.index(min(ranks))])
     if len(cards) < 2:
         return worst
-    return {**worst, CARD_NAMES_KEY: [card.name for card in cards], **{f"{PER_CARD_PREFIX}{key}": [one[key] for one in found] for key in worst}}
+    return {
+        **worst,
+        CARD_NAMES_KEY: [card.name for card in cards],
+        **{f"{PER_CARD_PREFIX}{key}": [one[key] for one in found] for key in worst},
+    }
 
 
 def _on(card: ComputeDevice, measure: Callable[[ComputeDevice], Result]) -> Result:
@@ -98,7 +137,7 @@ def _on(card: ComputeDevice, measure: Callable[[ComputeDevice], Result]) -> Resu
 
 
 def _address(about: Any) -> str:
-    """Return a card's place on the PCI bus as Linux writes it, "" where this torch does not tell."""
+    """Return a card's place on the PCI bus as Linux writes it, "" where this torch does not tell."""  # noqa: E501
     if not hasattr(about, "pci_bus_id"):
         return ""
     return f"{about.pci_domain_id:04x}:{about.pci_bus_id:02x}:{about.pci_device_id:02x}.0"

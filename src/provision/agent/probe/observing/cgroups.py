@@ -1,4 +1,6 @@
-"""Reads what a container really gives: memory and CPU limits of control groups, version 1 and 2, from this process up to the root."""
+"""Reads what a container really gives: memory and CPU limits of control groups, version 1 and 2,
+from this process up to the root.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 _V1_UNLIMITED = 1 << 60
-"""Version 1 writes "no limit" as the largest page-aligned 64-bit number; anything this large is none."""
+"""Version 1 writes "no limit" as the largest page-aligned 64-bit number; anything this large is
+none.
+"""
 
 
 def memory_limit(root: Path) -> int | None:
-    """The smallest memory limit in bytes that applies to this process; None without one. `root` is the machine's root folder."""
-    limits = [int(text) for text in _values(root, "memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    """The smallest memory limit in bytes that applies to this process; None without one. `root` is
+    the machine's root folder.
+    """
+    limits = [
+        int(text)
+        for text in _values(root, "memory", "memory.max", "memory.limit_in_bytes")
+        if text.isdigit()
+    ]
     return min((limit for limit in limits if limit < _V1_UNLIMITED), default=None)
 
 
@@ -21,15 +31,27 @@ def memory_folders(root: Path) -> list[Path]:
 
 
 def memory_used(root: Path) -> int | None:
-    """The bytes that the control group with the smallest limit uses, without what the kernel can take back at once (inactive file pages); None without one."""
-    limits = {folder: int(text) for folder, text in _limits(root) if text.isdigit() and int(text) < _V1_UNLIMITED}
+    """The bytes that the control group with the smallest limit uses, without what the kernel can
+    take back at once (inactive file pages); None without one.
+    """
+    limits = {
+        folder: int(text)
+        for folder, text in _limits(root)
+        if text.isdigit() and int(text) < _V1_UNLIMITED
+    }
     if not limits:
         return None
     folder = min(limits, key=lambda one: limits[one])
-    for name, statistic in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):
+    for name, statistic in (
+        ("memory.current", "inactive_file"),
+        ("memory.usage_in_bytes", "total_inactive_file"),
+    ):
         try:
             used = int((folder / name).read_text(encoding="ascii"))
-            counts = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+            counts = dict(
+                line.split()
+                for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+            )
             return max(0, used - int(counts.get(statistic, 0)))
         except (OSError, ValueError):
             continue
@@ -38,7 +60,10 @@ def memory_used(root: Path) -> int | None:
 
 def process_limit(root: Path) -> int | None:
     """How many processes and threads the smallest limit allows; None without one."""
-    return min((int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()), default=None)
+    return min(
+        (int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()),
+        default=None,
+    )
 
 
 def cpu_quota(root: Path) -> float | None:
@@ -48,15 +73,26 @@ def cpu_quota(root: Path) -> float | None:
         quota, _, period = text.partition(" ")
         if quota.isdigit() and period.isdigit():
             quotas.append(int(quota) / int(period))
-    v1 = zip(_values(root, "cpu", "", "cpu.cfs_quota_us"), _values(root, "cpu", "", "cpu.cfs_period_us"), strict=False)
-    quotas += [int(quota) / int(period) for quota, period in v1 if quota.isdigit() and period.isdigit()]
+    v1 = zip(
+        _values(root, "cpu", "", "cpu.cfs_quota_us"),
+        _values(root, "cpu", "", "cpu.cfs_period_us"),
+        strict=False,
+    )
+    quotas += [
+        int(quota) / int(period) for quota, period in v1 if quota.isdigit() and period.isdigit()
+    ]
     return min(quotas, default=None)
 
 
 def _limits(root: Path) -> Iterator[tuple[Path, str]]:
     for folder, version in _folders(root, "memory"):
         try:
-            yield folder, (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).read_text(encoding="ascii").strip()
+            yield (
+                folder,
+                (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
+                .read_text(encoding="ascii")
+                .strip(),
+            )
         except (OSError, ValueError):
             continue
 
@@ -89,7 +125,8 @@ def _folders(root: Path, controller: str) -> Iterator[tuple[Path, int]]:
 
 
 def _upwards(mount: Path, group: str) -> Iterator[Path]:
-    # Inside a container the group may be named as the host sees it; the container's own limits then stand at the mount itself.
+    # Inside a container the group may be named as the host sees it; the container's own limits then
+    # stand at the mount itself.
     path = PurePosixPath(group.lstrip("/"))
     for part in (path, *path.parents):
         yield mount / part

@@ -11,19 +11,24 @@ from .nvml import Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
 UNWATCHED_STAGES = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
-"""Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a lock that the child waits for."""
+"""Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a
+lock that the child waits for.
+"""
 _PAUSE_S = 0.2
 
 
 class ClockWatch:
-    """Asks NVML five times a second from a thread, between `with` and its end. Where the library cannot be asked nothing is seen.
+    """Asks NVML five times a second from a thread, between `with` and its end. Where the library
+    cannot be asked nothing is seen.
 
     Only the cards that CUDA shows to programs with the variables `environ` are watched.
     """
 
     def __init__(self, on: bool, environ: Mapping[str, str]) -> None:
         self._on = on
-        self._environ = dict(environ)  # as it is now: a training run hides all cards but one from itself
+        self._environ = dict(
+            environ
+        )  # as it is now: a training run hides all cards but one from itself
         self._faults: set[str] = set()
         self._asked = 0
         self._over = threading.Event()
@@ -35,7 +40,12 @@ class ClockWatch:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Stop asking."""
         self._over.set()
         if self._on:
@@ -50,7 +60,11 @@ class ClockWatch:
             with Nvml() as library:
                 places = find_visible_devices(library.identities(), self._environ).indices
                 while True:
-                    masks = [mask for place, mask in enumerate(library.clock_reasons()) if places is None or place in places]
+                    masks = [
+                        mask
+                        for place, mask in enumerate(library.clock_reasons())
+                        if places is None or place in places
+                    ]
                     if any(mask is not None for mask in masks):
                         self._asked += 1
                     self._faults.update(slowdown_faults(masks))

@@ -1,4 +1,6 @@
-"""Looks at declared secrets and at the usual files of credentials: whether they are there and who may read them. No value, and no part of one, is noted."""
+"""Looks at declared secrets and at the usual files of credentials: whether they are there and who
+may read them. No value, and no part of one, is noted.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import Any
 from . import Observer, ObserverContext
 
 _SHORTEST = 8
-"""Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is still to come."""
+"""Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is
+still to come.
+"""
 
 
 def _declared(bench: ObserverContext) -> dict[str, Any]:
@@ -33,16 +37,38 @@ def _files(bench: ObserverContext) -> dict[str, Any]:
 def _places(bench: ObserverContext) -> Iterator[tuple[str, str, bool]]:
     """Each kind of credentials with its file, and whether a variable names that file."""
     environ, home = bench.environ, bench.environ.get("HOME") or os.path.expanduser("~")
-    hf_home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface")
-    yield "Hugging Face", environ.get("HF_TOKEN_PATH") or os.path.join(hf_home, "token"), "HF_TOKEN_PATH" in environ
+    hf_home = environ.get("HF_HOME") or os.path.join(
+        environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface"
+    )
+    yield (
+        "Hugging Face",
+        environ.get("HF_TOKEN_PATH") or os.path.join(hf_home, "token"),
+        "HF_TOKEN_PATH" in environ,
+    )
     named = environ.get("GOOGLE_APPLICATION_CREDENTIALS")
-    yield "Google Cloud", named or os.path.join(home, ".config/gcloud/application_default_credentials.json"), bool(named)
-    yield "Kaggle", os.path.join(environ.get("KAGGLE_CONFIG_DIR") or os.path.join(home, ".kaggle"), "kaggle.json"), False
-    yield "netrc (Weights & Biases, pip, git)", environ.get("NETRC") or os.path.join(home, ".netrc"), "NETRC" in environ
+    yield (
+        "Google Cloud",
+        named or os.path.join(home, ".config/gcloud/application_default_credentials.json"),
+        bool(named),
+    )
+    yield (
+        "Kaggle",
+        os.path.join(
+            environ.get("KAGGLE_CONFIG_DIR") or os.path.join(home, ".kaggle"), "kaggle.json"
+        ),
+        False,
+    )
+    yield (
+        "netrc (Weights & Biases, pip, git)",
+        environ.get("NETRC") or os.path.join(home, ".netrc"),
+        "NETRC" in environ,
+    )
 
 
 def _who_reads(path: str, named: bool) -> str:
-    """Return "its owner", "others (mode 0644)", or "nobody: it is not there" for one that a variable names; "" where there is none."""
+    """Return "its owner", "others (mode 0644)", or "nobody: it is not there" for one that a
+    variable names; "" where there is none.
+    """
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError as error:

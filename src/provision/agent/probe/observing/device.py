@@ -1,4 +1,6 @@
-"""Fills the memory of every card and reads it back, and measures what each moves and how fast it multiplies."""
+"""Fills the memory of every card and reads it back, and measures what each moves and how fast it
+multiplies.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,26 @@ from operator import or_
 from typing import Any
 
 from . import Observer, ObserverContext
-from .cards import ComputeDevice, measure_all_cards, measure_each_card, readings_of_worst, torch_cards
+from .cards import (
+    ComputeDevice,
+    measure_all_cards,
+    measure_each_card,
+    readings_of_worst,
+    torch_cards,
+)
 from .memory_test import allocate_blocks, count_wrong_words
 from .nvml import Nvml, NvmlError
-from .speed import FORMATS, copied_gb_s, link_gb_s, make_product, measure_times, median, moved_gb_s, multiplied_tflops, tflops_of
+from .speed import (
+    FORMATS,
+    copied_gb_s,
+    link_gb_s,
+    make_product,
+    measure_times,
+    median,
+    moved_gb_s,
+    multiplied_tflops,
+    tflops_of,
+)
 
 _GIB = 1024**3
 _SIZE, _COPY_BYTES, _MOVE_BYTES = 8192, 4 * _GIB, _GIB
@@ -30,23 +48,41 @@ def _held(bench: ObserverContext) -> dict[str, Any]:
     if not cards:
         return {"memory.total_bytes": None}
     blocks: dict[int, list[Any]] = bench.memo.setdefault("blocks", {})
-    # Memory is filled on all cards at once: nothing is timed, and one after the other would take a machine of eight a minute.
+    # Memory is filled on all cards at once: nothing is timed, and one after the other would take a
+    # machine of eight a minute.
     return readings_of_worst(
-        cards, measure_all_cards(cards, lambda card: fill_memory(card, blocks, *torch.cuda.mem_get_info()), bench.report_progress), _shortest
+        cards,
+        measure_all_cards(
+            cards,
+            lambda card: fill_memory(card, blocks, *torch.cuda.mem_get_info()),
+            bench.report_progress,
+        ),
+        _shortest,
     )
 
 
-def fill_memory(card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB) -> dict[str, Any]:
-    """Hold 90 % of the `free` bytes of a card in blocks of `block` bytes, which are put into `blocks`. Returns how many bytes that is, of how many."""
+def fill_memory(
+    card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB
+) -> dict[str, Any]:
+    """Hold 90 % of the `free` bytes of a card in blocks of `block` bytes, which are put into
+    `blocks`. Returns how many bytes that is, of how many.
+    """
     wanted = int(free * _SHARE_HELD) // block * block
     blocks[card.index] = allocate_blocks(card.device, wanted, block)
     held = len(blocks[card.index]) * block
-    return {"memory.total_bytes": total, "memory.free_bytes": free, "memory.wanted_bytes": wanted, "memory.held_bytes": held}
+    return {
+        "memory.total_bytes": total,
+        "memory.free_bytes": free,
+        "memory.wanted_bytes": wanted,
+        "memory.held_bytes": held,
+    }
 
 
 def _shortest(one: Mapping[str, Any]) -> float:
     """A card that did not give what was free is worse than one of which less is free."""
-    total, free, wanted, held = (one[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held"))
+    total, free, wanted, held = (
+        one[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held")
+    )
     return float(free / total - 10 * (wanted - held) / total)
 
 
@@ -57,19 +93,23 @@ def _written(bench: ObserverContext) -> dict[str, Any]:
     cards = torch_cards(bench)
     if not cards:
         return {"memory.wrong_words": None}
-    found = measure_all_cards(cards, lambda card: check_memory(blocks[card.index]), bench.report_progress)
+    found = measure_all_cards(
+        cards, lambda card: check_memory(blocks[card.index]), bench.report_progress
+    )
     blocks.clear()
     torch.cuda.empty_cache()
     return readings_of_worst(cards, found, _soundest)
 
 
 def check_memory(blocks: list[Any]) -> dict[str, Any]:
-    """Return how many words of these blocks do not hold what is written to them; None where there are no blocks."""
+    """Return how many words of these blocks do not hold what is written to them; None where there
+    are no blocks.
+    """
     return {"memory.wrong_words": count_wrong_words(blocks) if blocks else None}
 
 
 def _soundest(one: Mapping[str, Any]) -> float:
-    """A card that could not be looked at is worse than a sound one, and better than a faulty one."""
+    """A card that could not be looked at is worse than a sound one, and better than a faulty one."""  # noqa: E501
     wrong = one["memory.wrong_words"]
     return -0.5 if wrong is None else -float(wrong)
 
@@ -78,7 +118,11 @@ def _copied(bench: ObserverContext) -> dict[str, Any]:
     cards = torch_cards(bench)
     if not cards:
         return {"speed.copy_gb_s": None}
-    found = measure_each_card(cards, lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))}, bench.report_progress)
+    found = measure_each_card(
+        cards,
+        lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))},
+        bench.report_progress,
+    )
     return readings_of_worst(cards, found, lambda one: float(one["speed.copy_gb_s"]))
 
 
@@ -86,15 +130,26 @@ def _moved(bench: ObserverContext) -> dict[str, Any]:
     cards = torch_cards(bench)
     if not cards:
         return {**dict.fromkeys((*_MOVES, *_PAGEABLE)), "link.gb_s": None}
-    # Pageable copies are recorded only, and tell more of the host than of a card: the first one's are enough.
-    (pageable,) = measure_each_card(cards[:1], lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False), bench.report_progress)
+    # Pageable copies are recorded only, and tell more of the host than of a card: the first one's
+    # are enough.
+    (pageable,) = measure_each_card(
+        cards[:1],
+        lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False),
+        bench.report_progress,
+    )
     found = measure_each_card(cards, lambda card: _moved_by(bench, card), bench.report_progress)
-    return {**dict(zip(_PAGEABLE, pageable, strict=True)), **readings_of_worst(cards, found, _slowest_of_link)}
+    return {
+        **dict(zip(_PAGEABLE, pageable, strict=True)),
+        **readings_of_worst(cards, found, _slowest_of_link),
+    }
 
 
 def _moved_by(bench: ObserverContext, card: ComputeDevice) -> dict[str, Any]:
     speeds = moved_gb_s(card.device, _fitting(_MOVE_BYTES))
-    return {**dict(zip(_MOVES, speeds, strict=True)), "link.gb_s": link_gb_s(bench.root, card.address)}
+    return {
+        **dict(zip(_MOVES, speeds, strict=True)),
+        "link.gb_s": link_gb_s(bench.root, card.address),
+    }
 
 
 def _slowest_of_link(one: Mapping[str, Any]) -> float:
@@ -112,8 +167,15 @@ def _multiplied(bench: ObserverContext) -> dict[str, Any]:
     if not cards:
         return {"speed.format": None, "speed.product_tflops": None}
     name = _usual_format()
-    found = measure_each_card(cards, lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)}, bench.report_progress)
-    return {"speed.format": name, **readings_of_worst(cards, found, lambda one: float(one["speed.product_tflops"]))}
+    found = measure_each_card(
+        cards,
+        lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)},
+        bench.report_progress,
+    )
+    return {
+        "speed.format": name,
+        **readings_of_worst(cards, found, lambda one: float(one["speed.product_tflops"])),
+    }
 
 
 def _usual_format() -> str:
@@ -129,28 +191,62 @@ def _others(bench: ObserverContext) -> dict[str, Any]:
     if not cards:
         return {"speed.others_tflops": None}
     capability = torch.cuda.get_device_capability()
-    names = [name for name, least in FORMATS.items() if capability >= least and name != _usual_format()]
+    names = [
+        name for name, least in FORMATS.items() if capability >= least and name != _usual_format()
+    ]
     found = measure_each_card(
-        cards, lambda card: {"speed.others_tflops": {name: multiplied_tflops(name, card.device, _SIZE) for name in names}}, bench.report_progress
+        cards,
+        lambda card: {
+            "speed.others_tflops": {
+                name: multiplied_tflops(name, card.device, _SIZE) for name in names
+            }
+        },
+        bench.report_progress,
     )
-    return readings_of_worst(cards, found, lambda one: float(sum(one["speed.others_tflops"].values())))
+    return readings_of_worst(
+        cards, found, lambda one: float(sum(one["speed.others_tflops"].values()))
+    )
 
 
 def _burnt(bench: ObserverContext) -> dict[str, Any]:
     cards = torch_cards(bench)
     if not cards:
-        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.other_results", "burn.reasons", "burn.temperature_c", "burn.power_w"))
+        return dict.fromkeys(
+            (
+                "burn.first_tflops",
+                "burn.last_tflops",
+                "burn.other_results",
+                "burn.reasons",
+                "burn.temperature_c",
+                "burn.power_w",
+            )
+        )
     name = _usual_format()
     # All cards at once, because they share the machine's cooling and power supply.
-    found = measure_all_cards(cards, lambda card: run_burn_in(name, card.device, _SIZE, _BURN_S, card.address), bench.report_progress)
-    return readings_of_worst(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
+    found = measure_all_cards(
+        cards,
+        lambda card: run_burn_in(name, card.device, _SIZE, _BURN_S, card.address),
+        bench.report_progress,
+    )
+    return readings_of_worst(
+        cards,
+        found,
+        lambda one: float(
+            one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]
+        ),
+    )
 
 
-def run_burn_in(name: str, device: str, size: int, seconds: float, address: str = "") -> dict[str, Any]:
-    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what else was seen meanwhile.
+def run_burn_in(
+    name: str, device: str, size: int, seconds: float, address: str = ""
+) -> dict[str, Any]:
+    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter,
+    and what else was seen meanwhile.
 
-    That is how often the same product came out otherwise than at the beginning (a hot card may compute wrong and say nothing), and, from NVML, the reasons to
-    slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told. These are of all cards, or of the
+    That is how often the same product came out otherwise than at the beginning (a hot card may
+    compute wrong and say nothing), and, from NVML, the reasons to
+    slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each
+    None where it was not told. These are of all cards, or of the
     one at `address` on the PCI bus, where NVML tells places.
     """
     speeds: list[float] = []
@@ -161,11 +257,20 @@ def run_burn_in(name: str, device: str, size: int, seconds: float, address: str 
     with ExitStack() as stack:
         library = _opened(stack)
         while time.monotonic() < until or len(speeds) < 4:
-            speeds.append(tflops_of(size, measure_times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
+            speeds.append(
+                tflops_of(
+                    size, measure_times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)
+                )
+            )
             others += differs(product(), right)
             moments += _at_work(library, address)
     quarter = len(speeds) // 4
-    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), "burn.other_results": others, **_summed(moments)}
+    return {
+        "burn.first_tflops": median(speeds[:quarter]),
+        "burn.last_tflops": median(speeds[-quarter:]),
+        "burn.other_results": others,
+        **_summed(moments),
+    }
 
 
 def differs(result: Any, other: Any) -> bool:
@@ -176,7 +281,10 @@ def differs(result: Any, other: Any) -> bool:
 
 
 def _summed(moments: list[dict[str, Any]]) -> dict[str, Any]:
-    masks, heats, powers = ([one[key] for one in moments if one[key] is not None] for key in ("reasons", "temperature_c", "power_mw"))
+    masks, heats, powers = (
+        [one[key] for one in moments if one[key] is not None]
+        for key in ("reasons", "temperature_c", "power_mw")
+    )
     return {
         "burn.reasons": reduce(or_, masks) if masks else None,
         "burn.temperature_c": max(heats, default=None),

@@ -1,4 +1,4 @@
-"""Asks NVIDIA's data center tool (DCGM) for its own diagnosis of the cards, where it is installed."""
+"""Asks NVIDIA's data center tool (DCGM) for its own diagnosis of the cards, where it is installed."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -18,20 +18,34 @@ _MOST_NAMED, _LONGEST = 10, 300
 
 def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
     program = shutil.which("dcgmi", path=bench.environ.get("PATH"))
-    none: dict[str, Any] = {"dcgm.level": None, "dcgm.failed": [], "dcgm.passed": None, "dcgm.error": None}
+    none: dict[str, Any] = {
+        "dcgm.level": None,
+        "dcgm.failed": [],
+        "dcgm.passed": None,
+        "dcgm.error": None,
+    }
     if program is None:
         return none
     level = 2 if bench.expected.tier in (Tier.DEEP, Tier.BURN) else 1
     none["dcgm.level"] = level
     try:
-        answer = subprocess.run([program, "diag", "-r", str(level), "-j"], capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False)
+        answer = subprocess.run(
+            [program, "diag", "-r", str(level), "-j"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {**none, "dcgm.error": type(error).__name__}
     return {**none, **_told(answer.stdout, answer.stderr)}
 
 
 def _told(output: str, errors: str) -> dict[str, Any]:
-    """What the answer says, in the layouts of DCGM 3 and 4 alike: whatever has a `status` is a result of the test that it stands in."""
+    """What the answer says, in the layouts of DCGM 3 and 4 alike: whatever has a `status` is a
+    result of the test that it stands in.
+    """
     try:
         document = json.loads(output[output.index("{") :])
     except (ValueError, RecursionError):
@@ -40,7 +54,11 @@ def _told(output: str, errors: str) -> dict[str, Any]:
     results = list(_results(document, ""))
     if not results:
         return {"dcgm.error": "no test in its answer"}
-    wrong = {f"{name}: {status}{' (' + why + ')' if why else ''}"[:_LONGEST] for name, status, why in results if status.lower().startswith(_WRONG)}
+    wrong = {
+        f"{name}: {status}{' (' + why + ')' if why else ''}"[:_LONGEST]
+        for name, status, why in results
+        if status.lower().startswith(_WRONG)
+    }
     passed = {name for name, status, _ in results if status.lower() == "pass"}
     return {"dcgm.failed": sorted(wrong)[:_MOST_NAMED], "dcgm.passed": len(passed)}
 

@@ -1,4 +1,6 @@
-"""Looks at the NVIDIA driver and its cards without torch: NVML first, nvidia-smi where its library cannot be asked."""
+"""Looks at the NVIDIA driver and its cards without torch: NVML first, nvidia-smi where its library
+cannot be asked.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from .nvml import NO_LIBRARY, Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
 _SURVEY = "nvml"
-_SETTINGS = ("mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw")
+_SETTINGS = (
+    "mig",
+    "compute_mode",
+    "persistence",
+    "lanes",
+    "lanes_most",
+    "pcie_most",
+    "pcie_of_card",
+    "power_limit_mw",
+    "power_default_mw",
+)
 
 
 def _opens(bench: ObserverContext) -> dict[str, Any]:
@@ -37,9 +49,13 @@ def _version(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _model(bench: ObserverContext) -> dict[str, Any]:
-    """The cards' names and identity. `gpu.*` are told here without torch; the lowest capability counts, as it does for a build of torch."""
+    """The cards' names and identity. `gpu.*` are told here without torch; the lowest capability
+    counts, as it does for a build of torch.
+    """
     names = sorted({str(name) for name in _each(bench, "name") if name})
-    capabilities = [tuple(int(part) for part in text.split(".")) for text in _each(bench, "capability") if text]
+    capabilities = [
+        tuple(int(part) for part in text.split(".")) for text in _each(bench, "capability") if text
+    ]
     return {
         "gpu.name": " + ".join(names) or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
@@ -50,11 +66,19 @@ def _model(bench: ObserverContext) -> dict[str, Any]:
 
 def _memory(bench: ObserverContext) -> dict[str, Any]:
     sizes = [size for size in _each(bench, "total_bytes") if size]
-    return {"gpu.vram_bytes": min(sizes, default=None), "nvml.ecc": _each(bench, "ecc"), "nvml.mig": _each(bench, "mig"), **_told_apart(bench)}
+    return {
+        "gpu.vram_bytes": min(sizes, default=None),
+        "nvml.ecc": _each(bench, "ecc"),
+        "nvml.mig": _each(bench, "mig"),
+        **_told_apart(bench),
+    }
 
 
 def _memory_errors(bench: ObserverContext) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")}
+    return {
+        f"nvml.{key}": _each(bench, key)
+        for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")
+    }
 
 
 def _clocks(bench: ObserverContext) -> dict[str, Any]:
@@ -79,7 +103,9 @@ def _kernel_log(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _told_apart(bench: ObserverContext) -> dict[str, Any]:
-    """Whether it is known which cards CUDA shows, where it is not: what is told of cards is then of all of them."""
+    """Whether it is known which cards CUDA shows, where it is not: what is told of cards is then of
+    all of them.
+    """
     return {} if _survey(bench)["told_apart"] else {"nvml.told_apart": False}
 
 
@@ -96,11 +122,19 @@ def _survey(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Keep the cards that CUDA shows to programs with these variables; all where it is not told which."""
+    """Keep the cards that CUDA shows to programs with these variables; all where it is not told
+    which.
+    """
     cards = found["cards"]
     visible = find_visible_devices(cards, environ)
     kept = cards if visible.indices is None else [cards[place] for place in visible.indices]
-    return {**found, "cards": kept, "shown": visible.count, "there": len(cards), "told_apart": visible.indices is not None}
+    return {
+        **found,
+        "cards": kept,
+        "shown": visible.count,
+        "there": len(cards),
+        "told_apart": visible.indices is not None,
+    }
 
 
 def _asked() -> dict[str, Any]:
@@ -114,7 +148,11 @@ def _asked() -> dict[str, Any]:
     if told["error"] != NO_LIBRARY:
         return told
     told_by_program = program.query_nvidia_smi()
-    return {**empty, "by": "nvidia-smi", **told_by_program} if told_by_program else {**empty, "error": NO_LIBRARY}
+    return (
+        {**empty, "by": "nvidia-smi", **told_by_program}
+        if told_by_program
+        else {**empty, "error": NO_LIBRARY}
+    )
 
 
 def _or_error(cards: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:

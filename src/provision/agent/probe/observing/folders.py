@@ -1,4 +1,6 @@
-"""Looks at the folders that programs use without being told: the temporary one, the cache of Hugging Face, the working folder; and at what is free on each."""
+"""Looks at the folders that programs use without being told: the temporary one, the cache of
+Hugging Face, the working folder; and at what is free on each.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 def hf_cache(bench: ObserverContext) -> str:
     """The folder in which the libraries of Hugging Face keep what they downloaded."""
-    told = bench.environ.get("HF_HOME") or os.path.join(bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface")
+    told = bench.environ.get("HF_HOME") or os.path.join(
+        bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
+    )
     return os.path.expanduser(bench.environ.get("HF_HUB_CACHE") or told)
 
 
@@ -29,21 +33,33 @@ def working_folder() -> str | None:
 
 
 def observe_folders(bench: ObserverContext) -> dict[str, Any]:
-    """The state of each folder, as words, and which variable names the temporary one; the paths themselves stay here."""
+    """The state of each folder, as words, and which variable names the temporary one; the paths
+    themselves stay here.
+    """
     by = next((name for name in _TEMPORARY if bench.environ.get(name)), None)
     temporary, working = Path(bench.environ[by]) if by else bench.root / "tmp", working_folder()
     return {
-        "folder.tmp": "absent" if describe_path(temporary) == "absent" else describe_writability(temporary),
+        "folder.tmp": "absent"
+        if describe_path(temporary) == "absent"
+        else describe_writability(temporary),
         "folder.tmp_runs_programs": _runs_programs(temporary),
         "folder.hf_cache": describe_writability(Path(hf_cache(bench))),
         "folder.working": describe_writability(Path(working)) if working else "absent",
-        "_folder.paths": {"tmp": f"{by}={temporary}" if by else str(temporary), "hf_cache": hf_cache(bench), "working": working or "the working folder"},
+        "_folder.paths": {
+            "tmp": f"{by}={temporary}" if by else str(temporary),
+            "hf_cache": hf_cache(bench),
+            "working": working or "the working folder",
+        },
     }
 
 
 def describe_writability(folder: Path) -> str:
-    """Tell whether a file can be made there ("writable"), or in the nearest folder above, where it is not there yet ("can be made"); else why not."""
-    there = next((one for one in (folder, *folder.parents) if describe_path(one) != "absent"), folder)
+    """Tell whether a file can be made there ("writable"), or in the nearest folder above, where it
+    is not there yet ("can be made"); else why not.
+    """
+    there = next(
+        (one for one in (folder, *folder.parents) if describe_path(one) != "absent"), folder
+    )
     if (found := describe_path(there)) != "folder":
         return found
     try:
@@ -54,7 +70,9 @@ def describe_writability(folder: Path) -> str:
 
 
 def describe_path(path: Path) -> str:
-    """Tell what is there: "folder", "not a folder" or "absent"; "not reachable: WHY" where the system does not let this user see it."""
+    """Tell what is there: "folder", "not a folder" or "absent"; "not reachable: WHY" where the
+    system does not let this user see it.
+    """
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -73,13 +91,17 @@ def _runs_programs(folder: Path) -> bool | None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether the file system at a folder, or at the nearest one above that exists, is mounted read-only; False where the system does not tell."""
+    """Whether the file system at a folder, or at the nearest one above that exists, is mounted
+    read-only; False where the system does not tell.
+    """
     told = _file_system(path)
     return bool(told and told.f_flag & getattr(os, "ST_RDONLY", 0))
 
 
 def free_space(path: Path) -> tuple[int | None, int | None]:
-    """Bytes that are free at a folder, or at the nearest one above that exists, and how many more files it can hold; None for what is not told."""
+    """Bytes that are free at a folder, or at the nearest one above that exists, and how many more
+    files it can hold; None for what is not told.
+    """
     told = _file_system(path)
     if told is None:
         return None, None

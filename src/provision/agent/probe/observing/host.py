@@ -14,7 +14,21 @@ from . import Observer, ObserverContext, credentials, folders, host_context, lim
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
 
-_ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_tile", "asimd", "sve", "bf16", "i8mm")
+_ISA_FLAGS = (
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_vnni",
+    "amx_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+    "bf16",
+    "i8mm",
+)
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}
 
@@ -24,7 +38,9 @@ _CACHES = {
     "torch": ("TORCH_HOME", "XDG_CACHE_HOME"),
     "Triton": ("TRITON_CACHE_DIR", "TRITON_HOME"),
 }
-"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere (huggingface_hub, constants; torch, hub; triton, knobs)."""
+"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere
+(huggingface_hub, constants; torch, hub; triton, knobs).
+"""
 
 
 def _system(bench: ObserverContext) -> dict[str, Any]:
@@ -41,7 +57,9 @@ def _os_release(root: Path) -> dict[str, str]:
     for place in ("etc/os-release", "usr/lib/os-release"):
         lines = _text(root / place).splitlines()
         if lines:
-            return {key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)}
+            return {
+                key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)
+            }
     return {}
 
 
@@ -54,7 +72,9 @@ def _libc(_bench: ObserverContext) -> dict[str, Any]:
 
 
 def _cpu(bench: ObserverContext) -> dict[str, Any]:
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affinity = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     quota = cpu_quota(bench.root)
     fields = _cpuinfo(bench.root)
     flags = (fields.get("flags") or fields.get("Features") or "").split()
@@ -69,7 +89,10 @@ def _cpu(bench: ObserverContext) -> dict[str, Any]:
 
 def _cpuinfo(root: Path) -> dict[str, str]:
     first = _text(root / "proc/cpuinfo").split("\n\n")[0]
-    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    return {
+        key.strip(): value.strip()
+        for key, _, value in (line.partition(":") for line in first.splitlines())
+    }
 
 
 def _memory(bench: ObserverContext) -> dict[str, Any]:
@@ -83,15 +106,32 @@ def _memory(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _disk(bench: ObserverContext) -> dict[str, Any]:
-    places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": folders.hf_cache(bench)}
+    places = {
+        "environment": bench.expected.python_prefix,
+        "tmp": tempfile.gettempdir(),
+        "hf_cache": folders.hf_cache(bench),
+    }
     if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
     places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
-    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell which folders should take files.
-    packed = [name for name, path in places.items() if not name.startswith("path.") and folders.is_read_only(Path(path))]
-    told = {name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed}
-    files = {f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None}
-    return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files, **{f"disk.{name}.read_only": True for name in packed}}
+    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell
+    # which folders should take files.
+    packed = [
+        name
+        for name, path in places.items()
+        if not name.startswith("path.") and folders.is_read_only(Path(path))
+    ]
+    told = {
+        name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed
+    }
+    files = {
+        f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None
+    }
+    return {
+        **{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()},
+        **files,
+        **{f"disk.{name}.read_only": True for name in packed},
+    }
 
 
 def _shared_memory(bench: ObserverContext) -> dict[str, Any]:
@@ -101,9 +141,19 @@ def _shared_memory(bench: ObserverContext) -> dict[str, Any]:
     try:
         usage = os.statvfs(folder)
     except FileNotFoundError:
-        return {"host.shm_bytes": 0, "host.shm_free_bytes": 0, "host.shm_state": "absent", "_shm.applies": True}
+        return {
+            "host.shm_bytes": 0,
+            "host.shm_free_bytes": 0,
+            "host.shm_state": "absent",
+            "_shm.applies": True,
+        }
     size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
-    return {"host.shm_bytes": size, "host.shm_free_bytes": left, "host.shm_state": folders.describe_writability(folder), "_shm.applies": True}
+    return {
+        "host.shm_bytes": size,
+        "host.shm_free_bytes": left,
+        "host.shm_state": folders.describe_writability(folder),
+        "_shm.applies": True,
+    }
 
 
 def _open_files(_bench: ObserverContext) -> dict[str, Any]:
@@ -121,14 +171,20 @@ def _person(bench: ObserverContext) -> dict[str, Any]:
     return {
         "locale.encoding": locale.getpreferredencoding(False).lower(),
         "user.home_writable": _takes_files(home),
-        "user.caches_in_home": [name for name, variables in _CACHES.items() if not any(bench.environ.get(one) for one in variables)],
+        "user.caches_in_home": [
+            name
+            for name, variables in _CACHES.items()
+            if not any(bench.environ.get(one) for one in variables)
+        ],
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
     }
 
 
 def _takes_files(folder: str) -> bool:
-    """Tell whether a file can be made there: to root, permissions alone say yes of a file system that is mounted read-only, or takes none."""
+    """Tell whether a file can be made there: to root, permissions alone say yes of a file system
+    that is mounted read-only, or takes none.
+    """
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -194,7 +250,10 @@ def _harmful_variables(bench: ObserverContext) -> dict[str, Any]:
 
 def _declared_variables(bench: ObserverContext) -> dict[str, Any]:
     secret = frozenset(bench.expected.secrets)
-    return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
+    return {
+        f"declared_env.{name}": "set" if name in secret else bench.environ.get(name)
+        for name in bench.expected.env
+    }
 
 
 def _text(path: Path) -> str:

@@ -1,4 +1,6 @@
-"""Looks at what lies around the environment: the kernel, the clock, the kind of place, a login shell, and what keeps the hub's libraries offline."""
+"""Looks at what lies around the environment: the kernel, the clock, the kind of place, a login
+shell, and what keeps the hub's libraries offline.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,26 @@ from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 _TRUE = ("1", "true", "yes", "on")
 """What huggingface_hub and transformers take for yes (their constants)."""
 _GVISOR = ("4.4.0", "#1 SMP Sun Jan 10 15:06:54 PST 2016")
-"""The release and version that gVisor tells of itself on any host (google/gvisor, pkg/sentry/kernel/version.go)."""
-_CONTAINERS = (("docker", ".dockerenv"), ("podman", "run/.containerenv"), ("kubernetes", "var/run/secrets/kubernetes.io"))
-_PLACES = (("colab", "COLAB_RELEASE_TAG"), ("kaggle", "KAGGLE_KERNEL_RUN_TYPE"), ("sagemaker", "SAGEMAKER_INTERNAL_IMAGE_URI"))
-_VENDORS = (("Google Compute Engine", "google compute engine"), ("Amazon EC2", "amazon ec2"), ("KVM", "kvm"), ("QEMU", "qemu"), ("VMware", "vmware"))
+"""The release and version that gVisor tells of itself on any host (google/gvisor,
+pkg/sentry/kernel/version.go).
+"""
+_CONTAINERS = (
+    ("docker", ".dockerenv"),
+    ("podman", "run/.containerenv"),
+    ("kubernetes", "var/run/secrets/kubernetes.io"),
+)
+_PLACES = (
+    ("colab", "COLAB_RELEASE_TAG"),
+    ("kaggle", "KAGGLE_KERNEL_RUN_TYPE"),
+    ("sagemaker", "SAGEMAKER_INTERNAL_IMAGE_URI"),
+)
+_VENDORS = (
+    ("Google Compute Engine", "google compute engine"),
+    ("Amazon EC2", "amazon ec2"),
+    ("KVM", "kvm"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+)
 _SHELL_PATIENCE_S = 6
 _ASK = "import json, os, sys; json.dump(dict(os.environ), sys.stdout)"
 _MARK = "provision-login-shell:"
@@ -31,18 +49,31 @@ _MARK = "provision-login-shell:"
 
 def _kernel(_bench: ObserverContext) -> dict[str, Any]:
     release = platform.release()
-    return {"host.kernel": release, "host.kernel_kind": "gvisor" if (release, platform.version()) == _GVISOR else sys.platform}
+    return {
+        "host.kernel": release,
+        "host.kernel_kind": "gvisor" if (release, platform.version()) == _GVISOR else sys.platform,
+    }
 
 
 def _clock(bench: ObserverContext) -> dict[str, Any]:
-    """By how much the newest file that was there before us lies in the future; less than nothing where all is well."""
+    """By how much the newest file that was there before us lies in the future; less than nothing
+    where all is well.
+    """
     prefix, archive = bench.expected.python_prefix, own_program()
     files = [os.path.join(prefix, "pyvenv.cfg"), bench.expected.provenance_file]
-    files += [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")] if archive else []
+    files += (
+        [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
+        if archive
+        else []
+    )
     stamps = {name: stamp for name in files if (stamp := _changed(name)) is not None}
     newest = max(stamps, key=lambda name: stamps[name], default=None)
     ahead = stamps[newest] - time.time() if newest is not None else None
-    return {"clock.behind": ahead is not None and ahead > CLOCK_SKEW.value, "_clock.ahead_s": ahead, "_clock.file": newest}
+    return {
+        "clock.behind": ahead is not None and ahead > CLOCK_SKEW.value,
+        "_clock.ahead_s": ahead,
+        "_clock.file": newest,
+    }
 
 
 def _changed(name: str) -> float | None:
@@ -53,33 +84,53 @@ def _changed(name: str) -> float | None:
 
 
 def _place(bench: ObserverContext) -> dict[str, Any]:
-    vendor = f"{_text(bench.root / 'sys/class/dmi/id/sys_vendor')} {_text(bench.root / 'sys/class/dmi/id/product_name')}".lower()
+    vendor = (
+        f"{_text(bench.root / 'sys/class/dmi/id/sys_vendor')} "
+        f"{_text(bench.root / 'sys/class/dmi/id/product_name')}".lower()
+    )
     # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
-    workbench = any(os.path.exists(bench.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d"))
+    workbench = any(
+        os.path.exists(bench.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
+    )
     named = next((place for place, variable in _PLACES if bench.environ.get(variable)), None)
     return {
         "host.place": named or ("workbench" if workbench else None),
-        "host.container": next((kind for kind, marker in _CONTAINERS if os.path.exists(bench.root / marker)), None),
-        "host.machine": next((name for name, words in _VENDORS if words in vendor), None) or _hypervisor(bench.root),
+        "host.container": next(
+            (kind for kind, marker in _CONTAINERS if os.path.exists(bench.root / marker)), None
+        ),
+        "host.machine": next((name for name, words in _VENDORS if words in vendor), None)
+        or _hypervisor(bench.root),
     }
 
 
 def _hypervisor(root: Path) -> str | None:
     if re.search(r"-fc\d*\b", _text(root / "proc/sys/kernel/osrelease")):
         return "Firecracker"
-    flags = next((line for line in _text(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    flags = next(
+        (line for line in _text(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+    )
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
 
 def _login_shell(bench: ObserverContext) -> dict[str, Any]:
-    """What a new login shell of this user sets otherwise than the spec declares, or sets at all where it does harm."""
+    """What a new login shell of this user sets otherwise than the spec declares, or sets at all
+    where it does harm.
+    """
     told = _environment_of_shell(bench)
     if told is None:
         return {"login.differs": None}
     secret, declared = frozenset(bench.expected.secrets), bench.expected.env
-    other = {name: told[name] for name, value in declared.items() if name not in secret and name in told and told[name] != value}
+    other = {
+        name: told[name]
+        for name, value in declared.items()
+        if name not in secret and name in told and told[name] != value
+    }
     harmful = {
-        name for name in HARMFUL_VARIABLES if harmful_part(name, told.get(name, ""), bench.root) and name not in declared and not bench.environ.get(name)
+        name
+        for name in HARMFUL_VARIABLES
+        if harmful_part(name, told.get(name, ""), bench.root)
+        and name not in declared
+        and not bench.environ.get(name)
     }
     return {"login.differs": sorted({*other, *harmful}), "_login.values": other}
 
@@ -91,13 +142,33 @@ def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
         user = pwd.getpwuid(os.getuid())
     except (ImportError, KeyError):
         return None
-    shell = user.pw_shell if os.path.basename(user.pw_shell) in ("sh", "bash", "dash", "zsh", "ksh") else "/bin/sh"
-    # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person opens.
-    clean = {"HOME": bench.environ.get("HOME") or user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name, "SHELL": shell, "TERM": "dumb"}
+    shell = (
+        user.pw_shell
+        if os.path.basename(user.pw_shell) in ("sh", "bash", "dash", "zsh", "ksh")
+        else "/bin/sh"
+    )
+    # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person
+    # opens.
+    clean = {
+        "HOME": bench.environ.get("HOME") or user.pw_dir,
+        "USER": user.pw_name,
+        "LOGNAME": user.pw_name,
+        "SHELL": shell,
+        "TERM": "dumb",
+    }
     clean["PATH"] = os.defpath
     command = [shell, "-lc", f'printf "%s" {_MARK}; exec "$0" -I -S -c "$1"', sys.executable, _ASK]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SHELL_PATIENCE_S, env=clean, check=False, cwd="/")
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SHELL_PATIENCE_S,
+            env=clean,
+            check=False,
+            cwd="/",
+        )
         found: dict[str, str] = json.loads(answer.stdout.rpartition(_MARK)[2])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
@@ -105,7 +176,11 @@ def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
 
 
 def _offline(bench: ObserverContext) -> dict[str, Any]:
-    return {"hub.offline_by": [name for name in OFFLINE_VARIABLES if bench.environ.get(name, "").lower() in _TRUE]}
+    return {
+        "hub.offline_by": [
+            name for name in OFFLINE_VARIABLES if bench.environ.get(name, "").lower() in _TRUE
+        ]
+    }
 
 
 def _text(path: Path) -> str:
@@ -127,4 +202,12 @@ def _answer(_bench: ObserverContext) -> dict[str, Any]:
     return {}
 
 
-OBSERVERS: dict[str, Observer] = {"H03": _kernel, "H09": _clock, "H11": _place, "W02": _login_shell, "E03": _offline, "X01": _hub, "X02": _answer}
+OBSERVERS: dict[str, Observer] = {
+    "H03": _kernel,
+    "H09": _clock,
+    "H11": _place,
+    "W02": _login_shell,
+    "E03": _offline,
+    "X01": _hub,
+    "X02": _answer,
+}

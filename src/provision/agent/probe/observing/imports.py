@@ -18,31 +18,48 @@ def _import_package(bench: ObserverContext) -> dict[str, Any]:
     name = bench.subject or ""
     dists = bench.memo.get("dists")
     if dists is None:
-        dists = bench.memo["dists"] = active_distributions(find_distributions(entry for entry in sys.path if entry and os.path.isdir(entry)))
+        dists = bench.memo["dists"] = active_distributions(
+            find_distributions(entry for entry in sys.path if entry and os.path.isdir(entry))
+        )
     if name not in dists:
         raise ModuleNotFoundError(f"no distribution {name} is installed for this interpreter")
     modules = {module: import_module(module) for module in modules_to_import(dists[name])}
     return {
         f"_imported.{name}": list(modules),
-        f"_imported_elsewhere.{name}": [] if dists[name].editable else _elsewhere(dists[name], modules.values()),
+        f"_imported_elsewhere.{name}": []
+        if dists[name].editable
+        else _elsewhere(dists[name], modules.values()),
         f"_imported_live.{name}": next(
-            (pair for word, module in modules.items() if normalize_name(word) == name and (pair := _live(dists[name], module))), None
+            (
+                pair
+                for word, module in modules.items()
+                if normalize_name(word) == name and (pair := _live(dists[name], module))
+            ),
+            None,
         ),
     }
 
 
 def _elsewhere(dist: Distribution, modules: Iterable[ModuleType]) -> list[str]:
-    """The files of modules that did not come from the folder in which the package's metadata lies."""
-    files = [os.path.abspath(file) for module in modules if isinstance(file := getattr(module, "__file__", None), str)]
+    """The files of modules that did not come from the folder in which the package's metadata lies."""  # noqa: E501
+    files = [
+        os.path.abspath(file)
+        for module in modules
+        if isinstance(file := getattr(module, "__file__", None), str)
+    ]
     entry = os.path.abspath(dist.entry).rstrip(os.sep) + os.sep
     return [file for file in files if not file.startswith(entry)]
 
 
 def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
-    """The version that a module tells of itself and that of its metadata, where their first three numbers differ; modules are free to tell something else."""
+    """The version that a module tells of itself and that of its metadata, where their first three
+    numbers differ; modules are free to tell something else.
+    """
     told = getattr(module, "__version__", None)
     try:
-        pair = [read_version(text) for text in (told, dist.version)] if isinstance(told, str) else []
+        pair = (
+            [read_version(text) for text in (told, dist.version)] if isinstance(told, str) else []
+        )
     except UnreadableVersion:
         return None
     releases = {(*one.release, 0, 0)[:3] for one in pair}

@@ -1,4 +1,4 @@
-"""Reads from the kernel's log which errors (Xid) the NVIDIA driver wrote since the machine started."""
+"""Reads from the kernel's log which errors (Xid) the NVIDIA driver wrote since the machine started."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 _XID = re.compile(rb"NVRM: Xid \([^)]*\): (\d+)")
 _RECORD = 8192
-"""Bytes that hold any record of /dev/kmsg (Linux, printk: at most 1 KiB of text and its dictionary)."""
+"""Bytes that hold any record of /dev/kmsg (Linux, printk: at most 1 KiB of text and its
+dictionary).
+"""
 _MOST_RECORDS = 100_000
 
 
@@ -19,7 +21,9 @@ def read_xids(root: Path) -> list[int] | None:
     except OSError:
         return None
     try:
-        return sorted({int(number) for record in _records(handle) for number in _XID.findall(record)})
+        return sorted(
+            {int(number) for record in _records(handle) for number in _XID.findall(record)}
+        )
     except OSError:
         return None
     finally:

@@ -1,4 +1,6 @@
-"""Starts the declared strategy with its launcher, and compares what its processes reached with a run in one process."""
+"""Starts the declared strategy with its launcher, and compares what its processes reached with a
+run in one process.
+"""
 
 from __future__ import annotations
 
@@ -51,25 +53,52 @@ def _strategy(bench: ObserverContext) -> dict[str, Any]:
     found = launch_readings(ranks)
     if launch.strategy == "ddp":
         found["launch.weights_error"] = _error(bench, folder, recipe, module)
-    return {**found, "launch.by": launch.effective_launcher, "launch.run_s": time.perf_counter() - began}
+    return {
+        **found,
+        "launch.by": launch.effective_launcher,
+        "launch.run_s": time.perf_counter() - began,
+    }
 
 
-def run_launcher(launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]) -> list[dict[str, Any]]:
-    """Train with the declared launcher; what each process wrote down. Raises RuntimeError with the words of the first that failed."""
-    (folder / ACCELERATE_FILE).write_text(to_yaml(accelerate_configuration(launch)), encoding="utf-8")
+def run_launcher(
+    launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Train with the declared launcher; what each process wrote down. Raises RuntimeError with the
+    words of the first that failed.
+    """
+    (folder / ACCELERATE_FILE).write_text(
+        to_yaml(accelerate_configuration(launch)), encoding="utf-8"
+    )
     (folder / "rank.py").write_text(_STARTER.format(package=_PACKAGE), encoding="utf-8")
-    task = write_task(folder, recipe, module, _turned_on(launch, folder), whole=launch.strategy == "ddp")
+    task = write_task(
+        folder, recipe, module, _turned_on(launch, folder), whole=launch.strategy == "ddp"
+    )
     program = (str(folder / "rank.py"), str(_root()), str(task))
-    command = launch_command_by_modules(launch, sys.executable, program, str(folder / ACCELERATE_FILE))
+    command = launch_command_by_modules(
+        launch, sys.executable, program, str(folder / ACCELERATE_FILE)
+    )
     with open(folder / "launch.log", "wb") as log:
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environ, timeout=PATIENCE_S + 30, check=False)
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environ,
+            timeout=PATIENCE_S + 30,
+            check=False,
+        )
     said = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
     if stuck := stuck_frames(folder):
         raise TimeoutError(f"the processes did not end within {PATIENCE_S} s: {'; '.join(stuck)}")
     errors = [rank["error"] for rank in said if "error" in rank]
     if errors or ended.returncode or not said:
         # The first to fail has the reason; the others only lost it.
-        raise RuntimeError(errors[0] if errors else f"{launch.effective_launcher} ended with {ended.returncode}: {_last_words(folder / 'launch.log')}")
+        raise RuntimeError(
+            errors[0]
+            if errors
+            else f"{launch.effective_launcher} ended with {ended.returncode}: "
+            f"{_last_words(folder / 'launch.log')}"
+        )
     return said
 
 
@@ -98,23 +127,31 @@ def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
     if not launch.trainer or launch.effective_launcher == "accelerate":
         return {}
     if launch.zero_stage:
-        (folder / DEEPSPEED_FILE).write_text(dumps(deepspeed_configuration(launch)), encoding="utf-8")
+        (folder / DEEPSPEED_FILE).write_text(
+            dumps(deepspeed_configuration(launch)), encoding="utf-8"
+        )
         return {"deepspeed": str(folder / DEEPSPEED_FILE)}
     return {"fsdp": "full_shard auto_wrap"} if launch.strategy == "fsdp" else {}
 
 
 def _error(bench: ObserverContext, folder: Path, recipe: Recipe, module: str) -> float:
-    """The relative Frobenius distance of the first process's weights from those of one process that trained on whole batches."""
+    """The relative Frobenius distance of the first process's weights from those of one process that
+    trained on whole batches.
+    """
     prepare_environment(os.environ, bench.expected, bench.scratch)
     import torch
 
     alone = replace(recipe, batch=recipe.batch * recipe.ranks, ranks=1)
-    built = import_module(f"..proofs.{module}", __package__).Build(alone, scratch_folder(folder, "alone"), {})
+    built = import_module(f"..proofs.{module}", __package__).Build(
+        alone, scratch_folder(folder, "alone"), {}
+    )
     built.train()
     theirs = torch.load(folder / WEIGHTS, weights_only=True)
     ours = {name: tensor.detach().cpu() for name, tensor in built.model.state_dict().items()}
     apart = sum(float((ours[name].double() - theirs[name].double()).norm()) ** 2 for name in ours)
-    return float((apart / sum(float(tensor.double().norm()) ** 2 for tensor in ours.values())) ** 0.5)
+    return float(
+        (apart / sum(float(tensor.double().norm()) ** 2 for tensor in ours.values())) ** 0.5
+    )
 
 
 def _root() -> Path:
@@ -123,8 +160,16 @@ def _root() -> Path:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line and not line.startswith("torch.distributed.elastic")]
+    lines = [
+        line.strip()
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip()
+    ]
+    errors = [
+        line
+        for line in lines
+        if "Error" in line and not line.startswith("torch.distributed.elastic")
+    ]
     return (errors or lines or ["it said nothing"])[-1][:500]
 
 

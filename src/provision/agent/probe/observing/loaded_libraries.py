@@ -1,4 +1,6 @@
-"""Looks at which shared libraries the process really has in memory once torch is imported, and where they came from."""
+"""Looks at which shared libraries the process really has in memory once torch is imported, and
+where they came from.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,25 @@ from typing import Any
 from . import Observer, ObserverContext
 from .variables import harmful_part
 
-_NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
+_NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"  # noqa: E501
 WATCHED_LIBRARIES = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
 """What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
 _OF_SYSTEMS = ("/usr", "/usr/local")
-"""Prefixes of interpreters that hold the system's libraries too: there only site-packages count as the environment."""
+"""Prefixes of interpreters that hold the system's libraries too: there only site-packages count as
+the environment.
+"""
 
 
 def _libraries(bench: ObserverContext) -> dict[str, Any]:
-    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths; None where the system does not tell.
+    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths;
+    None where the system does not tell.
 
     A torch that does not import may have loaded them before it failed, and then they can tell why.
     """
     try:
         import_module("torch")
-    except Exception:  # noqa: BLE001 - T01 tells of it
+    except Exception:  # noqa: BLE001
         imported = False
     else:
         imported = True
@@ -41,7 +46,12 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
     except OSError:
         return {"libraries.outside": None, "libraries.openmp": None}
     paths = sorted(
-        {path for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]) and WATCHED_LIBRARIES.fullmatch(os.path.basename(path))}
+        {
+            path
+            for line in lines
+            if (path := line.partition("/")[1] + line.partition("/")[2])
+            and WATCHED_LIBRARIES.fullmatch(os.path.basename(path))
+        }
     )
     outside = [path for path in paths if not _is_inside(path, _folders())]
     openmp = sorted({path for path in paths if _OPENMP.match(os.path.basename(path))})
@@ -51,19 +61,31 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
         "_libraries.count": len(paths),
         "_libraries.imported": imported,
         "_libraries.variables": {
-            name: part for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if (part := harmful_part(name, bench.environ.get(name, ""), bench.root))
+            name: part
+            for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")
+            if (part := harmful_part(name, bench.environ.get(name, ""), bench.root))
         },
     }
 
 
 def _folders() -> list[str]:
     prefix = os.path.realpath(sys.prefix)
-    return [*(os.path.realpath(one) for one in _site_packages()), *([prefix] if prefix not in _OF_SYSTEMS else [])]
+    return [
+        *(os.path.realpath(one) for one in _site_packages()),
+        *([prefix] if prefix not in _OF_SYSTEMS else []),
+    ]
 
 
 def _site_packages() -> list[str]:
     listed = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    return [*dict.fromkeys(listed), *(entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages"))]
+    return [
+        *dict.fromkeys(listed),
+        *(
+            entry
+            for entry in sys.path
+            if os.path.basename(entry) in ("site-packages", "dist-packages")
+        ),
+    ]
 
 
 def _is_inside(path: str, folders: Iterable[str]) -> bool:
@@ -72,7 +94,12 @@ def _is_inside(path: str, folders: Iterable[str]) -> bool:
         return True
     # An installer may link each file into its cache; the kernel then names the file there.
     name = escape(os.path.basename(path))
-    places = (one for folder in folders for depth in ("*", "*/*", "*/*/*") for one in glob(f"{escape(folder)}/{depth}/{name}"))
+    places = (
+        one
+        for folder in folders
+        for depth in ("*", "*/*", "*/*/*")
+        for one in glob(f"{escape(folder)}/{depth}/{name}")
+    )
     return any(Path(one).resolve() == Path(path) for one in places)
 
 

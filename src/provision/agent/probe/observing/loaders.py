@@ -1,4 +1,6 @@
-"""Moves batches through DataLoader workers, started in each way that Python has; every number that arrives is known."""
+"""Moves batches through DataLoader workers, started in each way that Python has; every number that
+arrives is known.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,17 @@ _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
 _PATIENCE_S = 100
 LARGE_BYTES = 128 * 1024**2
-"""Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared memory unless more is asked for (docker run --shm-size)."""
+"""Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared
+memory unless more is asked for (docker run --shm-size).
+"""
 _PREFETCHED, _OF_A_TOKEN = 2, 3 * 8
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
 
 
 class BlockDataset:
-    """64 tensors of 512 KiB, each filled with its own index, so that 8 of them make a batch of 4 MiB; a class of a real module, which spawn can import."""
+    """64 tensors of 512 KiB, each filled with its own index, so that 8 of them make a batch of 4
+    MiB; a class of a real module, which spawn can import.
+    """
 
     def __len__(self) -> int:
         return _SAMPLES
@@ -39,13 +45,19 @@ def _by_spawn(_bench: ObserverContext) -> dict[str, Any]:
 
 
 def _by_forkserver(_bench: ObserverContext) -> dict[str, Any]:
-    return _loaded("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else {"loaders.forkserver_sum": None}
+    return (
+        _loaded("forkserver")
+        if "forkserver" in multiprocessing.get_all_start_methods()
+        else {"loaders.forkserver_sum": None}
+    )
 
 
 def prefetched_bytes(workers: int, batch: int | None, length: int | None) -> int:
-    """What a worker has to hand over: all that DataLoader's workers hold ready of the declared batches; `LARGE_BYTES` where no batch is declared.
+    """What a worker has to hand over: all that DataLoader's workers hold ready of the declared
+    batches; `LARGE_BYTES` where no batch is declared.
 
-    The formula: workers x 2 (prefetch_factor) x batch_size x sequence_length x 3 (input ids, attention mask, labels) x 8 bytes (int64).
+    The formula: workers x 2 (prefetch_factor) x batch_size x sequence_length x 3 (input ids,
+    attention mask, labels) x 8 bytes (int64).
     """
     if batch is None or length is None:
         return LARGE_BYTES
@@ -73,15 +85,33 @@ def _large(bench: ObserverContext) -> dict[str, Any]:
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
     training = bench.expected.training
-    count = prefetched_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    count = prefetched_bytes(
+        training.dataloader_workers, training.batch_size, training.sequence_length
+    )
     dataset: Any = LargeItemDataset(count)
-    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a failure there is told, and not waited for.
-    loader = DataLoader(dataset, batch_size=1, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
+    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a
+    # failure there is told, and not waited for.
+    loader = DataLoader(
+        dataset,
+        batch_size=1,
+        num_workers=1,
+        multiprocessing_context=multiprocessing.get_context("fork"),
+        timeout=_PATIENCE_S,
+    )
     try:
-        return {"loaders.large_right": [batch.numel() == count and bool((batch == 7).all()) for batch in loader] == [True], "_loaders.large_error": ""}
+        return {
+            "loaders.large_right": [
+                batch.numel() == count and bool((batch == 7).all()) for batch in loader
+            ]
+            == [True],
+            "_loaders.large_error": "",
+        }
     except RuntimeError as error:
         # The worker's whole traceback is in the text; its last line says what happened.
-        return {"loaders.large_right": False, "_loaders.large_error": str(error).strip().splitlines()[-1]}
+        return {
+            "loaders.large_right": False,
+            "_loaders.large_error": str(error).strip().splitlines()[-1],
+        }
 
 
 def _loaded(method: str) -> dict[str, Any]:
@@ -89,8 +119,19 @@ def _loaded(method: str) -> dict[str, Any]:
 
     context = multiprocessing.get_context(method)
     dataset: Any = BlockDataset()
-    loader = DataLoader(dataset, batch_size=_BATCH, num_workers=_WORKERS, multiprocessing_context=context, timeout=_PATIENCE_S)
+    loader = DataLoader(
+        dataset,
+        batch_size=_BATCH,
+        num_workers=_WORKERS,
+        multiprocessing_context=context,
+        timeout=_PATIENCE_S,
+    )
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
 
 
-OBSERVERS: dict[str, Observer] = {"L01": _by_fork, "L02": _by_spawn, "L03": _by_forkserver, "L04": _large}
+OBSERVERS: dict[str, Observer] = {
+    "L01": _by_fork,
+    "L02": _by_spawn,
+    "L03": _by_forkserver,
+    "L04": _large,
+}

@@ -1,4 +1,6 @@
-"""Holds a device's memory in blocks, writes patterns into all of it, and counts what does not come back."""
+"""Holds a device's memory in blocks, writes patterns into all of it, and counts what does not come
+back.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 PATTERNS = (0x00, -0x5555555555555556, 0x5555555555555555, -1)
-"""Words of 8 bytes 00, AA, 55 and FF: each bit is tried in both states and beside bits of the other one. Source: DCGM 4.6, memory test."""
+"""Words of 8 bytes 00, AA, 55 and FF: each bit is tried in both states and beside bits of the other
+one. Source: DCGM 4.6, memory test.
+"""
 _WORD = 8
 
 
 def allocate_blocks(device: str, wanted: int, block: int) -> list[Any]:
-    """Allocate blocks of `block` bytes (a multiple of 8) until `wanted` bytes are held or the device has no more."""
+    """Allocate blocks of `block` bytes (a multiple of 8) until `wanted` bytes are held or the
+    device has no more.
+    """
     import torch
 
     blocks: list[Any] = []
@@ -26,7 +32,9 @@ def allocate_blocks(device: str, wanted: int, block: int) -> list[Any]:
 
 
 def count_wrong_words(blocks: Sequence[Any]) -> int:
-    """Return how many words of 8 bytes did not hold what was written: all blocks are written before the first is read, with each pattern and its address."""
+    """Return how many words of 8 bytes did not hold what was written: all blocks are written before
+    the first is read, with each pattern and its address.
+    """
     found = 0
     for pattern in PATTERNS:
         fill_blocks(blocks, pattern)
@@ -47,7 +55,9 @@ def count_differing_words(blocks: Sequence[Any], pattern: int) -> int:
 
 
 def write_addresses(blocks: Sequence[Any]) -> None:
-    """Write into each word which one it is: two addresses that lead to one place are found so, and by no pattern."""
+    """Write into each word which one it is: two addresses that lead to one place are found so, and
+    by no pattern.
+    """
     import torch
 
     for place, block in enumerate(blocks):
@@ -60,10 +70,13 @@ def count_misplaced_words(blocks: Sequence[Any]) -> int:
 
     found = 0
     for place, block in enumerate(blocks):
-        # An eighth at a time: the numbers to compare with need memory of their own, and most of it is held.
+        # An eighth at a time: the numbers to compare with need memory of their own, and most of it
+        # is held.
         step = max(1, len(block) // 8)
         for start in range(0, len(block), step):
             part = block[start : start + step]
             first = place * len(block) + start
-            found += int((part != torch.arange(first, first + len(part), device=block.device)).sum())
+            found += int(
+                (part != torch.arange(first, first + len(part), device=block.device)).sum()
+            )
     return found

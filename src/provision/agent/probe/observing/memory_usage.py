@@ -1,4 +1,6 @@
-"""How much memory is free and how much a process takes: of this machine or container, and of a card through torch."""
+"""How much memory is free and how much a process takes: of this machine or container, and of a card
+through torch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _KIB = 1024
 
 
 def available_bytes(root: Path) -> int | None:
-    """Bytes of RAM that can be taken without the kernel or the container ending someone; None where the system does not tell."""
+    """Bytes of RAM that can be taken without the kernel or the container ending someone; None where
+    the system does not tell.
+    """
     free = _field(root / "proc/meminfo", "MemAvailable")
     limit, used = memory_limit(root), memory_used(root)
     left = max(0, limit - used) if limit is not None and used is not None else None
@@ -24,7 +28,9 @@ class ProcessMemoryPeak:
     """The most RAM that this process takes from now on, over what it takes now."""
 
     def __init__(self) -> None:
-        with contextlib.suppress(OSError):  # gVisor has no clear_refs: the mark then stands at the peak so far, which is below that of a training
+        with contextlib.suppress(
+            OSError
+        ):  # gVisor has no clear_refs: the mark then stands at the peak so far, which is below that of a training  # noqa: E501
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         self._before = _field(Path("/proc/self/status"), "VmRSS") or 0
 
@@ -35,7 +41,9 @@ class ProcessMemoryPeak:
 
 
 class TorchMemoryPeak:
-    """The most memory that a card gives from now on: what torch reserves, and what is held beside it (its context, other programs)."""
+    """The most memory that a card gives from now on: what torch reserves, and what is held beside
+    it (its context, other programs).
+    """
 
     def __init__(self) -> None:
         import torch
@@ -54,7 +62,9 @@ class TorchMemoryPeak:
 
 
 def limit_process_memory(available: int) -> None:
-    """Let this process fail before others: its data may grow by `available` bytes, and the kernel ends it first when memory runs out. Linux only."""
+    """Let this process fail before others: its data may grow by `available` bytes, and the kernel
+    ends it first when memory runs out. Linux only.
+    """
     if sys.platform != "linux":
         return
     import resource
@@ -62,7 +72,10 @@ def limit_process_memory(available: int) -> None:
     now = _field(Path("/proc/self/status"), "VmData") or 0
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = now + available
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_DATA,
+        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+    )
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -73,4 +86,6 @@ def _field(file: Path, name: str) -> int | None:
     except OSError:
         return None
     found = (line.split() for line in lines if line.startswith(f"{name}:"))
-    return next((int(words[1]) * _KIB for words in found if len(words) > 1 and words[1].isdigit()), None)
+    return next(
+        (int(words[1]) * _KIB for words in found if len(words) > 1 and words[1].isdigit()), None
+    )

@@ -1,4 +1,6 @@
-"""Lets all cards add up numbers together, each in a process that torchrun starts; one that hangs is ended and told."""
+"""Lets all cards add up numbers together, each in a process that torchrun starts; one that hangs is
+ended and told.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ _MESSAGES = (1 << 30, 4 << 30)
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroupRun:
-    """How a run of several processes went: exit code (None: it was ended because it hung), what the ranks told, the end of what they printed.
+    """How a run of several processes went: exit code (None: it was ended because it hung), what the
+    ranks told, the end of what they printed.
 
-    `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its card).
+    `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its
+    card).
     """
 
     code: int | None
@@ -36,7 +40,11 @@ class ProcessGroupRun:
 
 
 def _alone(bench: ObserverContext) -> dict[str, Any]:
-    return {"several.alone_wrong": run_alone("nccl", bench.scratch) if device_of(bench) == "cuda" else None}
+    return {
+        "several.alone_wrong": run_alone("nccl", bench.scratch)
+        if device_of(bench) == "cuda"
+        else None
+    }
 
 
 def _sums(bench: ObserverContext) -> dict[str, Any]:
@@ -45,7 +53,11 @@ def _sums(bench: ObserverContext) -> dict[str, Any]:
 
 def _bandwidth(bench: ObserverContext) -> dict[str, Any]:
     run = _ran(bench, "bandwidth", _MESSAGES)
-    best = min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None) if run and len(run.rank_reports) == bench.expected.gpu_count else None
+    best = (
+        min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None)
+        if run and len(run.rank_reports) == bench.expected.gpu_count
+        else None
+    )
     return {"several.bus_gb_s": best, **readings_of("bandwidth", run)}
 
 
@@ -53,7 +65,13 @@ def _ran(bench: ObserverContext, name: str, sizes: Sequence[int]) -> ProcessGrou
     if device_of(bench) != "cuda":
         return None
     folder = scratch_folder(bench.scratch, name)
-    return run_with_torchrun(bench.expected.gpu_count, rank_program("nccl", folder, sizes), folder, bench.environ, _PATIENCE_S)
+    return run_with_torchrun(
+        bench.expected.gpu_count,
+        rank_program("nccl", folder, sizes),
+        folder,
+        bench.environ,
+        _PATIENCE_S,
+    )
 
 
 def readings_of(name: str, run: ProcessGroupRun | None) -> dict[str, Any]:
@@ -62,7 +80,9 @@ def readings_of(name: str, run: ProcessGroupRun | None) -> dict[str, Any]:
         return {f"several.{name}_wrong": None}
     return {
         f"several.{name}_wrong": sum(one["wrong"] for one in run.rank_reports),
-        f"several.{name}_wrong_ranks": [rank for rank, one in enumerate(run.rank_reports) if one["wrong"]],
+        f"several.{name}_wrong_ranks": [
+            rank for rank, one in enumerate(run.rank_reports) if one["wrong"]
+        ],
         f"several.{name}_ranks": len(run.rank_reports),
         f"several.{name}_exit": run.code,
         f"several.{name}_steps": list(run.steps),
@@ -77,16 +97,39 @@ def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
     return [*probe, "rank", backend, str(folder), *(str(size) for size in sizes)]
 
 
-def run_with_torchrun(ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float) -> ProcessGroupRun:
-    """Run a program in so many processes by torchrun, as a user would; end it when it takes longer than `patience_s`."""
-    # Without an address of its own torchrun asks for the machine's name, which not every machine can resolve (pytorch#150532).
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--nproc_per_node", str(ranks), *program]
+def run_with_torchrun(
+    ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float
+) -> ProcessGroupRun:
+    """Run a program in so many processes by torchrun, as a user would; end it when it takes longer
+    than `patience_s`.
+    """
+    # Without an address of its own torchrun asks for the machine's name, which not every machine
+    # can resolve (pytorch#150532).
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr=127.0.0.1",
+        "--nproc_per_node",
+        str(ranks),
+        *program,
+    ]
     log = folder / "together.log"
     with open(log, "wb") as output:
-        # The group stays ours: whoever ends this stage ends torchrun with it, and the ranks end with torchrun.
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={"NCCL_DEBUG": "WARN", **environ})
+        # The group stays ours: whoever ends this stage ends torchrun with it, and the ranks end
+        # with torchrun.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={"NCCL_DEBUG": "WARN", **environ},
+        )
         code = _waited(process, patience_s)
-    return ProcessGroupRun(code, tuple(read_rank_reports(folder, ranks)), _tail(log), tuple(read_steps(folder, ranks)))
+    return ProcessGroupRun(
+        code, tuple(read_rank_reports(folder, ranks)), _tail(log), tuple(read_steps(folder, ranks))
+    )
 
 
 def _waited(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
@@ -106,8 +149,16 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
 
 def _tail(log: Path) -> str:
     """Return the last lines that NCCL wrote, or the last lines at all where it wrote none."""
-    lines = [line for line in log.read_bytes()[-65536:].decode("utf-8", "replace").splitlines() if line.strip()]
-    chosen = [line for line in lines if "NCCL" in line] or [line for line in lines if "Error" in line] or lines
+    lines = [
+        line
+        for line in log.read_bytes()[-65536:].decode("utf-8", "replace").splitlines()
+        if line.strip()
+    ]
+    chosen = (
+        [line for line in lines if "NCCL" in line]
+        or [line for line in lines if "Error" in line]
+        or lines
+    )
     return "; ".join(chosen)[-_TAIL:]
 
 

@@ -1,4 +1,6 @@
-"""Asks the hub that the hub's libraries would ask, step by step: name, connection, certificate, answer. A connection alone is no proof."""
+"""Asks the hub that the hub's libraries would ask, step by step: name, connection, certificate,
+answer. A connection alone is no proof.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,36 @@ from .variables import HUB_PACKAGES, OFFLINE_VARIABLES
 
 PATIENCE_S = 3.0
 _T = TypeVar("_T")
-_STEPS = {"name": "its name is not found", "connection": "no connection", "tls": "its certificate is not accepted", "answer": "no answer"}
+_STEPS = {
+    "name": "its name is not found",
+    "connection": "no connection",
+    "tls": "its certificate is not accepted",
+    "answer": "no answer",
+}
 
 
 def observe_hub(bench: ObserverContext) -> dict[str, Any]:
-    """Where the hub is and how far the way to it leads: `reached` is "" (not asked), a step at which it ended, or "answer"."""
-    quiet = {"net.hub": None, "net.reached": "", "net.status": None, "net.problem": None, "net.skew_s": None, "net.proxy": False}
-    if not any(name in bench.expected.packages for name in HUB_PACKAGES) or any(bench.expected.env.get(name) for name in OFFLINE_VARIABLES):
+    """Where the hub is and how far the way to it leads: `reached` is "" (not asked), a step at
+    which it ended, or "answer".
+    """
+    quiet = {
+        "net.hub": None,
+        "net.reached": "",
+        "net.status": None,
+        "net.problem": None,
+        "net.skew_s": None,
+        "net.proxy": False,
+    }
+    if not any(name in bench.expected.packages for name in HUB_PACKAGES) or any(
+        bench.expected.env.get(name) for name in OFFLINE_VARIABLES
+    ):
         return quiet
     endpoint = bench.environ.get("HF_ENDPOINT") or _default_endpoint()
     if endpoint is None:
-        return {**quiet, "net.problem": "huggingface_hub is not installed, so its address is not known"}
+        return {
+            **quiet,
+            "net.problem": "huggingface_hub is not installed, so its address is not known",
+        }
     address = _address(endpoint)
     if address is None:
         return {**quiet, "net.problem": "HF_ENDPOINT is no http(s) address", "net.reached": "name"}
@@ -48,20 +69,32 @@ def _address(text: str) -> SplitResult | None:
 
 
 def _default_endpoint() -> str | None:
-    """The address that the installed huggingface_hub has built in; read, not imported, because the plain process imports no package."""
+    """The address that the installed huggingface_hub has built in; read, not imported, because the
+    plain process imports no package.
+    """
     for entry in sys.path:
         try:
-            text = Path(entry, "huggingface_hub", "constants.py").read_text(encoding="utf-8", errors="replace")
+            text = Path(entry, "huggingface_hub", "constants.py").read_text(
+                encoding="utf-8", errors="replace"
+            )
         except OSError:
             continue
-        found = re.search(r"^_?(?:HF_)?DEFAULT_ENDPOINT\s*=\s*[\"'](https?://[^\"']+)", text, re.MULTILINE)
+        found = re.search(
+            r"^_?(?:HF_)?DEFAULT_ENDPOINT\s*=\s*[\"'](https?://[^\"']+)", text, re.MULTILINE
+        )
         return found[1] if found else None
     return None
 
 
 def _proxy(address: SplitResult, bench: ObserverContext) -> SplitResult | None:
-    told_here = {name: bench.environ.get(f"{name}_proxy") or bench.environ.get(f"{name.upper()}_PROXY") or "" for name in ("http", "https", "no")}
-    proxies = {**getproxies_environment(), **{name: value for name, value in told_here.items() if value}}
+    told_here = {
+        name: bench.environ.get(f"{name}_proxy") or bench.environ.get(f"{name.upper()}_PROXY") or ""
+        for name in ("http", "https", "no")
+    }
+    proxies = {
+        **getproxies_environment(),
+        **{name: value for name, value in told_here.items() if value},
+    }
     told = proxies.get(address.scheme) or proxies.get("all")
     if not told or proxy_bypass(address.hostname or "", proxies):
         return None
@@ -82,22 +115,41 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
         _within(2 * PATIENCE_S, connection.connect)
         if address.scheme == "https":
             step = "tls"
-            connection.sock = ssl.create_default_context().wrap_socket(connection.sock, server_hostname=host)
+            connection.sock = ssl.create_default_context().wrap_socket(
+                connection.sock, server_hostname=host
+            )
         step = "answer"
         # The connection's own timeout limits the pause between two bytes only.
-        return {**told, **_within(2 * PATIENCE_S, lambda: _answer(connection, address, bool(proxy))), "net.reached": step}
+        return {
+            **told,
+            **_within(2 * PATIENCE_S, lambda: _answer(connection, address, bool(proxy))),
+            "net.reached": step,
+        }
     except (OSError, http.client.HTTPException, ValueError) as error:
         # Words of the system's own: they hold no address of this machine.
         return {**told, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
 
 
-def _answer(connection: http.client.HTTPConnection, address: SplitResult, through_proxy: bool) -> dict[str, Any]:
-    target = f"{address.scheme}://{address.netloc}/" if through_proxy and address.scheme == "http" else "/"
-    connection.request("HEAD", target, headers={"User-Agent": "provision-probe", "Host": address.netloc.rpartition("@")[2]})
+def _answer(
+    connection: http.client.HTTPConnection, address: SplitResult, through_proxy: bool
+) -> dict[str, Any]:
+    target = (
+        f"{address.scheme}://{address.netloc}/"
+        if through_proxy and address.scheme == "http"
+        else "/"
+    )
+    connection.request(
+        "HEAD",
+        target,
+        headers={"User-Agent": "provision-probe", "Host": address.netloc.rpartition("@")[2]},
+    )
     asked_at = time.time()
     response = connection.getresponse()
     connection.close()
-    return {"net.status": response.status, "net.skew_s": _skew(response.headers.get("Date"), asked_at)}
+    return {
+        "net.status": response.status,
+        "net.skew_s": _skew(response.headers.get("Date"), asked_at),
+    }
 
 
 def _skew(date: str | None, now: float) -> int | None:
@@ -111,18 +163,24 @@ def _skew(date: str | None, now: float) -> int | None:
 def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
-    return "nothing came within 3 s" if isinstance(error, TimeoutError) else (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:120]
+    return (
+        "nothing came within 3 s"
+        if isinstance(error, TimeoutError)
+        else (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:120]
+    )
 
 
 def _within(seconds: float, ask: Callable[[], _T]) -> _T:
-    """What `ask` returns, or TimeoutError: the system's own look-up of names knows no limit, so it is left behind in a thread that may hang."""
+    """What `ask` returns, or TimeoutError: the system's own look-up of names knows no limit, so it
+    is left behind in a thread that may hang.
+    """
     found: list[_T] = []
     raised: list[BaseException] = []
 
     def look() -> None:
         try:
             found.append(ask())
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
+        except BaseException as error:  # noqa: BLE001
             raised.append(error)
 
     thread = threading.Thread(target=look, daemon=True)

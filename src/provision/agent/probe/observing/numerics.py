@@ -10,16 +10,28 @@ from typing import Any
 from ..proofs.recipe import weights_hash
 from . import Observer, ObserverContext
 from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
-from .tensors import SEED, device_of, dtype_of, normal_tensor, relative_errors, seeded_generator, worst_errors
+from .tensors import (
+    SEED,
+    device_of,
+    dtype_of,
+    normal_tensor,
+    relative_errors,
+    seeded_generator,
+    worst_errors,
+)
 
 ProductShape = tuple[int, int, int]
 """Rows, depth and columns of a product."""
 _SHAPE: ProductShape = (512, 1024, 512)
 _LARGE: ProductShape = (4096, 4096, 4096)
 _EVERY = 64
-"""Of a large product each 64th row is compared, so that its truth takes the CPU a moment; tiles of 64 rows or more are all looked at."""
+"""Of a large product each 64th row is compared, so that its truth takes the CPU a moment; tiles of
+64 rows or more are all looked at.
+"""
 _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
-"""Relative and absolute tolerance of torch.testing.assert_close for each type; the absolute one is scaled by the square root of the depth."""
+"""Relative and absolute tolerance of torch.testing.assert_close for each type; the absolute one is
+scaled by the square root of the depth.
+"""
 _SHORT_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 
 
@@ -30,16 +42,24 @@ def _products(bench: ObserverContext) -> dict[str, Any]:
 
 @contextmanager
 def full_precision_sums() -> Iterator[None]:
-    """Let no part of a product in 16 bits be added up in 16 bits, as cuBLAS may otherwise when it splits a product along its depth.
+    """Let no part of a product in 16 bits be added up in 16 bits, as cuBLAS may otherwise when it
+    splits a product along its depth.
 
-    torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would then miss torch's tolerances for single elements by thousands.
+    torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would
+    then miss torch's tolerances for single elements by thousands.
     """
     import torch
 
     flags = torch.backends.cuda.matmul
     names = [name for name in _SHORT_SUMS if hasattr(flags, name)]
-    # Newer torch sets whether products are split at all with the same flag, and tells it under another name.
-    before = {name: (getattr(flags, name), getattr(flags, f"{name}_split_k")) if hasattr(flags, f"{name}_split_k") else getattr(flags, name) for name in names}
+    # Newer torch sets whether products are split at all with the same flag, and tells it under
+    # another name.
+    before = {
+        name: (getattr(flags, name), getattr(flags, f"{name}_split_k"))
+        if hasattr(flags, f"{name}_split_k")
+        else getattr(flags, name)
+        for name in names
+    }
     try:
         for name in names:
             setattr(flags, name, False)
@@ -53,23 +73,47 @@ def _errors_of_products(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     cards = torch_cards(bench)
-    # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it there.
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, **({"fp16": torch.float16} if cards else {})}
+    # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it
+    # there.
+    kinds = {
+        "fp32": torch.float32,
+        "bf16": torch.bfloat16,
+        **({"fp16": torch.float16} if cards else {}),
+    }
     sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
     found: list[dict[str, Any]] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
         for size, (shape, every) in sizes.items():
-            for one, (error, outside) in zip(found, product_errors(name, kind, cards or [CPU], shape, every, bench.report_progress), strict=True):
-                one.update({f"numerics.{name}{size}_error": error, f"numerics.{name}{size}_outside": outside})
-    return {"numerics.device": "cuda" if cards else "cpu", **readings_of_worst(cards, found, lambda one: -float(sum(one.values())))}
+            for one, (error, outside) in zip(
+                found,
+                product_errors(name, kind, cards or [CPU], shape, every, bench.report_progress),
+                strict=True,
+            ):
+                one.update(
+                    {
+                        f"numerics.{name}{size}_error": error,
+                        f"numerics.{name}{size}_outside": outside,
+                    }
+                )
+    return {
+        "numerics.device": "cuda" if cards else "cpu",
+        **readings_of_worst(cards, found, lambda one: -float(sum(one.values()))),
+    }
 
 
 def product_errors(
-    name: str, kind: Any, cards: Sequence[ComputeDevice], shape: ProductShape, every: int, tell: Callable[[str], None]
+    name: str,
+    kind: Any,
+    cards: Sequence[ComputeDevice],
+    shape: ProductShape,
+    every: int,
+    tell: Callable[[str], None],
 ) -> list[tuple[float, int]]:
-    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances, of each card.
+    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how
+    many elements lie outside torch's tolerances, of each card.
 
-    Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of the result each row whose number `every` divides is compared.
+    Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of
+    the result each row whose number `every` divides is compared.
     """
     left, right = _operands(kind, shape)
     truth = left[::every].double() @ right.double()
@@ -103,7 +147,9 @@ def _signature(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
-    ((error, _),) = product_errors("fp32", torch.float32, (torch_cards(bench) or [CPU])[:1], _SHAPE, 1, bench.report_progress)
+    ((error, _),) = product_errors(
+        "fp32", torch.float32, (torch_cards(bench) or [CPU])[:1], _SHAPE, 1, bench.report_progress
+    )
     return {"numerics.fp32_signature": error}
 
 
@@ -122,13 +168,22 @@ def _convolutions(bench: ObserverContext) -> dict[str, Any]:
 
 
 def convolution_error(device: str) -> list[float]:
-    """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over two dimensions, of its result and of both its gradients."""
+    """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over
+    two dimensions, of its result and of both its gradients.
+    """
     from torch.nn.functional import conv1d, conv2d
 
-    return worst_errors([*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)])
+    return worst_errors(
+        [
+            *_convolved(conv1d, (2, 16, 128), (32, 16, 5), device),
+            *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device),
+        ]
+    )
 
 
-def _convolved(convolve: Callable[..., Any], inputs: tuple[int, ...], weights: tuple[int, ...], device: str) -> Iterator[tuple[float, float]]:
+def _convolved(
+    convolve: Callable[..., Any], inputs: tuple[int, ...], weights: tuple[int, ...], device: str
+) -> Iterator[tuple[float, float]]:
     import torch
 
     generator = seeded_generator()
@@ -150,14 +205,20 @@ def _short_products(bench: ObserverContext) -> dict[str, Any]:
     try:
         return {"numerics.fp8_error": fp8_error(device_of(bench))}
     except (RuntimeError, TypeError, AttributeError) as error:
-        # The function changes from one torch to the next: that it refuses matters to those only who declare fp8.
-        return {"numerics.fp8_error": None, "numerics.fp8_refused": f"{type(error).__name__}: {str(error)[:200]}"}
+        # The function changes from one torch to the next: that it refuses matters to those only who
+        # declare fp8.
+        return {
+            "numerics.fp8_error": None,
+            "numerics.fp8_refused": f"{type(error).__name__}: {str(error)[:200]}",
+        }
 
 
 def fp8_error(device: str) -> list[float]:
-    """Return the errors (as `distance` tells them) of a product in fp8 (e4m3, bf16 out) against float64 of the same rounded inputs.
+    """Return the errors (as `distance` tells them) of a product in fp8 (e4m3, bf16 out) against
+    float64 of the same rounded inputs.
 
-    Shapes (256, 512) and (512, 256): cards of compute capability 9.0 take the left by rows, the right by columns, and sizes that 16 divides.
+    Shapes (256, 512) and (512, 256): cards of compute capability 9.0 take the left by rows, the
+    right by columns, and sizes that 16 divides.
     """
     import torch
 
@@ -169,13 +230,17 @@ def fp8_error(device: str) -> list[float]:
 
 
 def scaled_product(left: Any, right: Any, one: Any) -> Any:
-    """Multiply two fp8 matrices, the left by rows and the right by columns, into bf16, both scaled by `one`; by the public function where there is one."""
+    """Multiply two fp8 matrices, the left by rows and the right by columns, into bf16, both scaled
+    by `one`; by the public function where there is one.
+    """
     import torch
 
     functional = torch.nn.functional
     if hasattr(functional, "scaled_mm"):
         whole = functional.ScalingType.TensorWise
-        return functional.scaled_mm(left, right, one, whole, one, whole, output_dtype=torch.bfloat16)
+        return functional.scaled_mm(
+            left, right, one, whole, one, whole, output_dtype=torch.bfloat16
+        )
     return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
@@ -184,7 +249,11 @@ def _twice(bench: ObserverContext) -> dict[str, Any]:
     here = is_repeatable(CPU.device)
     if not cards:
         return {"numerics.repeats": here}
-    found = measure_each_card(cards, lambda card: {"numerics.repeats": here and is_repeatable(card.device)}, bench.report_progress)
+    found = measure_each_card(
+        cards,
+        lambda card: {"numerics.repeats": here and is_repeatable(card.device)},
+        bench.report_progress,
+    )
     return readings_of_worst(cards, found, lambda one: float(one["numerics.repeats"]))
 
 
@@ -192,14 +261,21 @@ def is_repeatable(device: str) -> bool:
     """Return whether a product in fp32 and one in bf16 give the same bits twice."""
     import torch
 
-    pairs = [[operand.to(device) for operand in _operands(kind)] for kind in (torch.float32, torch.bfloat16)]
+    pairs = [
+        [operand.to(device) for operand in _operands(kind)]
+        for kind in (torch.float32, torch.bfloat16)
+    ]
     return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
 def _finite(bench: ObserverContext) -> dict[str, Any]:
     device = device_of(bench)
     kind = dtype_of(bench.expected.training.precision, device)
-    return {"numerics.unfinite": count_non_finite([*compute_into_nan_memory(kind, device), *compute_gradients(kind, device)])}
+    return {
+        "numerics.unfinite": count_non_finite(
+            [*compute_into_nan_memory(kind, device), *compute_gradients(kind, device)]
+        )
+    }
 
 
 def count_non_finite(tensors: list[Any]) -> int:
@@ -224,11 +300,15 @@ def compute_into_nan_memory(kind: Any, device: str) -> list[Any]:
 
 
 def compute_gradients(kind: Any, device: str) -> list[Any]:
-    """Return the loss of a small network with a norm, an activation and a cross entropy, and the gradients of its weights."""
+    """Return the loss of a small network with a norm, an activation and a cross entropy, and the
+    gradients of its weights.
+    """
     import torch
 
     torch.manual_seed(SEED)
-    network = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)).to(device, kind)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)
+    ).to(device, kind)
     inputs = normal_tensor((32, 64), seeded_generator()).to(device, kind)
     loss = torch.nn.functional.cross_entropy(network(inputs), torch.arange(32, device=device))
     loss.backward()
@@ -237,21 +317,33 @@ def compute_gradients(kind: Any, device: str) -> list[Any]:
 
 def _random(bench: ObserverContext) -> dict[str, Any]:
     devices = sorted({"cpu", device_of(bench)})
-    first, again, other = ({device: random_digest(device, seed) for device in devices} for seed in (SEED, SEED, SEED + 1))
-    return {f"rng.{device}_sha": repeatable_digest(first[device], again[device], other[device]) for device in devices}
+    first, again, other = (
+        {device: random_digest(device, seed) for device in devices}
+        for seed in (SEED, SEED, SEED + 1)
+    )
+    return {
+        f"rng.{device}_sha": repeatable_digest(first[device], again[device], other[device])
+        for device in devices
+    }
 
 
 def repeatable_digest(first: str, again: str, other: str) -> str | None:
-    """Return the digest of what a seed gives, None where it does not give it twice, or another seed gives the same."""
+    """Return the digest of what a seed gives, None where it does not give it twice, or another seed
+    gives the same.
+    """
     return first if first == again != other else None
 
 
 def random_digest(device: str, seed: int) -> str:
-    """Return a digest of 4096 whole numbers from a seeded generator: whole, so that no instruction set rounds them in its own way."""
+    """Return a digest of 4096 whole numbers from a seeded generator: whole, so that no instruction
+    set rounds them in its own way.
+    """
     import torch
 
     generator = torch.Generator(device=device).manual_seed(seed)
-    return weights_hash({"drawn": torch.randint(2**31, (4096,), generator=generator, device=device)})[:16]
+    return weights_hash(
+        {"drawn": torch.randint(2**31, (4096,), generator=generator, device=device)}
+    )[:16]
 
 
 def _steps(bench: ObserverContext) -> dict[str, Any]:
@@ -259,7 +351,9 @@ def _steps(bench: ObserverContext) -> dict[str, Any]:
 
 
 def steps_error(device: str) -> float:
-    """Return the worst relative error of fp32 softmax, layer norm and three steps of AdamW against float64."""
+    """Return the worst relative error of fp32 softmax, layer norm and three steps of AdamW against
+    float64.
+    """
     import torch
     from torch.nn.functional import layer_norm, softmax
 
@@ -274,8 +368,14 @@ def steps_error(device: str) -> float:
             optimizer.step()
         return weights
 
-    ways: tuple[Callable[[Any], Any], ...] = (lambda x: softmax(x, -1), lambda x: layer_norm(x, (512,)), stepped)
-    return worst_errors([relative_errors(way(start.to(device)), way(start.double())) for way in ways])[0]
+    ways: tuple[Callable[[Any], Any], ...] = (
+        lambda x: softmax(x, -1),
+        lambda x: layer_norm(x, (512,)),
+        stepped,
+    )
+    return worst_errors(
+        [relative_errors(way(start.to(device)), way(start.double())) for way in ways]
+    )[0]
 
 
 OBSERVERS: dict[str, Observer] = {

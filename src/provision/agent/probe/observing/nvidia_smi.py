@@ -1,4 +1,6 @@
-"""What nvidia-smi tells of the driver and its cards, for machines on which the driver's library cannot be asked."""
+"""What nvidia-smi tells of the driver and its cards, for machines on which the driver's library
+cannot be asked.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,53 @@ _MORE: tuple[tuple[str, ...], ...] = (
     ("pci.device_id", "compute_cap", "clocks_throttle_reasons.active"),
     ("retired_pages.pending",),
     ("uuid", "pci.bus_id", "persistence_mode", "pcie.link.width.current", "pcie.link.width.max"),
-    ("ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current", "compute_mode", "power.limit", "power.default_limit"),
+    (
+        "ecc.mode.current",
+        "ecc.errors.uncorrected.volatile.total",
+        "mig.mode.current",
+        "compute_mode",
+        "power.limit",
+        "power.default_limit",
+    ),
 )
 """Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
 _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
 _UNTOLD: dict[str, Any] = dict.fromkeys(
     (
-        *("name", "pci", "capability", "total_bytes", "used_bytes", "ecc", "uncorrected", "remap_pending", "remap_failed", "recovery", "fabric"),
+        *(
+            "name",
+            "pci",
+            "capability",
+            "total_bytes",
+            "used_bytes",
+            "ecc",
+            "uncorrected",
+            "remap_pending",
+            "remap_failed",
+            "recovery",
+            "fabric",
+        ),
         *("uuid", "address", "retired_pending"),
-        *("reasons", "mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw"),
+        *(
+            "reasons",
+            "mig",
+            "compute_mode",
+            "persistence",
+            "lanes",
+            "lanes_most",
+            "pcie_most",
+            "pcie_of_card",
+            "power_limit_mw",
+            "power_default_mw",
+        ),
     )
 )
 
 
 def query_nvidia_smi() -> dict[str, Any] | None:
-    """Return what the program tells, as `driver` and `cards`, or the code that it ended with as `error`; None where there is no such program."""
+    """Return what the program tells, as `driver` and `cards`, or the code that it ended with as
+    `error`; None where there is no such program.
+    """
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -42,22 +76,41 @@ def query_nvidia_smi() -> dict[str, Any] | None:
         _, more = _query(program, fields)
         if len(more) == len(rows):
             rows = [{**row, **one} for row, one in zip(rows, more, strict=True)]
-    return {"error": None, "driver": rows[0]["driver_version"], "cards": [_card(row) for row in rows]}
+    return {
+        "error": None,
+        "driver": rows[0]["driver_version"],
+        "cards": [_card(row) for row in rows],
+    }
 
 
 def _query(program: str, fields: Sequence[str]) -> tuple[int, list[dict[str, str]]]:
     try:
         question = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-        answer = subprocess.run(question, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False)
+        answer = subprocess.run(
+            question,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return 255, []
-    rows = [row for row in csv.reader(answer.stdout.splitlines(), skipinitialspace=True) if len(row) == len(fields)]
-    return answer.returncode, [] if answer.returncode else [dict(zip(fields, (cell.strip() for cell in row), strict=True)) for row in rows]
+    rows = [
+        row
+        for row in csv.reader(answer.stdout.splitlines(), skipinitialspace=True)
+        if len(row) == len(fields)
+    ]
+    return answer.returncode, [] if answer.returncode else [
+        dict(zip(fields, (cell.strip() for cell in row), strict=True)) for row in rows
+    ]
 
 
 def _card(row: dict[str, str]) -> dict[str, Any]:
     pci, capability = row.get("pci.device_id", ""), row.get("compute_cap", "")
-    reasons = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
+    reasons = (
+        row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
+    )
     return {
         **_UNTOLD,
         "name": row["name"] or None,
@@ -70,7 +123,9 @@ def _card(row: dict[str, str]) -> dict[str, Any]:
         "holders": [],
         "ecc": _switch(row.get("ecc.mode.current")),
         "uncorrected": _number(row.get("ecc.errors.uncorrected.volatile.total")),
-        "retired_pending": {"yes": True, "no": False}.get(row.get("retired_pages.pending", "").lower()),
+        "retired_pending": {"yes": True, "no": False}.get(
+            row.get("retired_pages.pending", "").lower()
+        ),
         "reasons": int(reasons, 16) if reasons.startswith("0x") else None,
         "mig": _switch(row.get("mig.mode.current")),
         "compute_mode": _MODES.get(row.get("compute_mode", "")),

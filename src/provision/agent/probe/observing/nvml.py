@@ -1,4 +1,5 @@
-"""NVML through ctypes: what the driver's own library says of itself and of its cards. Nothing is ever changed.
+"""NVML through ctypes: what the driver's own library says of itself and of its cards. Nothing is
+ever changed.
 
 Names, structures and numbers are those of NVIDIA's nvml.h.
 """
@@ -11,7 +12,9 @@ from typing import Any
 
 LIBRARY = "libnvidia-ml.so.1"
 NO_LIBRARY = -1
-"""Stands for an error code of NVML where there is no library to give one, or where it lacks a function that is needed."""
+"""Stands for an error code of NVML where there is no library to give one, or where it lacks a
+function that is needed.
+"""
 _SUCCESS = 0
 _UNCORRECTED, _VOLATILE = 1, 0
 _ON_DIE = 0
@@ -24,7 +27,11 @@ _MOST_PROCESSES = 64
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+    _fields_ = (
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
 
 
 class _Pci(ctypes.Structure):
@@ -40,7 +47,12 @@ class _Pci(ctypes.Structure):
 
 
 class _Process(ctypes.Structure):
-    _fields_ = (("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute_instance", ctypes.c_uint))
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("used", ctypes.c_ulonglong),
+        ("instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
 
 
 class _Field(ctypes.Structure):
@@ -56,7 +68,12 @@ class _Field(ctypes.Structure):
 
 
 class _Fabric(ctypes.Structure):
-    _fields_ = (("cluster", ctypes.c_ubyte * 16), ("status", ctypes.c_int), ("clique", ctypes.c_uint), ("state", ctypes.c_ubyte))
+    _fields_ = (
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_int),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+    )
 
 
 class _Rates(ctypes.Structure):
@@ -72,7 +89,9 @@ class NvmlError(Exception):
 
 
 class Nvml:
-    """The library, started; `cards` gives one mapping a card, None for what a card or driver does not tell."""
+    """The library, started; `cards` gives one mapping a card, None for what a card or driver does
+    not tell.
+    """
 
     def __init__(self) -> None:
         try:
@@ -135,7 +154,12 @@ class Nvml:
         told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         busy = self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(rates)) == _SUCCESS
         heat = ctypes.c_uint()
-        hot = self._call("nvmlDeviceGetTemperature", handle, ctypes.c_int(_ON_DIE), ctypes.byref(heat)) == _SUCCESS
+        hot = (
+            self._call(
+                "nvmlDeviceGetTemperature", handle, ctypes.c_int(_ON_DIE), ctypes.byref(heat)
+            )
+            == _SUCCESS
+        )
         return {
             "name": self._name(handle),
             "total_bytes": memory.total if told else None,
@@ -178,13 +202,20 @@ class Nvml:
             "fabric": self._fabric(handle),
             "reasons": self._reasons(handle),
             "compute_mode": self._one("nvmlDeviceGetComputeMode", handle, ctypes.c_uint),
-            "persistence": bool(kept) if (kept := self._one("nvmlDeviceGetPersistenceMode", handle, ctypes.c_uint)) is not None else None,
+            "persistence": bool(kept)
+            if (kept := self._one("nvmlDeviceGetPersistenceMode", handle, ctypes.c_uint))
+            is not None
+            else None,
             "lanes": self._one("nvmlDeviceGetCurrPcieLinkWidth", handle, ctypes.c_uint),
             "lanes_most": self._one("nvmlDeviceGetMaxPcieLinkWidth", handle, ctypes.c_uint),
             "pcie_most": self._one("nvmlDeviceGetMaxPcieLinkGeneration", handle, ctypes.c_uint),
-            "pcie_of_card": self._one("nvmlDeviceGetGpuMaxPcieLinkGeneration", handle, ctypes.c_uint),
+            "pcie_of_card": self._one(
+                "nvmlDeviceGetGpuMaxPcieLinkGeneration", handle, ctypes.c_uint
+            ),
             "power_limit_mw": self._one("nvmlDeviceGetPowerManagementLimit", handle, ctypes.c_uint),
-            "power_default_mw": self._one("nvmlDeviceGetPowerManagementDefaultLimit", handle, ctypes.c_uint),
+            "power_default_mw": self._one(
+                "nvmlDeviceGetPowerManagementDefaultLimit", handle, ctypes.c_uint
+            ),
         }
 
     def _name(self, handle: ctypes.c_void_p) -> str | None:
@@ -198,7 +229,9 @@ class Nvml:
         return text.value.decode("ascii", "replace") if code == _SUCCESS else None
 
     def _pci(self, handle: ctypes.c_void_p) -> str | None:
-        """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device in its upper half."""
+        """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device
+        in its upper half.
+        """
         told = _Pci()
         if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
             return None
@@ -211,9 +244,13 @@ class Nvml:
         return f"{told.domain:04x}:{told.bus:02x}:{told.device:02x}.0"
 
     def _holders(self, handle: ctypes.c_void_p) -> list[int]:
-        """Return the processes that compute on the card. In a container they may be numbers of the host."""
+        """Return the processes that compute on the card. In a container they may be numbers of the
+        host.
+        """
         count, told = ctypes.c_uint(_MOST_PROCESSES), (_Process * _MOST_PROCESSES)()
-        code = self._call("nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), told)
+        code = self._call(
+            "nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), told
+        )
         return sorted(one.pid for one in told[: count.value]) if code == _SUCCESS else []
 
     def _recovery(self, handle: ctypes.c_void_p) -> int | None:
@@ -227,23 +264,39 @@ class Nvml:
         if self._call("nvmlDeviceGetGpuFabricInfo", handle, ctypes.byref(told)) != _SUCCESS:
             return None
         state = _FABRIC.get(int(told.state))
-        return f"failed with code {told.status}" if state == "completed" and told.status != _SUCCESS else state
+        return (
+            f"failed with code {told.status}"
+            if state == "completed" and told.status != _SUCCESS
+            else state
+        )
 
     def _uncorrected(self, handle: ctypes.c_void_p) -> int | None:
         count = ctypes.c_ulonglong()
-        code = self._call("nvmlDeviceGetTotalEccErrors", handle, ctypes.c_int(_UNCORRECTED), ctypes.c_int(_VOLATILE), ctypes.byref(count))
+        code = self._call(
+            "nvmlDeviceGetTotalEccErrors",
+            handle,
+            ctypes.c_int(_UNCORRECTED),
+            ctypes.c_int(_VOLATILE),
+            ctypes.byref(count),
+        )
         return count.value if code == _SUCCESS else None
 
     def _reasons(self, handle: ctypes.c_void_p) -> int | None:
         # The older name is deprecated, and not in the library of newer drivers.
         newer = self._one("nvmlDeviceGetCurrentClocksEventReasons", handle, ctypes.c_ulonglong)
-        return newer if newer is not None else self._one("nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.c_ulonglong)
+        return (
+            newer
+            if newer is not None
+            else self._one("nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.c_ulonglong)
+        )
 
     def _one(self, function: str, handle: ctypes.c_void_p, kind: type[Any]) -> int | None:
         told = self._numbers(function, handle, kind, 1)
         return told[0] if told else None
 
-    def _numbers(self, function: str, handle: ctypes.c_void_p, kind: type[Any], count: int) -> list[int] | None:
+    def _numbers(
+        self, function: str, handle: ctypes.c_void_p, kind: type[Any], count: int
+    ) -> list[int] | None:
         values = [kind() for _ in range(count)]
         code = self._call(function, handle, *(ctypes.byref(value) for value in values))
         return [int(value.value) for value in values] if code == _SUCCESS else None

@@ -1,4 +1,5 @@
-"""Rehearses the declared training with random weights and looks at how much memory it takes, refusing beforehand what this machine cannot give.
+"""Rehearses the declared training with random weights and looks at how much memory it takes,
+refusing beforehand what this machine cannot give.
 
 Then the pace of a card: tokens a second of a model whose size is always the same.
 """
@@ -11,7 +12,14 @@ from typing import Any
 
 from ..expectations import Expectations
 from ..model import Proof
-from ..proofs.declared_training import STEPS, RehearsalPlan, RehearsalResult, reason_not_rehearsable, rehearse_with_loop, rehearse_with_trainer
+from ..proofs.declared_training import (
+    STEPS,
+    RehearsalPlan,
+    RehearsalResult,
+    reason_not_rehearsable,
+    rehearse_with_loop,
+    rehearse_with_trainer,
+)
 from ..proofs.model_shape import choose_shape
 from ..proofs.recipe import prepare_environment, scratch_folder
 from . import Observer, ObserverContext
@@ -24,12 +32,18 @@ _SHARE_OF_FREE = 0.8
 _MOST_S = 240.0
 """How long a rehearsal on CPU may be expected to take, below its stage's limit."""
 _UTILISATION = 0.3
-"""Of the speed of a product of matrices, what a training step reaches on CPU at least: 0.38 was measured with 20 million parameters and LoRA, 0.5 with 60."""
+"""Of the speed of a product of matrices, what a training step reaches on CPU at least: 0.38 was
+measured with 20 million parameters and LoRA, 0.5 with 60.
+"""
 _SIDE, _TRIES = 1024, 8
 _SHARDING = frozenset({"fsdp", "deepspeed-zero2", "deepspeed-zero3"})
-"""Strategies by which no card holds all of what a card alone has to hold; the estimate of the facts divides by the cards for the same ones."""
+"""Strategies by which no card holds all of what a card alone has to hold; the estimate of the facts
+divides by the cards for the same ones.
+"""
 _PACED, _PACED_BATCH, _PACED_STEPS = (100_000_000, None, None), (8, 512), 20
-"""A model of 100 million parameters, batches of 8 x 512 tokens, 20 steps: large enough to keep a card busy, and small enough for 16 GB."""
+"""A model of 100 million parameters, batches of 8 x 512 tokens, 20 steps: large enough to keep a
+card busy, and small enough for 16 GB.
+"""
 
 
 def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
@@ -42,7 +56,9 @@ def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
         return "batch_size and sequence_length of the training are not both given"
     if training.precision == "fp8":
         return "fp8 is not rehearsed"
-    return reason_not_rehearsable(training.method, expected.proof is Proof.HF_TRAINER) or RehearsalPlan(
+    return reason_not_rehearsable(
+        training.method, expected.proof is Proof.HF_TRAINER
+    ) or RehearsalPlan(
         shape=choose_shape(model.parameters, model.hidden_size, model.layers),
         method=training.method,
         precision=training.precision,
@@ -50,46 +66,69 @@ def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
         gradient_checkpointing=training.gradient_checkpointing,
         batch_size=training.batch_size,
         sequence_length=training.sequence_length,
-        device="cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda",
+        device="cpu"
+        if expected.gpu_type is None
+        else "mps"
+        if expected.gpu_type == "mps"
+        else "cuda",
     )
 
 
 def reason_sharded(expected: Expectations) -> str:
-    """Why one card rehearses nothing of a training whose strategy gives each card a part of the model or of the optimizer's state; "" where it does not."""
+    """Why one card rehearses nothing of a training whose strategy gives each card a part of the
+    model or of the optimizer's state; "" where it does not.
+    """
     training, cards = expected.training, expected.gpu_count
     if training.model is None or training.strategy not in _SHARDING or cards < 2:
         return ""
     estimate = f" ({expected.estimate_bytes / 2**30:.4g} GiB)" if expected.estimate_bytes else ""
     return (
-        f"{training.strategy} gives each of {cards} GPUs a part, and a rehearsal is made on one: that the strategy works R13 shows, "
-        f"what a GPU takes the estimate of `provision lint` says{estimate}, and the first steps under `provision run` measure it"
+        f"{training.strategy} gives each of {cards} GPUs a part, and a rehearsal is made "
+        "on one: that the strategy works R13 shows, "
+        f"what a GPU takes the estimate of `provision lint` says{estimate}, and the first "
+        "steps under `provision run` measure it"
     )
 
 
 def minimum_bytes(plan: RehearsalPlan, estimate: int | None) -> int:
-    """What a rehearsal takes at least: the estimate, or weights, gradients and AdamW's state in 32 bits where there is none, and logits with their gradient."""
+    """What a rehearsal takes at least: the estimate, or weights, gradients and AdamW's state in 32
+    bits where there is none, and logits with their gradient.
+    """
     weights = plan.shape.parameters * (16 if plan.method == "full" else 4)
     return (estimate if estimate is not None else weights) + logits_bytes(plan)
 
 
 def logits_bytes(plan: RehearsalPlan) -> int:
-    """What logits (and their gradient, in training) take in 32 bits, which no estimate holds: the spec gives no vocabulary."""
+    """What logits (and their gradient, in training) take in 32 bits, which no estimate holds: the
+    spec gives no vocabulary.
+    """
     return plan.tokens * plan.shape.vocabulary * (4 if plan.method == "inference" else 8)
 
 
 def reason_too_large(plan: RehearsalPlan, estimate: int | None, available: int | None) -> str:
-    """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it is."""
+    """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it
+    is.
+    """
     needed = minimum_bytes(plan, estimate)
     if available is not None and needed > _SHARE_OF_FREE * available:
-        return f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM are free here"
+        return (
+            f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM "
+            "are free here"
+        )
     return ""
 
 
 def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     """Why a plan is not tried on a CPU that makes `rate` operations a second; "" when it is."""
-    # A training step takes 6 operations a parameter and token, 2 of them forward (arXiv 2001.08361, section 2.1).
+    # A training step takes 6 operations a parameter and token, 2 of them forward (arXiv 2001.08361,
+    # section 2.1).
     seconds = STEPS * 6 * plan.shape.parameters * plan.tokens / (rate * _UTILISATION)
-    return f"it would take about {seconds / 60:.1f} minutes on this CPU, and {_MOST_S / 60:.0f} is the most" if seconds > _MOST_S else ""
+    return (
+        f"it would take about {seconds / 60:.1f} minutes on this CPU, and "
+        f"{_MOST_S / 60:.0f} is the most"
+        if seconds > _MOST_S
+        else ""
+    )
 
 
 def _two_steps(bench: ObserverContext) -> dict[str, Any]:
@@ -98,7 +137,12 @@ def _two_steps(bench: ObserverContext) -> dict[str, Any]:
     plan = make_rehearsal_plan(bench.expected)
     if isinstance(plan, str):
         return {"rehearsal.why": plan}
-    told = {"rehearsal.why": None, "rehearsal.model": str(plan.shape), "rehearsal.device": plan.device, "rehearsal.logits_bytes": logits_bytes(plan)}
+    told = {
+        "rehearsal.why": None,
+        "rehearsal.model": str(plan.shape),
+        "rehearsal.device": plan.device,
+        "rehearsal.logits_bytes": logits_bytes(plan),
+    }
     prepare_environment(os.environ, bench.expected, bench.scratch)
     available = available_bytes(bench.root)
     if plan.device == "cpu":
@@ -124,14 +168,16 @@ def _two_steps(bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _tried(bench: ObserverContext, plan: RehearsalPlan) -> tuple[str | None, RehearsalResult | None]:
+def _tried(
+    bench: ObserverContext, plan: RehearsalPlan
+) -> tuple[str | None, RehearsalResult | None]:
     try:
         if bench.expected.proof is Proof.HF_TRAINER:
             return None, rehearse_with_trainer(plan, scratch_folder(bench.scratch, "rehearsal"))
         return None, rehearse_with_loop(plan)
     except MemoryError:
         return "MemoryError", None
-    except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one, and so is what the allocator of the CPU raises
+    except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one, and so is what the allocator of the CPU raises  # noqa: E501
         if not is_out_of_memory(str(error)):
             raise
         return str(error).split("\n")[0][:200], None
@@ -151,11 +197,15 @@ def _import(bench: ObserverContext) -> None:
 
 
 def _rate() -> float:
-    """Return the operations a second of a product of matrices on this CPU, with random numbers and the threads that a run will have; the best of a few."""
+    """Return the operations a second of a product of matrices on this CPU, with random numbers and
+    the threads that a run will have; the best of a few.
+    """
     import torch
 
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(max(1, cpus // 2))  # two threads of one core are no faster, and far slower beside another program
+    torch.set_num_threads(
+        max(1, cpus // 2)
+    )  # two threads of one core are no faster, and far slower beside another program
     one = torch.randn(_SIDE, _SIDE)
     took = []
     for _ in range(_TRIES):
@@ -180,11 +230,24 @@ def _pace(bench: ObserverContext) -> dict[str, Any]:
         return {"pace.tokens_per_s": None}
     declared = bench.expected.training.precision
     precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
-    return measure_throughput(RehearsalPlan(choose_shape(*_PACED), "full", precision, "adamw_torch", False, *_PACED_BATCH, "cuda", _PACED_STEPS))
+    return measure_throughput(
+        RehearsalPlan(
+            choose_shape(*_PACED),
+            "full",
+            precision,
+            "adamw_torch",
+            False,
+            *_PACED_BATCH,
+            "cuda",
+            _PACED_STEPS,
+        )
+    )
 
 
 def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
-    """Return the tokens a second of a plain loop over that plan, by the median of its steps after the first quarter, and what was trained."""
+    """Return the tokens a second of a plain loop over that plan, by the median of its steps after
+    the first quarter, and what was trained.
+    """
     done = rehearse_with_loop(plan)
     settled = done.steps_s[plan.steps // 4 :]
     return {
@@ -195,4 +258,9 @@ def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
     }
 
 
-OBSERVERS: dict[str, Observer] = {"S01": _two_steps, "S02": _nothing_more, "S03": _nothing_more, "R09": _pace}
+OBSERVERS: dict[str, Observer] = {
+    "S01": _two_steps,
+    "S02": _nothing_more,
+    "S03": _nothing_more,
+    "R09": _pace,
+}

@@ -16,7 +16,12 @@ def _resumes(bench: ObserverContext) -> dict[str, Any]:
     began = time.perf_counter()
     outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT_RUN, recipe))
     took = time.perf_counter() - began
-    return {"resume.weights_sha": outcome.weights_sha, "resume.steps": outcome.steps, "resume.made": outcome.made, "resume.run_s": took}
+    return {
+        "resume.weights_sha": outcome.weights_sha,
+        "resume.steps": outcome.steps,
+        "resume.made": outcome.made,
+        "resume.run_s": took,
+    }
 
 
 OBSERVERS: dict[str, Observer] = {"R05": _resumes}

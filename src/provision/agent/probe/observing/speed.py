@@ -1,4 +1,6 @@
-"""Measures what a device copies, what goes to and from it, and how fast it multiplies random numbers."""
+"""Measures what a device copies, what goes to and from it, and how fast it multiplies random
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,23 @@ from .numerics import scaled_product
 from .tensors import seeded_generator
 
 FORMATS = {"fp16": (7, 0), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
-"""The formats that products are timed in, each with the first compute capability that has it. Source: CUDA C++ programming guide."""
+"""The formats that products are timed in, each with the first compute capability that has it.
+Source: CUDA C++ programming guide.
+"""
 _WARM, _ROUNDS, _COPIES, _MOVES = 3, 10, 20, 5
 _GB = 1e9
 _ENCODING = 128 / 130
-"""What PCIe 3 and later keep of their transfers for data. Source: PCI-SIG, PCI Express base specification 3.0."""
+"""What PCIe 3 and later keep of their transfers for data. Source: PCI-SIG, PCI Express base
+specification 3.0.
+"""
 
 Product = Callable[[], Any]
 
 
 def measure_times(action: Callable[[], Any], device: str, warm: int, rounds: int) -> list[float]:
-    """Return the seconds of each round, by the card's own clock where there is one; `warm` rounds before them do not count."""
+    """Return the seconds of each round, by the card's own clock where there is one; `warm` rounds
+    before them do not count.
+    """
     import torch
 
     for _ in range(warm):
@@ -51,7 +59,9 @@ def median(values: list[float]) -> float:
 
 
 def random_bytes(count: int, device: str) -> Any:
-    """Return so many random bytes: what is all zeros is copied and multiplied faster, because fewer wires switch."""
+    """Return so many random bytes: what is all zeros is copied and multiplied faster, because fewer
+    wires switch.
+    """
     import torch
 
     generator = torch.Generator(device=device).manual_seed(20)
@@ -59,16 +69,25 @@ def random_bytes(count: int, device: str) -> Any:
 
 
 def copied_gb_s(device: str, count: int) -> float:
-    """Copy so many bytes on the device. Returns GB/s, counting each byte as read and as written; the median of 20 copies."""
+    """Copy so many bytes on the device. Returns GB/s, counting each byte as read and as written;
+    the median of 20 copies.
+    """
     import torch
 
     source = random_bytes(count, device)
     target = torch.empty_like(source)
-    return 2 * count / median(measure_times(lambda: target.copy_(source), device, _WARM, _COPIES)) / _GB
+    return (
+        2
+        * count
+        / median(measure_times(lambda: target.copy_(source), device, _WARM, _COPIES))
+        / _GB
+    )
 
 
 def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, float]:
-    """Move so many bytes from memory of the host, pinned or as malloc gives it, to the device, and back. Returns both in GB/s; medians of 5."""
+    """Move so many bytes from memory of the host, pinned or as malloc gives it, to the device, and
+    back. Returns both in GB/s; medians of 5.
+    """
     import torch
 
     there = random_bytes(count, device)
@@ -80,7 +99,9 @@ def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, flo
 
 
 def link_gb_s(root: Path, address: str) -> float | None:
-    """Return what the card's PCIe link moves at most in one direction, in GB/s; None where Linux does not tell. An idle link is slower than its maximum."""
+    """Return what the card's PCIe link moves at most in one direction, in GB/s; None where Linux
+    does not tell. An idle link is slower than its maximum.
+    """
     folder = root / "sys/bus/pci/devices" / address
     try:
         speed = re.match(r"([\d.]+) GT/s", (folder / "max_link_speed").read_text())
@@ -88,16 +109,24 @@ def link_gb_s(root: Path, address: str) -> float | None:
     except (OSError, ValueError):
         return None
     # A virtual machine often writes width 0 or 255.
-    return float(speed.group(1)) * width * _ENCODING / 8 if address and speed and 0 < width <= 32 else None
+    return (
+        float(speed.group(1)) * width * _ENCODING / 8
+        if address and speed and 0 < width <= 32
+        else None
+    )
 
 
 def flop_count(size: int) -> int:
-    """Return the operations of a product of two square matrices: a multiplication and an addition for each of size^3 terms."""
+    """Return the operations of a product of two square matrices: a multiplication and an addition
+    for each of size^3 terms.
+    """
     return 2 * size**3
 
 
 def multiplied_tflops(name: str, device: str, size: int) -> float:
-    """Multiply two square matrices of this size in a format. Returns TFLOP/s; the median of 10 products of random numbers, after 3 that do not count."""
+    """Multiply two square matrices of this size in a format. Returns TFLOP/s; the median of 10
+    products of random numbers, after 3 that do not count.
+    """
     return tflops_of(size, measure_times(make_product(name, device, size), device, _WARM, _ROUNDS))
 
 
@@ -107,7 +136,9 @@ def tflops_of(size: int, seconds: list[float]) -> float:
 
 
 def make_product(name: str, device: str, size: int) -> Product:
-    """Return what multiplies two standard normal matrices in a format ("fp32", "tf32", "fp16", "bf16", "fp8")."""
+    """Return what multiplies two standard normal matrices in a format ("fp32", "tf32", "fp16",
+    "bf16", "fp8").
+    """
     import torch
 
     left, right = random_operands(name, device, size)
@@ -125,8 +156,15 @@ def random_operands(name: str, device: str, size: int) -> tuple[Any, Any]:
     import torch
 
     kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
-    generator = seeded_generator() if device == "cpu" else torch.Generator(device=device).manual_seed(20)
-    made = [torch.randn(size, size, device=device, generator=generator).to(kinds.get(name, torch.float32)) for _ in range(2)]
+    generator = (
+        seeded_generator() if device == "cpu" else torch.Generator(device=device).manual_seed(20)
+    )
+    made = [
+        torch.randn(size, size, device=device, generator=generator).to(
+            kinds.get(name, torch.float32)
+        )
+        for _ in range(2)
+    ]
     return made[0], made[1]
 
 

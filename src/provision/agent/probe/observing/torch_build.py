@@ -46,7 +46,8 @@ def _device(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _errors(bench: ObserverContext) -> dict[str, str]:
-    """By card that does not add two numbers: what it says. That cards are counted does not show that one may be used.
+    """By card that does not add two numbers: what it says. That cards are counted does not show
+    that one may be used.
 
     Empty where no card is declared: then none is woken.
     """
@@ -57,7 +58,7 @@ def _errors(bench: ObserverContext) -> dict[str, str]:
         try:
             with card.current():
                 said = _added(card.device)
-        except Exception as error:  # noqa: BLE001 - the other cards are asked all the same
+        except Exception as error:  # noqa: BLE001
             said = f"{type(error).__name__}: {_first_line(error)}"
         if said:
             found[name] = said
@@ -89,7 +90,9 @@ def _why_none() -> dict[str, Any]:
 
 
 def init_code() -> int | None:
-    """The code with which CUDA starts, 0 where it does (CUresult of cuda.h); None where the driver's library cannot be loaded."""
+    """The code with which CUDA starts, 0 where it does (CUresult of cuda.h); None where the
+    driver's library cannot be loaded.
+    """
     try:
         return int(ctypes.CDLL("libcuda.so.1").cuInit(0))
     except (OSError, AttributeError):
@@ -101,8 +104,12 @@ def _architecture(_bench: ObserverContext) -> dict[str, Any]:
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     text = flags() if flags else None
-    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would cover it can be told all the same.
-    return {"torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None, **_capability()}
+    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would
+    # cover it can be told all the same.
+    return {
+        "torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None,
+        **_capability(),
+    }
 
 
 def _capability() -> dict[str, Any]:

@@ -14,19 +14,28 @@ from .tensors import device_of, normal_tensor, seeded_generator
 
 CPU_COMPILERS = ("g++", "clang++")
 CUDA_COMPILERS = ("gcc", "clang", "cc", *CPU_COMPILERS)
-"""Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its launchers with a C compiler (triton.runtime.build)."""
+"""Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its
+launchers with a C compiler (triton.runtime.build).
+"""
 
 
 def _tools(bench: ObserverContext) -> dict[str, Any]:
     card = bench.expected.gpu_type is not None
-    named = [bench.environ.get(name, "").partition(" ")[0] for name in (("CC", "CXX") if card else ("CXX",))]
+    named = [
+        bench.environ.get(name, "").partition(" ")[0]
+        for name in (("CC", "CXX") if card else ("CXX",))
+    ]
     words = [word for word in named if word] + list(CUDA_COMPILERS if card else CPU_COMPILERS)
-    compiler, headers = find_compiler(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
+    compiler, headers = find_compiler(
+        words, bench.environ.get("PATH"), sysconfig.get_path("include")
+    )
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
 def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
-    """Return the name of the first compiler that is there, None where none is, and whether Python.h is in `include`."""
+    """Return the name of the first compiler that is there, None where none is, and whether Python.h
+    is in `include`.
+    """
     found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
     return found, os.path.exists(os.path.join(include, "Python.h"))
 
@@ -41,7 +50,9 @@ def _compiled(bench: ObserverContext) -> dict[str, Any]:
 
 
 def compiled_error(device: str) -> float:
-    """Return the relative error of a compiled function (a product, a norm and an activation) against the same one as it is written."""
+    """Return the relative error of a compiled function (a product, a norm and an activation)
+    against the same one as it is written.
+    """
     import torch
 
     generator = seeded_generator()

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Proof
-from ..proofs.recipe import Recipe, TrainingOutcome, TrainingRun, checkpoint_folder, prepare_environment, scratch_folder
+from ..proofs.recipe import (
+    Recipe,
+    TrainingOutcome,
+    TrainingRun,
+    checkpoint_folder,
+    prepare_environment,
+    scratch_folder,
+)
 from . import Observer, ObserverContext
 
 _ENDS = 5
@@ -18,7 +25,7 @@ STRAIGHT_RUN = "straight"
 
 
 def build_run(bench: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
-    """A run of the declared framework, ready to train in its own folder below the scratch folder."""
+    """A run of the declared framework, ready to train in its own folder below the scratch folder."""  # noqa: E501
     prepare_environment(os.environ, bench.expected, bench.scratch)
     build: Callable[[Recipe, Path, dict[str, Any]], TrainingRun] = _proof_module(bench).Build
     return build(recipe, scratch_folder(bench.scratch, name), bench.expected.training.arguments)
@@ -47,7 +54,10 @@ def _learns(bench: ObserverContext) -> dict[str, Any]:
 def _precision(bench: ObserverContext) -> dict[str, Any]:
     outcome: TrainingOutcome = bench.memo["outcome"]
     error = outcome.product_error
-    return {"train.dtype": outcome.dtype, **({} if error is None else {"train.product_error": error})}
+    return {
+        "train.dtype": outcome.dtype,
+        **({} if error is None else {"train.product_error": error}),
+    }
 
 
 def _placement(bench: ObserverContext) -> dict[str, Any]:
@@ -59,7 +69,11 @@ def _checkpoint(bench: ObserverContext) -> dict[str, Any]:
     folder = checkpoint_folder(bench.scratch / STRAIGHT_RUN, bench.memo["recipe"])
     wanted: tuple[str, ...] = _proof_module(bench).CHECKPOINT_FILES
     missing = [name for name in wanted if not (folder / name).is_file()]
-    broken = [f"{name}: {problem}" for name in wanted if name not in missing and (problem := reload_problem(folder / name))]
+    broken = [
+        f"{name}: {problem}"
+        for name in wanted
+        if name not in missing and (problem := reload_problem(folder / name))
+    ]
     return {"train.checkpoint_missing": missing, "train.checkpoint_broken": broken}
 
 
@@ -75,9 +89,10 @@ def reload_problem(file: Path) -> str:
         else:
             import torch
 
-            # The files were written a moment ago by this process; training_args.bin holds a pickled dataclass.
+            # The files were written a moment ago by this process; training_args.bin holds a pickled
+            # dataclass.
             torch.load(file, map_location="cpu", weights_only=False)
-    except Exception as error:  # noqa: BLE001 - each format has its own error types
+    except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -89,13 +104,20 @@ def _options(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _repeats(bench: ObserverContext) -> dict[str, Any]:
-    return {"train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha}
+    return {
+        "train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha
+    }
 
 
 def _data_round_trip(bench: ObserverContext) -> dict[str, Any]:
     from ..proofs.data import round_trip
 
-    return {f"train.{name}": value for name, value in round_trip(scratch_folder(bench.scratch, "data"), bench.expected.packages).items()}
+    return {
+        f"train.{name}": value
+        for name, value in round_trip(
+            scratch_folder(bench.scratch, "data"), bench.expected.packages
+        ).items()
+    }
 
 
 def _adapter(bench: ObserverContext) -> dict[str, Any]:
@@ -103,12 +125,19 @@ def _adapter(bench: ObserverContext) -> dict[str, Any]:
 
     if bench.expected.training.method == "qlora" and bench.memo["recipe"].device != "cuda":
         return {}
-    found = train_adapter(bench.memo["recipe"], scratch_folder(bench.scratch, "adapter"), quantized=bench.expected.training.method == "qlora")
+    found = train_adapter(
+        bench.memo["recipe"],
+        scratch_folder(bench.scratch, "adapter"),
+        quantized=bench.expected.training.method == "qlora",
+    )
     return {f"train.adapter_{name}": value for name, value in found.items()}
 
 
 def _proof_module(bench: ObserverContext) -> Any:
-    return import_module("..proofs.trainer" if bench.expected.proof is Proof.HF_TRAINER else "..proofs.loop", __package__)
+    return import_module(
+        "..proofs.trainer" if bench.expected.proof is Proof.HF_TRAINER else "..proofs.loop",
+        __package__,
+    )
 
 
 def _mean(values: tuple[float, ...]) -> float:

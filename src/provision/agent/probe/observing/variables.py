@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 HARMFUL_VARIABLES: dict[str, str] = {
-    # The first ten are those that NVIDIA DCGM's software plugin refuses (dcgm 4.6, nvvs/plugin_src/software).
+    # The first ten are those that NVIDIA DCGM's software plugin refuses (dcgm 4.6,
+    # nvvs/plugin_src/software).
     "NSIGHT_CUDA_DEBUGGER": "attaches the Nsight debugger to every CUDA program",
     "CUDA_INJECTION32_PATH": "loads a tracing library into every CUDA program",
     "CUDA_INJECTION64_PATH": "loads a tracing library into every CUDA program",
@@ -18,20 +19,28 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "CUDA_PROFILE": "turns CUDA profiling on",
     "COMPUTE_PROFILE": "turns CUDA profiling on",
     "OPENCL_PROFILE": "turns OpenCL profiling on",
-    "CUDA_LAUNCH_BLOCKING": "waits after every GPU kernel; training becomes much slower (CUDA programming guide, environment variables)",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA environment variables)",
-    "NVIDIA_TF32_OVERRIDE": "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA environment variables)",
-    "CUDA_CACHE_DISABLE": "code for the GPU is compiled anew at each start (CUDA programming guide, environment variables)",
-    "CUDA_FORCE_PTX_JIT": "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, environment variables)",
+    "CUDA_LAUNCH_BLOCKING": "waits after every GPU kernel; training becomes much slower (CUDA programming guide, "  # noqa: E501
+    "environment variables)",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA "  # noqa: E501
+    "environment variables)",
+    "NVIDIA_TF32_OVERRIDE": "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)",  # noqa: E501
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA "  # noqa: E501
+    "environment variables)",
+    "CUDA_CACHE_DISABLE": "code for the GPU is compiled anew at each start (CUDA programming guide, environment "  # noqa: E501
+    "variables)",
+    "CUDA_FORCE_PTX_JIT": "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, "  # noqa: E501
+    "environment variables)",
     "TORCHDYNAMO_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo)",
     "TORCH_COMPILE_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo.config)",
     "ACCELERATE_USE_CPU": "Trainer and Accelerate leave the GPU aside (accelerate, state.py)",
-    "ACCELERATE_MIXED_PRECISION": "changes the precision of what Accelerate starts (accelerate, state.py)",
-    "RANK": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
-    "WORLD_SIZE": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
-    "LOCAL_RANK": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
-    "NCCL_P2P_DISABLE": "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)",
+    "ACCELERATE_MIXED_PRECISION": "changes the precision of what Accelerate starts (accelerate, state.py)",  # noqa: E501
+    "RANK": "the program takes itself for one of several and waits for the others (torchrun, "
+    "environment variables)",
+    "WORLD_SIZE": "the program takes itself for one of several and waits for the others (torchrun, "
+    "environment variables)",
+    "LOCAL_RANK": "the program takes itself for one of several and waits for the others (torchrun, "
+    "environment variables)",
+    "NCCL_P2P_DISABLE": "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)",  # noqa: E501
     "LD_PRELOAD": "loads a library into every program before its own",
     "LD_LIBRARY_PATH": "libraries of the host can replace those that the wheels bring",
     "MKL_CBWR": "fixes MKL's instruction set, so results change",
@@ -46,23 +55,48 @@ HARMFUL_VARIABLES: dict[str, str] = {
 
 SWITCHES = frozenset(
     {
-        *("NSIGHT_CUDA_DEBUGGER", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_DEVICE_WAITS_ON_EXCEPTION", "CUDA_PROFILE", "COMPUTE_PROFILE", "OPENCL_PROFILE"),
-        *("CUDA_LAUNCH_BLOCKING", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUDA_CACHE_DISABLE", "CUDA_FORCE_PTX_JIT", "TORCHDYNAMO_DISABLE"),
-        *("TORCH_COMPILE_DISABLE", "ACCELERATE_USE_CPU", "NCCL_P2P_DISABLE", "PYTHONOPTIMIZE", "PYTHONDEVMODE", "PYTHONTRACEMALLOC"),
+        *(
+            "NSIGHT_CUDA_DEBUGGER",
+            "CUDA_ENABLE_COREDUMP_ON_EXCEPTION",
+            "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+            "CUDA_PROFILE",
+            "COMPUTE_PROFILE",
+            "OPENCL_PROFILE",
+        ),
+        *(
+            "CUDA_LAUNCH_BLOCKING",
+            "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+            "CUDA_CACHE_DISABLE",
+            "CUDA_FORCE_PTX_JIT",
+            "TORCHDYNAMO_DISABLE",
+        ),
+        *(
+            "TORCH_COMPILE_DISABLE",
+            "ACCELERATE_USE_CPU",
+            "NCCL_P2P_DISABLE",
+            "PYTHONOPTIMIZE",
+            "PYTHONDEVMODE",
+            "PYTHONTRACEMALLOC",
+        ),
     }
 )
-"""Those that do nothing where they are switched off; the others speak with any value. A test holds them against the rows of the facts (`when: on`)."""
+"""Those that do nothing where they are switched off; the others speak with any value. A test holds
+them against the rows of the facts (`when: on`).
+"""
 _OFF = frozenset({"0", "false", "no", "off"})
 _PATH_OF_LIBRARIES = "LD_LIBRARY_PATH"
 _OF_DRIVER = "libcuda.so.1"
 _DRIVER_FOLDERS = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64")
-"""Where Colab, and containers with a card, put the driver's libraries; images name them whether or not a card is there (Colab; nvidia/cuda, Dockerfiles)."""
+"""Where Colab, and containers with a card, put the driver's libraries; images name them whether or
+not a card is there (Colab; nvidia/cuda, Dockerfiles).
+"""
 
 
 def harmful_part(name: str, value: str, root: Path) -> str:
     """Return the part of a variable's value that does harm, "" where none does.
 
-    Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for it: without them it may not be found.
+    Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for
+    it: without them it may not be found.
     """
     if not value.strip() or (name in SWITCHES and value.strip().lower() in _OFF):
         return ""
@@ -72,11 +106,24 @@ def harmful_part(name: str, value: str, root: Path) -> str:
 
 
 def _holds_driver(folder: str, root: Path) -> bool:
-    return folder.rstrip("/") in _DRIVER_FOLDERS or (folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER))
+    return folder.rstrip("/") in _DRIVER_FOLDERS or (
+        folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER)
+    )
 
 
 SHOWN_VALUES = frozenset(
-    {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "RANK", "WORLD_SIZE", "LOCAL_RANK"}
+    {
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "NVIDIA_TF32_OVERRIDE",
+        "MKL_CBWR",
+        "ATEN_CPU_CAPABILITY",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+    }
 )
 """Those whose value a person needs to see; of the others only that they are set is reported."""
 

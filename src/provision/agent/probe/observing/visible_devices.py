@@ -1,4 +1,6 @@
-"""Which of the driver's cards CUDA shows to programs with these variables: NVML and nvidia-smi tell of all, whatever CUDA_VISIBLE_DEVICES says."""
+"""Which of the driver's cards CUDA shows to programs with these variables: NVML and nvidia-smi tell
+of all, whatever CUDA_VISIBLE_DEVICES says.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,44 @@ _NUMBER = re.compile(r"\+?\d+")
 
 @dataclass(frozen=True, slots=True)
 class VisibleDevices:
-    """How many cards CUDA shows, and which by their places among the driver's; `places` is None where the variables do not tell which."""
+    """How many cards CUDA shows, and which by their places among the driver's; `places` is None
+    where the variables do not tell which.
+    """
 
     count: int
     indices: tuple[int, ...] | None
 
 
-def find_visible_devices(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> VisibleDevices:
-    """Return which of the driver's cards (with `uuid`, `address`, `name`, `total_bytes` and `mig`, None where untold) CUDA shows.
+def find_visible_devices(
+    cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
+) -> VisibleDevices:
+    """Return which of the driver's cards (with `uuid`, `address`, `name`, `total_bytes` and `mig`,
+    None where untold) CUDA shows.
 
-    As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs; what stands behind the first that names no card is not read.
-    A card that is named twice leaves none (torch.cuda, _parse_visible_devices). Parts of cards (MIG) are CUDA's to count: of those all cards are told.
+    As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs;
+    what stands behind the first that names no card is not read.
+    A card that is named twice leaves none (torch.cuda, _parse_visible_devices). Parts of cards
+    (MIG) are CUDA's to count: of those all cards are told.
     """
     everything = VisibleDevices(len(cards), tuple(range(len(cards))))
     text = environ.get("CUDA_VISIBLE_DEVICES")
     words = [word.strip() for word in (text or "").split(",")]
     by_uuid = [word for word in words if word.startswith("GPU-")]
-    if text is None or any(word.startswith("MIG-") for word in words) or any(card["mig"] for card in cards):
+    if (
+        text is None
+        or any(word.startswith("MIG-") for word in words)
+        or any(card["mig"] for card in cards)
+    ):
         return everything
     if by_uuid and not all(card["uuid"] for card in cards):
         return VisibleDevices(len(cards), None) if len(cards) > 1 else everything
     places = _named(words, cards)
-    if not places or len(places) == len(cards) or len(by_uuid) == len(words) or _ordered(cards, environ):
+    if (
+        not places
+        or len(places) == len(cards)
+        or len(by_uuid) == len(words)
+        or _ordered(cards, environ)
+    ):
         return VisibleDevices(len(places), tuple(sorted(places)))
     return VisibleDevices(len(places), None)
 
@@ -64,6 +82,10 @@ def _with_number(word: str, order: Sequence[int]) -> int | None:
 def _ordered(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> bool:
     """Whether CUDA numbers the cards by their places on the PCI bus.
 
-    Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among cards of one kind there is none, and it matters little.
+    Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among
+    cards of one kind there is none, and it matters little.
     """
-    return environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len({(card["name"], card["total_bytes"]) for card in cards}) == 1
+    return (
+        environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+        or len({(card["name"], card["total_bytes"]) for card in cards}) == 1
+    )

@@ -1,1 +1,3 @@
-"""Tiny training runs that prove a stack trains, checkpoints and resumes; made offline, seeded, a second each."""
+"""Tiny training runs that prove a stack trains, checkpoints and resumes; made offline, seeded, a
+second each.
+"""

@@ -1,4 +1,6 @@
-"""A LoRA adapter on a frozen random model: it trains, the base stays as it was, and the saved adapter gives the same answers."""
+"""A LoRA adapter on a frozen random model: it trains, the base stays as it was, and the saved
+adapter gives the same answers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ STEPS, RANK, RATE = 40, 8, 2e-2
 
 
 def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
-    """Train an adapter. Returns first and last loss, whether the base is unchanged, how many numbers train, and whether the saved adapter answers alike.
+    """Train an adapter. Returns first and last loss, whether the base is unchanged, how many
+    numbers train, and whether the saved adapter answers alike.
 
     With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a GPU.
     """
@@ -21,25 +24,44 @@ def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str,
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import Trainer, TrainingArguments, set_seed
 
-    recipe = dataclasses.replace(recipe, learning_rate=RATE if recipe.learning_rate else 0.0, steps=STEPS, save_at=STEPS, optimizer="adamw_torch")
+    recipe = dataclasses.replace(
+        recipe,
+        learning_rate=RATE if recipe.learning_rate else 0.0,
+        steps=STEPS,
+        save_at=STEPS,
+        optimizer="adamw_torch",
+    )
     fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
-    arguments = TrainingArguments(**{name: value for name, value in own_arguments(recipe, folder, fields).items() if name in fields})
+    arguments = TrainingArguments(
+        **{
+            name: value
+            for name, value in own_arguments(recipe, folder, fields).items()
+            if name in fields
+        }
+    )
     set_seed(recipe.seed)
     start = tiny_model(recipe)
     base = _in_four_bits(start, folder / "base", recipe) if quantized else start
     if recipe.gradient_checkpointing:
-        # The base is frozen, and checkpointing that re-enters needs an input with a gradient: without one transformers 4.x ends in an error.
+        # The base is frozen, and checkpointing that re-enters needs an input with a gradient:
+        # without one transformers 4.x ends in an error.
         base.enable_input_require_grads()
     untouched = weights_hash(base.state_dict())
-    model = get_peft_model(base, LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"))
+    model = get_peft_model(
+        base,
+        LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"),
+    )
     dataset: Any = SequenceDataset()
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
     trainer.train()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    # Takes off what accelerate wrapped around the forward pass: the adapter that is read back has no autocast either.
+    # Takes off what accelerate wrapped around the forward pass: the adapter that is read back has
+    # no autocast either.
     model = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     model.save_pretrained(str(folder / "saved"))
-    symbols = torch.tensor([SequenceDataset()[1]["input_ids"]], device=next(model.parameters()).device)
+    symbols = torch.tensor(
+        [SequenceDataset()[1]["input_ids"]], device=next(model.parameters()).device
+    )
     answers = _answers(model, symbols)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     bare = model.unload()
@@ -67,6 +89,18 @@ def _in_four_bits(model: Any, folder: Path, recipe: Recipe) -> Any:
     from transformers import BitsAndBytesConfig, LlamaForCausalLM
 
     model.save_pretrained(str(folder))
-    computing = torch.bfloat16 if recipe.precision == "bf16" else torch.float16 if recipe.precision == "fp16" else torch.float32
-    four_bits = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=computing)
-    return prepare_model_for_kbit_training(LlamaForCausalLM.from_pretrained(str(folder), quantization_config=four_bits, device_map={"": 0}))
+    computing = (
+        torch.bfloat16
+        if recipe.precision == "bf16"
+        else torch.float16
+        if recipe.precision == "fp16"
+        else torch.float32
+    )
+    four_bits = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=computing
+    )
+    return prepare_model_for_kbit_training(
+        LlamaForCausalLM.from_pretrained(
+            str(folder), quantization_config=four_bits, device_map={"": 0}
+        )
+    )

@@ -1,4 +1,6 @@
-"""What each process does when several compute together: joins, adds up numbers whose sum is known, and notes how fast that went."""
+"""What each process does when several compute together: joins, adds up numbers whose sum is known,
+and notes how fast that went.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
-"""How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages each in another way (LL, LL128, Simple)."""
+"""How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long
+messages each in another way (LL, LL128, Simple).
+"""
 STEPS = ("reached its card", "joined the others", "added up")
 """What a rank gets through, in this order; the last one that it wrote down tells where it hangs."""
 _WARM, _ROUNDS = 2, 5
@@ -19,7 +23,9 @@ _PATIENCE = timedelta(seconds=50)
 
 
 def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
-    """Join as one of the processes that torchrun started, and write what was found to `folder`/RANK.json; `sizes` are the bytes of the messages to time."""
+    """Join as one of the processes that torchrun started, and write what was found to
+    `folder`/RANK.json; `sizes` are the bytes of the messages to time.
+    """
     import torch
     from torch import distributed
 
@@ -35,13 +41,18 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[
     _note(folder, rank, STEPS[1])
     wrong = count_wrong_sums(rank, ranks, device)
     _note(folder, rank, STEPS[2])
-    found = {"wrong": wrong, "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes]}
+    found = {
+        "wrong": wrong,
+        "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes],
+    }
     distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def count_wrong_sums(rank: int, ranks: int, device: str) -> int:
-    """Add up vectors of whole numbers over all ranks. Returns how many of the sums are wrong; whole numbers this small are exact in fp32."""
+    """Add up vectors of whole numbers over all ranks. Returns how many of the sums are wrong; whole
+    numbers this small are exact in fp32.
+    """
     import torch
     from torch import distributed
 
@@ -59,7 +70,9 @@ def _note(folder: Path, rank: int, step: str) -> None:
 
 
 def bus_gb_s(count: int, seconds: float, ranks: int) -> float:
-    """Return the bus bandwidth of an all_reduce of so many bytes in GB/s: what each link has to carry. Source: nccl-tests, doc/PERFORMANCE.md."""
+    """Return the bus bandwidth of an all_reduce of so many bytes in GB/s: what each link has to
+    carry. Source: nccl-tests, doc/PERFORMANCE.md.
+    """
     return count / seconds * 2 * (ranks - 1) / ranks / 1e9
 
 
@@ -67,7 +80,8 @@ def _seconds(count: int, device: str) -> float:
     import torch
     from torch import distributed
 
-    # All ranks hold the same message of ones: the sum stays finite over the few rounds, and NCCL's speed does not depend on it.
+    # All ranks hold the same message of ones: the sum stays finite over the few rounds, and NCCL's
+    # speed does not depend on it.
     message = torch.ones(count // 4, device=device)
     measured = []
     for _ in range(_WARM + _ROUNDS):
@@ -81,14 +95,18 @@ def _seconds(count: int, device: str) -> float:
 
 
 def run_alone(backend: str, scratch: Path) -> int:
-    """Join as the only process, add up, and return how many sums are wrong: shows that the backend's library loads and starts."""
+    """Join as the only process, add up, and return how many sums are wrong: shows that the
+    backend's library loads and starts.
+    """
     from torch import distributed
 
     device = "cuda:0" if backend == "nccl" else "cpu"
     handle, name = scratch / "alone", f"file://{scratch / 'alone'}"
     if handle.exists():
         os.unlink(handle)
-    distributed.init_process_group(backend, init_method=name, rank=0, world_size=1, timeout=_PATIENCE)
+    distributed.init_process_group(
+        backend, init_method=name, rank=0, world_size=1, timeout=_PATIENCE
+    )
     try:
         return count_wrong_sums(0, 1, device)
     finally:
@@ -96,7 +114,9 @@ def run_alone(backend: str, scratch: Path) -> int:
 
 
 def read_steps(folder: Path, ranks: int) -> list[str | None]:
-    """Return the last of `STEPS` that each rank got through, in their order; None of one that got through none."""
+    """Return the last of `STEPS` that each rank got through, in their order; None of one that got
+    through none.
+    """
     files = [folder / f"{rank}.step" for rank in range(ranks)]
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 

@@ -11,7 +11,9 @@ TEXTS = ("the model learns", "the model learns to count", "count again")
 
 
 def round_trip(folder: Path, packages: Container[str]) -> dict[str, Any]:
-    """What came back: `texts` through a saved tokenizer, `rows` through a dataset on disk; nothing of a package that is not locked."""
+    """What came back: `texts` through a saved tokenizer, `rows` through a dataset on disk; nothing
+    of a package that is not locked.
+    """
     encoded: list[list[int]] = [[_WORDS.index(word) for word in text.split()] for text in TEXTS]
     found: dict[str, Any] = {}
     if "tokenizers" in packages:
@@ -28,7 +30,11 @@ def _tokenizer(file: Path) -> Any:
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace
 
-    made = Tokenizer(WordLevel({word: number for number, word in enumerate((*_WORDS, "[UNK]"))}, unk_token="[UNK]"))
+    made = Tokenizer(
+        WordLevel(
+            {word: number for number, word in enumerate((*_WORDS, "[UNK]"))}, unk_token="[UNK]"
+        )
+    )
     made.pre_tokenizer = Whitespace()
     made.save(str(file))
     return Tokenizer.from_file(str(file))
@@ -38,5 +44,11 @@ def _through_a_dataset(encoded: list[list[int]], folder: Path) -> list[list[int]
     from datasets import Dataset, load_from_disk
 
     Dataset.from_dict({"input_ids": encoded}).save_to_disk(str(folder))
-    rows = load_from_disk(str(folder)).map(lambda row: {"length": len(row["input_ids"])}).with_format("torch")
-    return [row["input_ids"].tolist() for row in rows if int(row["length"]) == len(row["input_ids"])]
+    rows = (
+        load_from_disk(str(folder))
+        .map(lambda row: {"length": len(row["input_ids"])})
+        .with_format("torch")
+    )
+    return [
+        row["input_ids"].tolist() for row in rows if int(row["length"]) == len(row["input_ids"])
+    ]

@@ -1,4 +1,6 @@
-"""A few steps of the declared training with random weights of the declared shape: Trainer's where transformers is locked, else a plain loop."""
+"""A few steps of the declared training with random weights of the declared shape: Trainer's where
+transformers is locked, else a plain loop.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _RATE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class RehearsalPlan:
-    """What is rehearsed: sizes of the model and of a batch, and how it is trained. `device` is "cpu", "cuda" or "mps"."""
+    """What is rehearsed: sizes of the model and of a batch, and how it is trained. `device` is
+    "cpu", "cuda" or "mps".
+    """
 
     shape: ModelShape
     method: str
@@ -43,7 +47,9 @@ class RehearsalPlan:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalResult:
-    """What the steps gave: parameters in the model and trained ones, the losses, and the seconds of each step."""
+    """What the steps gave: parameters in the model and trained ones, the losses, and the seconds of
+    each step.
+    """
 
     parameters: int
     trained: int
@@ -57,16 +63,24 @@ class RehearsalResult:
 
 
 class RandomTokens:
-    """Random tokens, the same at every place: what they are does not change what they take. Needs no torch."""
+    """Random tokens, the same at every place: what they are does not change what they take. Needs
+    no torch.
+    """
 
     def __init__(self, plan: RehearsalPlan) -> None:
-        self._length, self._count, self._vocabulary = plan.sequence_length, plan.batch_size * plan.steps, plan.shape.vocabulary
+        self._length, self._count, self._vocabulary = (
+            plan.sequence_length,
+            plan.batch_size * plan.steps,
+            plan.shape.vocabulary,
+        )
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, index: int) -> dict[str, list[int]]:
-        symbols = [(index * 7919 + place * 104729) % self._vocabulary for place in range(self._length)]
+        symbols = [
+            (index * 7919 + place * 104729) % self._vocabulary for place in range(self._length)
+        ]
         return {"input_ids": symbols, "labels": symbols}
 
 
@@ -77,13 +91,17 @@ def rehearse_with_loop(plan: RehearsalPlan) -> RehearsalResult:
     model = build_decoder(plan)
     optimizer = optimizer_named(plan.optimizer)(model.parameters(), lr=_RATE)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
-    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
+    autocast: Callable[[], AbstractContextManager[Any]] = (
+        nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
+    )
     losses, took = [], []
     for batch in _batches(plan):
         began = time.perf_counter()
         with autocast():
             logits = model(batch)
-            loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), batch[:, 1:].flatten())
+            loss = torch.nn.functional.cross_entropy(
+                logits[:, :-1].flatten(0, 1).float(), batch[:, 1:].flatten()
+            )
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -94,7 +112,9 @@ def rehearse_with_loop(plan: RehearsalPlan) -> RehearsalResult:
 
 
 def rehearse_with_trainer(plan: RehearsalPlan, folder: Path) -> RehearsalResult:
-    """The steps of Trainer over a Llama of that shape, or as many forward passes for inference. Raises what torch, transformers and peft raise."""
+    """The steps of Trainer over a Llama of that shape, or as many forward passes for inference.
+    Raises what torch, transformers and peft raise.
+    """
     model = build_llama(plan)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     if plan.method == "inference":
@@ -108,7 +128,10 @@ def rehearse_with_trainer(plan: RehearsalPlan, folder: Path) -> RehearsalResult:
 def reason_not_rehearsable(method: str, proof_is_trainer: bool) -> str:
     """Why a method cannot be rehearsed here; "" when it can."""
     if method == "qlora":
-        return "4-bit weights are not rehearsed: random ones would first be quantized, and that is not what a run does"
+        return (
+            "4-bit weights are not rehearsed: random ones would first be quantized, and that "
+            "is not what a run does"
+        )
     if method in ("lora", "inference") and not proof_is_trainer:
         return f"method {method} is rehearsed with transformers, which is not locked"
     if method == "lora" and importlib.util.find_spec("peft") is None:
@@ -116,7 +139,9 @@ def reason_not_rehearsable(method: str, proof_is_trainer: bool) -> str:
     return ""
 
 
-def _trained(plan: RehearsalPlan, model: Any, folder: Path, parameters: int, trained: int) -> RehearsalResult:
+def _trained(
+    plan: RehearsalPlan, model: Any, folder: Path, parameters: int, trained: int
+) -> RehearsalResult:
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
@@ -133,17 +158,28 @@ def _trained(plan: RehearsalPlan, model: Any, folder: Path, parameters: int, tra
 
     fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
     wanted = _arguments(plan, folder, fields)
-    arguments = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
+    arguments = TrainingArguments(
+        **{name: value for name, value in wanted.items() if name in fields}
+    )
     dataset: Any = RandomTokens(plan)
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset, callbacks=[Clock()])
     trainer.train()
     losses = tuple(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
-    return RehearsalResult(parameters, trained, losses, tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)))
+    return RehearsalResult(
+        parameters,
+        trained,
+        losses,
+        tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)),
+    )
 
 
 def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
-    checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
+    checkpointing = (
+        "activation_checkpointing"
+        if "activation_checkpointing" in fields
+        else "gradient_checkpointing"
+    )
     return {
         "output_dir": str(folder),
         "max_steps": plan.steps,
@@ -158,12 +194,16 @@ def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dic
         "use_cpu": plan.device == "cpu",
         "dataloader_pin_memory": plan.device == "cuda",
         checkpointing: plan.gradient_checkpointing,
-        **{"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(plan.precision, {}),
+        **{"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(
+            plan.precision, {}
+        ),
     }
 
 
 def build_llama(plan: RehearsalPlan) -> Any:
-    """Return a Llama of that shape with random weights, made on the device: the machine may have less memory than its card."""
+    """Return a Llama of that shape with random weights, made on the device: the machine may have
+    less memory than its card.
+    """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -182,7 +222,9 @@ def build_llama(plan: RehearsalPlan) -> Any:
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
     before = torch.get_default_dtype()
     if half is not None and plan.method != "full":
-        torch.set_default_dtype(half)  # frozen weights are loaded in the precision, trained ones are kept in 32 bits
+        torch.set_default_dtype(
+            half
+        )  # frozen weights are loaded in the precision, trained ones are kept in 32 bits
     try:
         with torch.device(plan.device):
             return LlamaForCausalLM(config)
@@ -193,8 +235,11 @@ def build_llama(plan: RehearsalPlan) -> Any:
 def _adapted(model: Any) -> Any:
     from peft import LoraConfig, get_peft_model  # type: ignore[import-not-found,unused-ignore]
 
-    model.enable_input_require_grads()  # with checkpointing, gradients would otherwise end at the frozen embedding
-    return get_peft_model(model, LoraConfig(r=_LORA_RANK, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+    # with checkpointing, gradients would otherwise end at the frozen embedding
+    model.enable_input_require_grads()
+    return get_peft_model(
+        model, LoraConfig(r=_LORA_RANK, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    )
 
 
 def _inferred(plan: RehearsalPlan, model: Any, parameters: int) -> RehearsalResult:
@@ -205,7 +250,9 @@ def _inferred(plan: RehearsalPlan, model: Any, parameters: int) -> RehearsalResu
     with torch.no_grad():
         for batch in _batches(plan):
             began = time.perf_counter()
-            losses.append(float(model(input_ids=batch, use_cache=True).logits[:, -1].float().mean()))
+            losses.append(
+                float(model(input_ids=batch, use_cache=True).logits[:, -1].float().mean())
+            )
             took.append(time.perf_counter() - began)
     return RehearsalResult(parameters, 0, tuple(losses), tuple(took))
 
@@ -231,13 +278,28 @@ def build_decoder(plan: RehearsalPlan) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.before, self.after = nn.RMSNorm(shape.hidden), nn.RMSNorm(shape.hidden)
-            self.mixed, self.out = nn.Linear(shape.hidden, 3 * shape.hidden, bias=False), nn.Linear(shape.hidden, shape.hidden, bias=False)
-            self.gate, self.up = nn.Linear(shape.hidden, shape.inner, bias=False), nn.Linear(shape.hidden, shape.inner, bias=False)
+            self.mixed, self.out = (
+                nn.Linear(shape.hidden, 3 * shape.hidden, bias=False),
+                nn.Linear(shape.hidden, shape.hidden, bias=False),
+            )
+            self.gate, self.up = (
+                nn.Linear(shape.hidden, shape.inner, bias=False),
+                nn.Linear(shape.hidden, shape.inner, bias=False),
+            )
             self.down = nn.Linear(shape.inner, shape.hidden, bias=False)
 
         def forward(self, hidden: Any) -> Any:
-            parts = self.mixed(self.before(hidden)).unflatten(-1, (3, shape.heads, -1)).transpose(1, 3).unbind(2)
-            seen = nn.functional.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).flatten(2)
+            parts = (
+                self.mixed(self.before(hidden))
+                .unflatten(-1, (3, shape.heads, -1))
+                .transpose(1, 3)
+                .unbind(2)
+            )
+            seen = (
+                nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+                .transpose(1, 2)
+                .flatten(2)
+            )
             hidden = hidden + self.out(seen)
             inner = self.after(hidden)
             return hidden + self.down(nn.functional.silu(self.gate(inner)) * self.up(inner))
@@ -246,12 +308,19 @@ def build_decoder(plan: RehearsalPlan) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(shape.vocabulary, shape.hidden)
-            self.blocks, self.norm = nn.ModuleList(Block() for _ in range(shape.layers)), nn.RMSNorm(shape.hidden)
+            self.blocks, self.norm = (
+                nn.ModuleList(Block() for _ in range(shape.layers)),
+                nn.RMSNorm(shape.hidden),
+            )
 
         def forward(self, symbols: Any) -> Any:
             hidden = self.embedding(symbols)
             for block in self.blocks:
-                hidden = checkpoint(block, hidden, use_reentrant=False) if plan.gradient_checkpointing else block(hidden)
+                hidden = (
+                    checkpoint(block, hidden, use_reentrant=False)
+                    if plan.gradient_checkpointing
+                    else block(hidden)
+                )
             return self.norm(hidden) @ self.embedding.weight.T
 
     torch.manual_seed(0)

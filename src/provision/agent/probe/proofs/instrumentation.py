@@ -1,4 +1,6 @@
-"""What a run shows of itself while it runs: the number format of a product, recomputed layers, the attention that is called, where the model lies."""
+"""What a run shows of itself while it runs: the number format of a product, recomputed layers, the
+attention that is called, where the model lies.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise
 
 
 class LinearLayerRecorder:
-    """Watches a linear layer: the type of each output, and inputs, weight and output of the first call."""
+    """Watches a linear layer: the type of each output, and inputs, weight and output of the first
+    call.
+    """
 
     def __init__(self, layer: Any) -> None:
         self.types: list[str] = []
@@ -35,7 +39,11 @@ class LinearLayerRecorder:
     def _note(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> None:
         self.types.append(str(output.dtype).replace("torch.", ""))
         if self._first is None:
-            self._first = (inputs[0].detach().clone(), layer.weight.detach().clone(), output.detach().clone())
+            self._first = (
+                inputs[0].detach().clone(),
+                layer.weight.detach().clone(),
+                output.detach().clone(),
+            )
 
     @property
     def dtype(self) -> str:
@@ -43,7 +51,9 @@ class LinearLayerRecorder:
         return self.types[-1] if self.types else ""
 
     def product_error(self) -> float | None:
-        """Relative Frobenius error of the first product against float64, which tells the arithmetic that was used; None when there was none."""
+        """Relative Frobenius error of the first product against float64, which tells the arithmetic
+        that was used; None when there was none.
+        """
         if self._first is None:
             return None
         inputs, weight, output = (tensor.cpu().double() for tensor in self._first)
@@ -52,7 +62,9 @@ class LinearLayerRecorder:
 
 
 def detect_attention(model: Any, symbols: Any) -> str:
-    """The attention that one forward pass calls: "sdpa", "flash_attention_2", "flex_attention", or "eager" when none of these is called."""
+    """The attention that one forward pass calls: "sdpa", "flash_attention_2", "flex_attention", or
+    "eager" when none of these is called.
+    """
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -73,10 +85,16 @@ def detect_attention(model: Any, symbols: Any) -> str:
             model(input_ids=symbols)
     finally:
         model.train(training)
-    return next((name for name, mark in _MARKS.items() if any(mark in word for word in called)), "eager")
+    return next(
+        (name for name, mark in _MARKS.items() if any(mark in word for word in called)), "eager"
+    )
 
 
-_MARKS = {"flash_attention_2": "flash_attn::", "flex_attention": "flex_attention", "sdpa": "scaled_dot_product"}
+_MARKS = {
+    "flash_attention_2": "flash_attn::",
+    "flex_attention": "flex_attention",
+    "sdpa": "scaled_dot_product",
+}
 
 
 def built_optimizer(name: str, optimizer: Any) -> str:
@@ -87,7 +105,9 @@ def built_optimizer(name: str, optimizer: Any) -> str:
     words, found = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
     package = found.partition(".")[0]
     # apex calls its AdamW FusedAdam.
-    if not ("apex" in words or _is_called(type(inner).__name__, words)) or any(package not in _OF_OTHERS[word] for word in words if word in _OF_OTHERS):
+    if not ("apex" in words or _is_called(type(inner).__name__, words)) or any(
+        package not in _OF_OTHERS[word] for word in words if word in _OF_OTHERS
+    ):
         return found
     if "fused" in words and package == "torch" and not inner.defaults.get("fused"):
         return f"{found}, not fused"
@@ -97,7 +117,9 @@ def built_optimizer(name: str, optimizer: Any) -> str:
 
 
 def _is_called(kind: str, words: list[str]) -> bool:
-    """Whether the name of a class consists of those words that name an optimizer, and of others that say how it is made: AdamWScheduleFree."""
+    """Whether the name of a class consists of those words that name an optimizer, and of others
+    that say how it is made: AdamWScheduleFree.
+    """
     left = kind.lower()
     for word in sorted((word for word in words if word not in _BESIDE), key=len, reverse=True):
         if word not in left:
@@ -109,7 +131,9 @@ def _is_called(kind: str, words: list[str]) -> bool:
 
 
 class ForwardPassCounter:
-    """Counts the forward passes of a model while it trains, and the most worker processes that lived meanwhile."""
+    """Counts the forward passes of a model while it trains, and the most worker processes that
+    lived meanwhile.
+    """
 
     def __init__(self, model: Any) -> None:
         self.count = 0
@@ -126,7 +150,9 @@ class ForwardPassCounter:
 
 
 class WorkerCounter:
-    """The processes that were started since, by multiprocessing: `most` is how many lived at once in any look. A DataLoader says how many it was asked for."""
+    """The processes that were started since, by multiprocessing: `most` is how many lived at once
+    in any look. A DataLoader says how many it was asked for.
+    """
 
     def __init__(self) -> None:
         self.most = 0
@@ -150,7 +176,12 @@ class WeightSnapshot:
     def unchanged(self, model: Any) -> tuple[str, ...]:
         """Return the names of the weights that are what they were, number by number."""
         now = {name: weight.detach() for name, weight in model.named_parameters()}
-        return tuple(name for name, before in self._before.items() if now[name].shape == before.shape and bool((now[name].to(before.device) == before).all()))
+        return tuple(
+            name
+            for name, before in self._before.items()
+            if now[name].shape == before.shape
+            and bool((now[name].to(before.device) == before).all())
+        )
 
 
 def zero_weights(model: Any) -> None:
@@ -160,9 +191,15 @@ def zero_weights(model: Any) -> None:
 
 
 def wrapper_classes(model: Any) -> list[str]:
-    """The names of the classes around a model, outermost first, and of the base classes that fully_shard mixes in."""
+    """The names of the classes around a model, outermost first, and of the base classes that
+    fully_shard mixes in.
+    """
     names: list[str] = []
     while model is not None:
-        names += [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith(("torch.nn.parallel", "torch.distributed", "deepspeed"))]
+        names += [
+            kind.__name__
+            for kind in type(model).__mro__
+            if kind.__module__.startswith(("torch.nn.parallel", "torch.distributed", "deepspeed"))
+        ]
         model = model.module if hasattr(model, "module") and names else None
     return list(dict.fromkeys(names))

@@ -1,4 +1,6 @@
-"""How a training is started on several devices: the command, accelerate's file and DeepSpeed's. Pure functions; the check and `export` use the same."""
+"""How a training is started on several devices: the command, accelerate's file and DeepSpeed's.
+Pure functions; the check and `export` use the same.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,18 @@ from ..expectations import Expectations
 from ..model import Proof
 
 CPU_PROCESSES = 2
-"""Processes of a strategy on a machine without a GPU: the fewest that have anything to say to each other."""
+"""Processes of a strategy on a machine without a GPU: the fewest that have anything to say to each
+other.
+"""
 ACCELERATE_FILE, DEEPSPEED_FILE = "accelerate.yaml", "deepspeed.json"
 _MIXED = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What of a spec decides how its training is started. `gpus` counts NVIDIA GPUs; 0 is a run on CPU (or on an Apple GPU, which is one process)."""
+    """What of a spec decides how its training is started. `gpus` counts NVIDIA GPUs; 0 is a run on
+    CPU (or on an Apple GPU, which is one process).
+    """
 
     strategy: str
     launcher: str
@@ -32,18 +38,29 @@ class Launch:
         training = expected.training
         gpus = 0 if expected.gpu_type in (None, "mps") else expected.gpu_count
         trainer = expected.proof is Proof.HF_TRAINER
-        return cls(training.strategy, training.launcher, training.precision, gpus, trainer, "accelerate" in expected.packages)
+        return cls(
+            training.strategy,
+            training.launcher,
+            training.precision,
+            gpus,
+            trainer,
+            "accelerate" in expected.packages,
+        )
 
     @property
     def processes(self) -> int:
-        """One for each GPU; without a strategy one, unless a launcher that starts several was asked for by name."""
+        """One for each GPU; without a strategy one, unless a launcher that starts several was asked
+        for by name.
+        """
         if self.strategy == "none" and self.launcher in ("auto", "python"):
             return 1
         return self.gpus or (CPU_PROCESSES if self.strategy != "none" else 1)
 
     @property
     def effective_launcher(self) -> str:
-        """The program that starts it: what was asked for; left to us, torchrun for ddp, and accelerate, whose file holds them, for the others."""
+        """The program that starts it: what was asked for; left to us, torchrun for ddp, and
+        accelerate, whose file holds them, for the others.
+        """
         if self.launcher != "auto":
             return self.launcher
         if self.strategy == "none":
@@ -65,28 +82,44 @@ def reason_not_testable(launch: Launch) -> str:
     return "one process has nobody to share its gradients with" if launch.processes == 1 else ""
 
 
-def launch_command(launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE) -> tuple[str, ...]:
+def launch_command(
+    launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE
+) -> tuple[str, ...]:
     """The words that start `program`, as a person types them in the environment.
 
-    torchrun gets its own address, because it otherwise asks for the machine's name, which not every machine can resolve.
+    torchrun gets its own address, because it otherwise asks for the machine's name, which not
+    every machine can resolve.
     """
     return (*_STARTERS[launch.effective_launcher], *_options(launch, configuration), *program)
 
 
-def launch_command_by_modules(launch: Launch, python: str, program: Sequence[str], configuration: str) -> tuple[str, ...]:
-    """The same command through an interpreter's own modules, because what lies on the PATH may belong to another environment."""
-    return (python, *_MODULES[launch.effective_launcher], *_options(launch, configuration), *program)
+def launch_command_by_modules(
+    launch: Launch, python: str, program: Sequence[str], configuration: str
+) -> tuple[str, ...]:
+    """The same command through an interpreter's own modules, because what lies on the PATH may
+    belong to another environment.
+    """
+    return (
+        python,
+        *_MODULES[launch.effective_launcher],
+        *_options(launch, configuration),
+        *program,
+    )
 
 
 def accelerate_configuration(launch: Launch) -> dict[str, Any]:
-    """What `accelerate launch --config_file` reads; keys as in accelerate's ClusterConfig (commands/config/config_args.py, 1.15.0).
+    """What `accelerate launch --config_file` reads; keys as in accelerate's ClusterConfig
+    (commands/config/config_args.py, 1.15.0).
 
-    A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process unless mpirun does (simple_launcher in commands/launch.py), so
+    A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process unless
+    mpirun does (simple_launcher in commands/launch.py), so
     processes on CPU are declared as MULTI_GPU with use_cpu, which goes through torchrun.
     """
     # accelerate refuses MULTI_GPU for one process.
     several = launch.processes > 1
-    kind = {"fsdp": "FSDP"}.get(launch.strategy, "DEEPSPEED" if launch.zero_stage else "MULTI_GPU" if several else "NO")
+    kind = {"fsdp": "FSDP"}.get(
+        launch.strategy, "DEEPSPEED" if launch.zero_stage else "MULTI_GPU" if several else "NO"
+    )
     document: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": kind,
@@ -109,13 +142,24 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
 
 
 def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
-    """DeepSpeed's own file, for TrainingArguments(deepspeed=...) or Accelerator; keys as in DeepSpeed's "DeepSpeed Configuration JSON" page.
+    """DeepSpeed's own file, for TrainingArguments(deepspeed=...) or Accelerator; keys as in
+    DeepSpeed's "DeepSpeed Configuration JSON" page.
 
-    "auto" is filled in by transformers and accelerate from the arguments of the run, so that the two cannot contradict each other.
+    "auto" is filled in by transformers and accelerate from the arguments of the run, so that the
+    two cannot contradict each other.
     """
-    zero: dict[str, Any] = {"stage": launch.zero_stage, "overlap_comm": True, "contiguous_gradients": True, "reduce_bucket_size": "auto"}
+    zero: dict[str, Any] = {
+        "stage": launch.zero_stage,
+        "overlap_comm": True,
+        "contiguous_gradients": True,
+        "reduce_bucket_size": "auto",
+    }
     if launch.zero_stage == 3:
-        zero |= {"stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto", "stage3_gather_16bit_weights_on_model_save": True}
+        zero |= {
+            "stage3_prefetch_bucket_size": "auto",
+            "stage3_param_persistence_threshold": "auto",
+            "stage3_gather_16bit_weights_on_model_save": True,
+        }
     return {
         "bf16": {"enabled": "auto"},
         "fp16": {"enabled": "auto"},
@@ -141,19 +185,37 @@ def to_yaml(document: dict[str, Any]) -> str:
 def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
     return {
         "python": (),
-        "torchrun": ("--standalone", "--local-addr=127.0.0.1", f"--nproc_per_node={launch.processes}"),
+        "torchrun": (
+            "--standalone",
+            "--local-addr=127.0.0.1",
+            f"--nproc_per_node={launch.processes}",
+        ),
         "accelerate": ("--config_file", configuration),
     }[launch.effective_launcher]
 
 
 def _deepspeed_of_accelerate(launch: Launch) -> dict[str, Any]:
-    held = {"zero_stage": launch.zero_stage, "offload_optimizer_device": "none", "offload_param_device": "none"}
-    return {**held, "zero3_init_flag": launch.zero_stage == 3, "zero3_save_16bit_model": launch.zero_stage == 3}
+    held = {
+        "zero_stage": launch.zero_stage,
+        "offload_optimizer_device": "none",
+        "offload_param_device": "none",
+    }
+    return {
+        **held,
+        "zero3_init_flag": launch.zero_stage == 3,
+        "zero3_save_16bit_model": launch.zero_stage == 3,
+    }
 
 
 def _scalar(value: Any) -> str:
     # Quoted: a bare `no` is the truth value false in YAML 1.1.
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )
 
 
 _FSDP = {
@@ -165,6 +227,16 @@ _FSDP = {
     "fsdp_activation_checkpointing": False,
     "fsdp_state_dict_type": "SHARDED_STATE_DICT",
 }
-"""fully_shard; gradient checkpointing is left to the arguments of the run, because asking for it in both places is refused by transformers."""
-_STARTERS = {"python": ("python",), "torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
-_MODULES = {"python": (), "torchrun": ("-m", "torch.distributed.run"), "accelerate": ("-m", "accelerate.commands.launch")}
+"""fully_shard; gradient checkpointing is left to the arguments of the run, because asking for it in
+both places is refused by transformers.
+"""
+_STARTERS = {
+    "python": ("python",),
+    "torchrun": ("torchrun",),
+    "accelerate": ("accelerate", "launch"),
+}
+_MODULES = {
+    "python": (),
+    "torchrun": ("-m", "torch.distributed.run"),
+    "accelerate": ("-m", "accelerate.commands.launch"),
+}

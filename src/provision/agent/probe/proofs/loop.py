@@ -1,4 +1,6 @@
-"""The proof through a plain torch loop, for stacks without transformers: a small transformer encoder with dropout."""
+"""The proof through a plain torch loop, for stacks without transformers: a small transformer
+encoder with dropout.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from .instrumentation import WeightSnapshot, WorkerCounter, wrapper_classes, zero_weights
-from .recipe import EXAMPLES, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, checkpoint_folder, optimizer_family, weights_hash
+from .recipe import (
+    EXAMPLES,
+    VOCABULARY,
+    Recipe,
+    SequenceDataset,
+    TrainingOutcome,
+    checkpoint_folder,
+    optimizer_family,
+    weights_hash,
+)
 
 CHECKPOINT_FILES = ("model.pt", "optimizer.pt", "rng_state.pt", "state.json")
 _WIDTH, _HEADS, _INNER = 64, 4, 128
@@ -24,13 +35,23 @@ _OPTIMIZERS = {
 }
 
 _RATE_FACTORS = {"Adafactor": 10.0}
-"""torch's Adafactor scales its steps by the size of the weights, transformers' does not here; measured share of the loss left: 0.003."""
+"""torch's Adafactor scales its steps by the size of the weights, transformers' does not here;
+measured share of the loss left: 0.003.
+"""
 
 
 class Build:
-    """Builds model and optimizer. Raises ValueError for an optimizer that torch itself does not have."""
+    """Builds model and optimizer. Raises ValueError for an optimizer that torch itself does not
+    have.
+    """
 
-    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        arguments: dict[str, Any],
+        extra: dict[str, Any] | None = None,
+    ) -> None:
         import torch
 
         del extra
@@ -42,11 +63,20 @@ class Build:
             torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
         self.recipe, self.folder = recipe, folder
         self.wrapped: Any = None
-        self.notes: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None, "train.not_exercised": sorted(arguments)}
+        self.notes: dict[str, Any] = {
+            "train.unknown_arguments": [],
+            "train.refused_arguments": None,
+            "train.not_exercised": sorted(arguments),
+        }
         kind = optimizer_named(recipe.optimizer)
         self.layers = _layers(recipe.dropout).to(recipe.device)
-        self.optimizer = kind(self.layers.parameters(), lr=recipe.learning_rate * _RATE_FACTORS.get(kind.__name__, 1.0))
-        self.options: dict[str, tuple[Any, Any]] = {"optimizer": (kind.__name__, type(self.optimizer).__name__)}
+        self.optimizer = kind(
+            self.layers.parameters(),
+            lr=recipe.learning_rate * _RATE_FACTORS.get(kind.__name__, 1.0),
+        )
+        self.options: dict[str, tuple[Any, Any]] = {
+            "optimizer": (kind.__name__, type(self.optimizer).__name__)
+        }
 
     def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
@@ -65,7 +95,10 @@ class Build:
             with self._precision():
                 logits, passes = forward(symbols.to(self.recipe.device))
                 types.append(str(logits.dtype).replace("torch.", ""))
-                loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), symbols[:, 1:].flatten().to(self.recipe.device))
+                loss = torch.nn.functional.cross_entropy(
+                    logits[:, :-1].flatten(0, 1).float(),
+                    symbols[:, 1:].flatten().to(self.recipe.device),
+                )
             loss.backward()
             self.optimizer.step()
             self.optimizer.zero_grad()
@@ -73,10 +106,20 @@ class Build:
             checkpointed += passes
             if step == self.recipe.save_at and not resume_from and not self.recipe.rank:
                 self._save(step)
-        self.options["gradient_checkpointing"] = (self.recipe.gradient_checkpointing, checkpointed > 0)
+        self.options["gradient_checkpointing"] = (
+            self.recipe.gradient_checkpointing,
+            checkpointed > 0,
+        )
         self.options["dataloader_workers"] = (self.recipe.workers, workers.most)
         weights, still = weights_hash(self.layers.state_dict()), before.unchanged(self.layers)
-        return TrainingOutcome(tuple(losses), weights, types[-1] if types else "", start + len(losses), len(losses), still)
+        return TrainingOutcome(
+            tuple(losses),
+            weights,
+            types[-1] if types else "",
+            start + len(losses),
+            len(losses),
+            still,
+        )
 
     def _wrapped(self) -> Any:
         import torch
@@ -109,7 +152,10 @@ class Build:
         import torch
         from torch.utils.checkpoint import checkpoint
 
-        mask = torch.triu(torch.full((symbols.shape[1], symbols.shape[1]), float("-inf"), device=symbols.device), 1)
+        mask = torch.triu(
+            torch.full((symbols.shape[1], symbols.shape[1]), float("-inf"), device=symbols.device),
+            1,
+        )
         hidden, passes = self.layers["embedding"](symbols), 0
         for layer in self.layers["blocks"]:
             if self.recipe.gradient_checkpointing:
@@ -132,13 +178,25 @@ class Build:
         epoch = 0
         together = self.recipe.batch * self.recipe.ranks
         while len(order) < self.recipe.steps * together:
-            order += torch.randperm(EXAMPLES, generator=torch.Generator().manual_seed(self.recipe.seed + epoch)).tolist()
+            order += torch.randperm(
+                EXAMPLES, generator=torch.Generator().manual_seed(self.recipe.seed + epoch)
+            ).tolist()
             epoch += 1
         first = self.recipe.rank * self.recipe.batch
-        batches = [order[step * together + first :][: self.recipe.batch] for step in range(start, self.recipe.steps)]
+        batches = [
+            order[step * together + first :][: self.recipe.batch]
+            for step in range(start, self.recipe.steps)
+        ]
         dataset: Any = SequenceDataset()
-        # A generator of its own: starting workers must not draw from the random state that the checkpoint carries.
-        return DataLoader(dataset, batch_sampler=batches, num_workers=self.recipe.workers, collate_fn=_stacked, generator=torch.Generator())
+        # A generator of its own: starting workers must not draw from the random state that the
+        # checkpoint carries.
+        return DataLoader(
+            dataset,
+            batch_sampler=batches,
+            num_workers=self.recipe.workers,
+            collate_fn=_stacked,
+            generator=torch.Generator(),
+        )
 
     def _save(self, step: int) -> None:
         import torch
@@ -147,7 +205,10 @@ class Build:
         folder.mkdir(parents=True, exist_ok=True)
         torch.save(self.layers.state_dict(), folder / "model.pt")
         torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
-        random_state = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state() if self.recipe.device == "cuda" else None}
+        random_state = {
+            "cpu": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state() if self.recipe.device == "cuda" else None,
+        }
         torch.save(random_state, folder / "rng_state.pt")
         (folder / "state.json").write_text(json.dumps({"step": step}), encoding="utf-8")
 
@@ -165,21 +226,35 @@ class Build:
 
 
 def optimizer_named(optimizer: str) -> Any:
-    """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch itself does not have."""
+    """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch
+    itself does not have.
+    """
     import torch
 
     name = _OPTIMIZERS.get(optimizer_family(optimizer))
     kind = getattr(torch.optim, name, None) if name else None
     if kind is None:
-        raise ValueError(f"torch.optim has no optimizer for {optimizer!r}; known here: {', '.join(sorted(_OPTIMIZERS))}")
+        raise ValueError(
+            f"torch.optim has no optimizer for {optimizer!r}; known here: "
+            f"{', '.join(sorted(_OPTIMIZERS))}"
+        )
     return kind
 
 
 def _layers(dropout: float) -> Any:
     from torch import nn
 
-    blocks = nn.ModuleList(nn.TransformerEncoderLayer(_WIDTH, _HEADS, _INNER, dropout, batch_first=True) for _ in range(2))
-    return nn.ModuleDict({"embedding": nn.Embedding(VOCABULARY, _WIDTH), "blocks": blocks, "head": nn.Linear(_WIDTH, VOCABULARY)})
+    blocks = nn.ModuleList(
+        nn.TransformerEncoderLayer(_WIDTH, _HEADS, _INNER, dropout, batch_first=True)
+        for _ in range(2)
+    )
+    return nn.ModuleDict(
+        {
+            "embedding": nn.Embedding(VOCABULARY, _WIDTH),
+            "blocks": blocks,
+            "head": nn.Linear(_WIDTH, VOCABULARY),
+        }
+    )
 
 
 def _stacked(examples: list[dict[str, list[int]]]) -> Any:

@@ -1,4 +1,6 @@
-"""A transformer whose number of parameters is the declared one: sizes chosen around the hidden size and layers that the spec gives."""
+"""A transformer whose number of parameters is the declared one: sizes chosen around the hidden size
+and layers that the spec gives.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,21 @@ from dataclasses import dataclass
 
 _HEAD = 64
 _BYTES, _USUAL_VOCABULARY, _LARGEST_VOCABULARY = 256, 32000, 131072
-"""Vocabularies: bytes, Llama 2's (32 thousand), and those of recent models (128 thousand). The spec does not give one, and logits take memory with it."""
+"""Vocabularies: bytes, Llama 2's (32 thousand), and those of recent models (128 thousand). The spec
+does not give one, and logits take memory with it.
+"""
 _SHARE = 0.2
-"""Of the parameters, what a usual vocabulary may take; a smaller model has the vocabulary of bytes at least."""
+"""Of the parameters, what a usual vocabulary may take; a smaller model has the vocabulary of bytes
+at least.
+"""
 _USUAL_INNER = 8 / 3
-"""Inner size of a gated feed-forward layer over the hidden size: 8/3 (Llama, arXiv 2302.13971, section 2.2)."""
+"""Inner size of a gated feed-forward layer over the hidden size: 8/3 (Llama, arXiv 2302.13971,
+section 2.2).
+"""
 _DEPTH = 128
-"""Hidden size over layers where the spec gives neither: 4096/32 of the models of 7 billion parameters."""
+"""Hidden size over layers where the spec gives neither: 4096/32 of the models of 7 billion
+parameters.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +37,37 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """How many parameters it has: attention, feed-forward and two norms a layer, embedding, last norm."""
-        return self.layers * (4 * self.hidden**2 + 3 * self.hidden * self.inner + 2 * self.hidden) + self.vocabulary * self.hidden + self.hidden
+        """How many parameters it has: attention, feed-forward and two norms a layer, embedding,
+        last norm.
+        """
+        return (
+            self.layers * (4 * self.hidden**2 + 3 * self.hidden * self.inner + 2 * self.hidden)
+            + self.vocabulary * self.hidden
+            + self.hidden
+        )
 
     def __str__(self) -> str:
         """Its sizes in words."""
-        return f"{self.layers} layers of {self.hidden}, inner {self.inner}, vocabulary {self.vocabulary}"
+        return (
+            f"{self.layers} layers of {self.hidden}, inner {self.inner}, vocabulary "
+            f"{self.vocabulary}"
+        )
 
 
 def choose_shape(parameters: int, hidden: int | None, layers: int | None) -> ModelShape:
-    """The shape nearest to `parameters`; the sizes that are given are kept, so it may be far from it where they contradict each other."""
+    """The shape nearest to `parameters`; the sizes that are given are kept, so it may be far from
+    it where they contradict each other.
+    """
     if hidden is None or layers is None:
         hidden, layers = _proportioned(parameters, hidden, layers)
     least = _USUAL_VOCABULARY if _USUAL_VOCABULARY * hidden <= _SHARE * parameters else _BYTES
-    vocabulary = max(least, min(_LARGEST_VOCABULARY, (parameters - layers * _layer(hidden, round(_USUAL_INNER * hidden)) - hidden) // hidden))
+    vocabulary = max(
+        least,
+        min(
+            _LARGEST_VOCABULARY,
+            (parameters - layers * _layer(hidden, round(_USUAL_INNER * hidden)) - hidden) // hidden,
+        ),
+    )
     left = parameters - vocabulary * hidden - hidden
     inner = max(1, round((left / layers - 4 * hidden**2 - 2 * hidden) / (3 * hidden)))
     return ModelShape(hidden, layers, inner, vocabulary, _heads(hidden))
@@ -67,4 +94,11 @@ def _multiple(hidden: float) -> int:
 
 def _heads(hidden: int) -> int:
     """Heads of 64 where that divides; rotary embeddings need an even size of a head."""
-    return next((heads for heads in range(max(1, hidden // _HEAD), 0, -1) if hidden % heads == 0 and hidden // heads % 2 == 0), 1)
+    return next(
+        (
+            heads
+            for heads in range(max(1, hidden // _HEAD), 0, -1)
+            if hidden % heads == 0 and hidden // heads % 2 == 0
+        ),
+        1,
+    )

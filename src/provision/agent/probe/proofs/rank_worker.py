@@ -1,4 +1,6 @@
-"""What each process of a declared strategy runs: the same training with its share of every batch, and a note of what it saw."""
+"""What each process of a declared strategy runs: the same training with its share of every batch,
+and a note of what it saw.
+"""
 
 from __future__ import annotations
 
@@ -20,35 +22,70 @@ SAMPLES_PER_STEP = 8
 """Samples of a step over all processes; with more of them, one each."""
 
 PATIENCE_S = 180
-"""Imports of a first run without bytecode take a minute on a busy machine of two cores; the training itself takes seconds."""
+"""Imports of a first run without bytecode take a minute on a busy machine of two cores; the
+training itself takes seconds.
+"""
 _FRAME = re.compile(r'File "(?:[^"/]*/)*([^"/]+)", line (\d+ in \w+)')
 
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
-    """The recipe of one process of several. Without dropout, whose random numbers differ between processes, and without workers."""
+    """The recipe of one process of several. Without dropout, whose random numbers differ between
+    processes, and without workers.
+    """
     device = recipe.device if launch.gpus else "cpu"
-    # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still learns.
-    rate = recipe.learning_rate / 2 if optimizer_family(recipe.optimizer) == "sgd" else recipe.learning_rate
+    # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still
+    # learns.
+    rate = (
+        recipe.learning_rate / 2
+        if optimizer_family(recipe.optimizer) == "sgd"
+        else recipe.learning_rate
+    )
     batch = max(1, SAMPLES_PER_STEP // launch.processes)
-    return replace(recipe, batch=batch, ranks=launch.processes, dropout=0.0, workers=0, device=device, learning_rate=rate)
+    return replace(
+        recipe,
+        batch=batch,
+        ranks=launch.processes,
+        dropout=0.0,
+        workers=0,
+        device=device,
+        learning_rate=rate,
+    )
 
 
-def write_task(folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool) -> Path:
-    """Write down what each process is to do; `whole` keeps the first one's weights, for strategies in which it has all of them."""
+def write_task(
+    folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool
+) -> Path:
+    """Write down what each process is to do; `whole` keeps the first one's weights, for strategies
+    in which it has all of them.
+    """
     file = folder / "task.json"
-    file.write_text(json.dumps({"recipe": asdict(recipe), "module": module, "extra": extra, "whole": whole, "patience_s": PATIENCE_S}), encoding="utf-8")
+    file.write_text(
+        json.dumps(
+            {
+                "recipe": asdict(recipe),
+                "module": module,
+                "extra": extra,
+                "whole": whole,
+                "patience_s": PATIENCE_S,
+            }
+        ),
+        encoding="utf-8",
+    )
     return file
 
 
 def main(task: str) -> None:
-    """Train as one process of several, and write rank-N.json beside the task; what is raised is written down too."""
+    """Train as one process of several, and write rank-N.json beside the task; what is raised is
+    written down too.
+    """
     from ..stage import die_with_parent
 
     die_with_parent()
     folder, rank = Path(task).parent, int(os.environ.get("RANK", "0"))
     said, asked = folder / f"rank-{rank}.json", json.loads(Path(task).read_text(encoding="utf-8"))
-    # Two processes that wait for each other end themselves, and say where they waited; their launcher then ends too.
-    stuck = open(folder / f"rank-{rank}.stack", "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process lives
+    # Two processes that wait for each other end themselves, and say where they waited; their
+    # launcher then ends too.
+    stuck = open(folder / f"rank-{rank}.stack", "w", encoding="utf-8")  # noqa: SIM115
     faulthandler.dump_traceback_later(asked["patience_s"], exit=True, file=stuck)
     try:
         _train(asked, folder, rank, said)
@@ -59,8 +96,15 @@ def main(task: str) -> None:
 
 def stuck_frames(folder: Path) -> list[str]:
     """Where the processes that ended themselves had waited: the innermost frame of each."""
-    stacks = [(file.stem, file.read_text(encoding="utf-8", errors="replace")) for file in sorted(folder.glob("rank-*.stack"))]
-    return [f"{name} in {':'.join(frames[0])}" for name, text in stacks if (frames := _FRAME.findall(text.split("Current thread")[-1] or text))]
+    stacks = [
+        (file.stem, file.read_text(encoding="utf-8", errors="replace"))
+        for file in sorted(folder.glob("rank-*.stack"))
+    ]
+    return [
+        f"{name} in {':'.join(frames[0])}"
+        for name, text in stacks
+        if (frames := _FRAME.findall(text.split("Current thread")[-1] or text))
+    ]
 
 
 def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
@@ -76,7 +120,10 @@ def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
     built = build(recipe, scratch_folder(folder, f"run-{rank}"), {}, task["extra"])
     outcome = built.train()
     if task["whole"] and rank == 0:
-        torch.save({name: tensor.detach().cpu() for name, tensor in built.model.state_dict().items()}, folder / WEIGHTS)
+        torch.save(
+            {name: tensor.detach().cpu() for name, tensor in built.model.state_dict().items()},
+            folder / WEIGHTS,
+        )
     found = {
         "rank": rank,
         "world": group.get_world_size() if group.is_initialized() else 1,
@@ -84,11 +131,16 @@ def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
         "losses": outcome.losses,
         "weights_sha": outcome.weights_sha if task["whole"] else "",
         "device": str(next(built.model.parameters()).device),
-        **{name.removeprefix("train."): value for name, value in built.placement().items() if name != "train.device"},
+        **{
+            name.removeprefix("train."): value
+            for name, value in built.placement().items()
+            if name != "train.device"
+        },
     }
     if group.is_initialized():
         group.barrier()
     said.write_text(json.dumps(found), encoding="utf-8")
-    # Not by returning: taking a process group apart was seen to hang in about one of four runs on a busy machine (gloo, torch 2.13.0), with all work done.
+    # Not by returning: taking a process group apart was seen to hang in about one of four runs on a
+    # busy machine (gloo, torch 2.13.0), with all work done.
     sys.stdout.flush()
     os._exit(0)

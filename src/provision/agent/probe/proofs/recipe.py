@@ -1,4 +1,6 @@
-"""What every proof trains: the data, the step counts, the learning rate of each optimizer, and how weights become one hash."""
+"""What every proof trains: the data, the step counts, the learning rate of each optimizer, and how
+weights become one hash.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,39 @@ from typing import Any, Protocol
 from ..expectations import Expectations
 
 VOCABULARY, SYMBOLS, LENGTH, EXAMPLES = 128, 124, 32, 104
-"""104 examples make 13 batches an epoch, so the checkpoint at step 20 lies inside the second one and resuming has to skip batches."""
+"""104 examples make 13 batches an epoch, so the checkpoint at step 20 lies inside the second one
+and resuming has to skip batches.
+"""
 
-LEARNING_RATES = {"adamw": 7e-3, "adam": 7e-3, "adafactor": 5e-3, "sgd": 1.0, "adagrad": 1e-2, "rmsprop": 1e-3}
-"""Rates at which this run learns, by the first word of the optimizer's name; the measured share of the loss that is left after 40 steps of the
-Trainer run is adamw 0.15, adafactor 0.18, sgd 0.13, adagrad 0.42, rmsprop 0.41 (torch 2.13, transformers 5.23)."""
+LEARNING_RATES = {
+    "adamw": 7e-3,
+    "adam": 7e-3,
+    "adafactor": 5e-3,
+    "sgd": 1.0,
+    "adagrad": 1e-2,
+    "rmsprop": 1e-3,
+}
+"""Rates at which this run learns, by the first word of the optimizer's name; the measured share of
+the loss that is left after 40 steps of the
+Trainer run is adamw 0.15, adafactor 0.18, sgd 0.13, adagrad 0.42, rmsprop 0.41 (torch 2.13,
+transformers 5.23).
+"""
 _OTHER_RATE = 3e-3
 ATTENTION = "attn_implementation"
-"""An argument of the model, not of TrainingArguments: taken from training.arguments for the model that the proof builds."""
+"""An argument of the model, not of TrainingArguments: taken from training.arguments for the model
+that the proof builds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One run. `device` is "cpu", "cuda" or "mps"; `precision` is the declared one, whether or not the device has it.
+    """One run. `device` is "cpu", "cuda" or "mps"; `precision` is the declared one, whether or not
+    the device has it.
 
-    `attention` is the implementation that is declared by a locked package; "" leaves it to transformers. `batch` counts
-    the samples of one of `ranks` processes, which together take the same samples as one process with all of them would.
+    `attention` is the implementation that is declared by a locked package; "" leaves it to
+    transformers. `batch` counts
+    the samples of one of `ranks` processes, which together take the same samples as one process
+    with all of them would.
     """
 
     precision: str = "fp32"
@@ -50,8 +69,14 @@ class Recipe:
     def of(cls, expected: Expectations) -> Recipe:
         """The recipe for the declared training."""
         training = expected.training
-        device = "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
-        flash = device == "cuda" and "flash-attn" in expected.packages and training.precision in ("bf16", "fp16")
+        device = (
+            "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
+        )
+        flash = (
+            device == "cuda"
+            and "flash-attn" in expected.packages
+            and training.precision in ("bf16", "fp16")
+        )
         return cls(
             precision=training.precision,
             optimizer=training.optimizer,
@@ -65,10 +90,13 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutcome:
-    """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had, and the step it ended at.
+    """What one run gave: the loss of each step, the hash of the final weights, the type that a
+    linear layer's output had, and the step it ended at.
 
-    `made` counts the steps that this process made, which after a resume are fewer; `still` names the weights that are as they were before.
-    `product_error` is the relative error of that layer's first product against float64; None where the run does not keep it.
+    `made` counts the steps that this process made, which after a resume are fewer; `still` names
+    the weights that are as they were before.
+    `product_error` is the relative error of that layer's first product against float64; None
+    where the run does not keep it.
     """
 
     losses: tuple[float, ...]
@@ -81,7 +109,7 @@ class TrainingOutcome:
 
 
 class TrainingRun(Protocol):
-    """A run that is ready to train. `options` maps each declared option to (declared, in effect)."""
+    """A run that is ready to train. `options` maps each declared option to (declared, in effect)."""  # noqa: E501
 
     options: dict[str, tuple[Any, Any]]
     notes: dict[str, Any]
@@ -91,7 +119,9 @@ class TrainingRun(Protocol):
         ...
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs, as readings: device, number of GPUs that one process spreads over, parallel mode, classes wrapped around the model."""
+        """Where it runs, as readings: device, number of GPUs that one process spreads over,
+        parallel mode, classes wrapped around the model.
+        """
         ...
 
     def record_effective_options(self) -> None:
@@ -100,7 +130,9 @@ class TrainingRun(Protocol):
 
 
 class SequenceDataset:
-    """Sequences in which each symbol follows from the one before: x' = (5 x + 3) mod 124. Needs no torch, so workers import little."""
+    """Sequences in which each symbol follows from the one before: x' = (5 x + 3) mod 124. Needs no
+    torch, so workers import little.
+    """
 
     def __len__(self) -> int:
         return EXAMPLES
@@ -122,8 +154,16 @@ def checkpoint_folder(folder: Path, recipe: Recipe) -> Path:
     return folder / f"checkpoint-{recipe.save_at}"
 
 
-def prepare_environment(environ: MutableMapping[str, str], expected: Expectations, scratch: Path, *, every_device: bool = False) -> None:
-    """Point caches at the scratch folder and show the run one device at most, or all of them; has to happen before torch is imported."""
+def prepare_environment(
+    environ: MutableMapping[str, str],
+    expected: Expectations,
+    scratch: Path,
+    *,
+    every_device: bool = False,
+) -> None:
+    """Point caches at the scratch folder and show the run one device at most, or all of them; has
+    to happen before torch is imported.
+    """
     environ["HF_HOME"] = str(scratch / "hf")
     environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"
     if expected.gpu_type is None:
@@ -134,11 +174,18 @@ def prepare_environment(environ: MutableMapping[str, str], expected: Expectation
 
 
 def weights_hash(tensors: Mapping[str, Any]) -> str:
-    """sha256 over names, types, shapes and bytes of a state dict, in the order of the names. Needs no numpy."""
+    """sha256 over names, types, shapes and bytes of a state dict, in the order of the names. Needs
+    no numpy.
+    """
     total = hashlib.sha256()
     for name in sorted(tensors):
         # Of a tensor that is spread over processes, the part that is here.
-        tensor = getattr(tensors[name], "to_local", lambda held=tensors[name]: held)().detach().cpu().contiguous()
+        tensor = (
+            getattr(tensors[name], "to_local", lambda held=tensors[name]: held)()
+            .detach()
+            .cpu()
+            .contiguous()
+        )
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
     return total.hexdigest()

@@ -6,18 +6,55 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from .instrumentation import ForwardPassCounter, LinearLayerRecorder, WeightSnapshot, built_optimizer, detect_attention, wrapper_classes, zero_weights
+from .instrumentation import (
+    ForwardPassCounter,
+    LinearLayerRecorder,
+    WeightSnapshot,
+    built_optimizer,
+    detect_attention,
+    wrapper_classes,
+    zero_weights,
+)
 from .recipe import ATTENTION, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, weights_hash
 
-CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
-NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
-"""Declared arguments that would reach outside the scratch folder or need a launcher; their names are checked, their values are not applied."""
+CHECKPOINT_FILES = (
+    "config.json",
+    "model.safetensors",
+    "optimizer.pt",
+    "rng_state.pth",
+    "scheduler.pt",
+    "trainer_state.json",
+    "training_args.bin",
+)
+NOT_EXERCISED = frozenset(
+    {
+        "output_dir",
+        "push_to_hub",
+        "report_to",
+        "deepspeed",
+        "fsdp",
+        "fsdp_config",
+        "accelerator_config",
+        "resume_from_checkpoint",
+    }
+)
+"""Declared arguments that would reach outside the scratch folder or need a launcher; their names
+are checked, their values are not applied.
+"""
 
 
 class Build:
-    """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared names are noted, not raised."""
+    """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared
+    names are noted, not raised.
+    """
 
-    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        arguments: dict[str, Any],
+        extra: dict[str, Any] | None = None,
+    ) -> None:
         import torch
         from transformers import Trainer, TrainingArguments, set_seed
 
@@ -34,7 +71,8 @@ class Build:
             "train.refused_arguments": None,
             "train.refused_without_use_cpu": _refused_without_use_cpu(wanted, arguments, fields),
         }
-        # Before our own arguments: building a TrainingArguments resets accelerate's state, which the Trainer then needs.
+        # Before our own arguments: building a TrainingArguments resets accelerate's state, which
+        # the Trainer then needs.
         declared = self._declared_arguments(arguments, wanted, fields)
         own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
         set_seed(recipe.seed)
@@ -48,20 +86,36 @@ class Build:
         """Train to the last step, from the start or from a checkpoint."""
         if resume_from:
             zero_weights(self.model)
-        # Of several processes each may have a part of every weight only: there R13 compares weights.
-        before, passes = WeightSnapshot(self.model) if self.recipe.ranks == 1 else None, ForwardPassCounter(self.model)
+        # Of several processes each may have a part of every weight only: there R13 compares
+        # weights.
+        before, passes = (
+            WeightSnapshot(self.model) if self.recipe.ranks == 1 else None,
+            ForwardPassCounter(self.model),
+        )
         try:
             with LinearLayerRecorder(first_linear(self.model)) as linear:
                 self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
         finally:
             passes.remove()
         self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
-        losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
+        losses = tuple(
+            float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry
+        )
         weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
-        return TrainingOutcome(losses, weights, linear.dtype, step, passes.count, before.unchanged(self.model) if before else (), linear.product_error())
+        return TrainingOutcome(
+            losses,
+            weights,
+            linear.dtype,
+            step,
+            passes.count,
+            before.unchanged(self.model) if before else (),
+            linear.product_error(),
+        )
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
+        """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its
+        parallel mode, and what is wrapped around the model.
+        """
         arguments = self.trainer.args
         return {
             "train.device": next(self.model.parameters()).device.type,
@@ -71,36 +125,62 @@ class Build:
         }
 
     def record_effective_options(self) -> None:
-        """After training: the class of the optimizer, whether layers were recomputed, the workers that lived, the attention that is called."""
+        """After training: the class of the optimizer, whether layers were recomputed, the workers
+        that lived, the attention that is called.
+        """
         import torch
 
         recipe = self.recipe
-        self.options["optimizer"] = (recipe.optimizer, built_optimizer(recipe.optimizer, self.trainer.optimizer))
+        self.options["optimizer"] = (
+            recipe.optimizer,
+            built_optimizer(recipe.optimizer, self.trainer.optimizer),
+        )
         self.options["gradient_checkpointing"] = (recipe.gradient_checkpointing, self._recomputed)
         self.options["dataloader_workers"] = (recipe.workers, self._workers)
-        symbols = torch.tensor([SequenceDataset()[0]["input_ids"]], device=next(self.model.parameters()).device)
+        symbols = torch.tensor(
+            [SequenceDataset()[0]["input_ids"]], device=next(self.model.parameters()).device
+        )
         wanted = recipe.attention or self.model.config._attn_implementation
         with self.trainer.compute_loss_context_manager():
             self.options["attention"] = (wanted, detect_attention(self.model, symbols))
 
-    def _declared_arguments(self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]) -> dict[str, tuple[Any, Any]]:
+    def _declared_arguments(
+        self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]
+    ) -> dict[str, tuple[Any, Any]]:
         from transformers import TrainingArguments
 
-        applied = {name: value for name, value in arguments.items() if name in fields and name not in NOT_EXERCISED}
+        applied = {
+            name: value
+            for name, value in arguments.items()
+            if name in fields and name not in NOT_EXERCISED
+        }
         if not applied:
             return {}
-        safe: dict[str, Any] = {name: wanted[name] for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm") if name in fields}
+        safe: dict[str, Any] = {
+            name: wanted[name]
+            for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm")
+            if name in fields
+        }
         try:
             built = TrainingArguments(**(safe | applied))
-        except Exception as error:  # noqa: BLE001 - whatever the declared values make transformers raise is the answer
+        except Exception as error:  # noqa: BLE001
             self.notes["train.refused_arguments"] = f"{type(error).__name__}: {error}"
             return {}
-        numbers = {field.name for field in dataclasses.fields(TrainingArguments) if type(field.default) in (int, float)}
-        return {f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers)) for name, value in applied.items()}
+        numbers = {
+            field.name
+            for field in dataclasses.fields(TrainingArguments)
+            if type(field.default) in (int, float)
+        }
+        return {
+            f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers))
+            for name, value in applied.items()
+        }
 
 
 def tiny_model(recipe: Recipe) -> Any:
-    """A Llama of 90 432 random parameters; how it is initialised follows from the random state of the moment."""
+    """A Llama of 90 432 random parameters; how it is initialised follows from the random state of
+    the moment.
+    """
     from transformers import LlamaConfig, LlamaForCausalLM
 
     configuration = LlamaConfig(
@@ -125,10 +205,18 @@ def first_linear(model: Any) -> Any:
 
 
 def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
-    """What a run of a recipe asks of TrainingArguments; names that are not among `fields` are for the caller to drop."""
+    """What a run of a recipe asks of TrainingArguments; names that are not among `fields` are for
+    the caller to drop.
+    """
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
-    checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
-    precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(recipe.precision, {})
+    checkpointing = (
+        "activation_checkpointing"
+        if "activation_checkpointing" in fields
+        else "gradient_checkpointing"
+    )
+    precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(
+        recipe.precision, {}
+    )
     return {
         "output_dir": str(folder),
         "max_steps": recipe.steps,
@@ -150,25 +238,41 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
     }
 
 
-def _refused_without_use_cpu(wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]) -> str | None:
-    """What transformers says on a CPU to the declared precision of a program that does not give `use_cpu`, as the proof does; None where it says nothing."""
+def _refused_without_use_cpu(
+    wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]
+) -> str | None:
+    """What transformers says on a CPU to the declared precision of a program that does not give
+    `use_cpu`, as the proof does; None where it says nothing.
+    """
     from transformers import TrainingArguments
 
     if not wanted["use_cpu"] or "use_cpu" in arguments:
         return None
-    theirs = {name: wanted[name] for name in ("output_dir", "report_to", "fp16", "bf16", "tf32") if name in wanted and name in fields}
+    theirs = {
+        name: wanted[name]
+        for name in ("output_dir", "report_to", "fp16", "bf16", "tf32")
+        if name in wanted and name in fields
+    }
     try:
         TrainingArguments(**theirs)
-    except Exception as error:  # noqa: BLE001 - whatever it makes transformers raise is the answer
+    except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
     return None
 
 
 def _in_effect(value: Any, is_number: bool) -> Any:
     # YAML 1.1 reads 1e-4 as a text; transformers keeps it and fails much later, in the optimizer.
-    return f"the text {value!r}, not a number" if is_number and isinstance(value, str) else _plain(value)
+    return (
+        f"the text {value!r}, not a number"
+        if is_number and isinstance(value, str)
+        else _plain(value)
+    )
 
 
 def _plain(value: Any) -> Any:
     value = getattr(value, "value", value)
-    return value if isinstance(value, (bool, int, float, str, list, dict)) or value is None else str(value)
+    return (
+        value
+        if isinstance(value, (bool, int, float, str, list, dict)) or value is None
+        else str(value)
+    )

@@ -1,5 +1,7 @@
-"""A stand-in for google.colab: as the real one, it loads numpy and Pillow with the kernel and does not import with an IPython or without packages that the
-real one cannot do without."""
+"""A stand-in for google.colab: as the real one, it loads numpy and Pillow with the kernel and does
+not import with an IPython or without packages that the
+real one cannot do without.
+"""
 
 from google.colab import _reprs, _shell, files, userdata
 

@@ -1,4 +1,6 @@
-"""What the real shell takes from IPython and ipython_genutils: later versions of IPython lack some of it, and then no kernel starts."""
+"""What the real shell takes from IPython and ipython_genutils: later versions of IPython lack some
+of it, and then no kernel starts.
+"""
 
 from ipykernel import zmqshell
 from IPython.core import oinspect

@@ -1,4 +1,6 @@
-"""Downloads to the browser: in the stand-in, a line in the file that COLAB_RIG_DOWNLOADS names, and the script that a front end would run."""
+"""Downloads to the browser: in the stand-in, a line in the file that COLAB_RIG_DOWNLOADS names, and
+the script that a front end would run.
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The secrets of a notebook: in the stand-in, those of the file that COLAB_RIG_SECRETS names; without it nobody answers, as outside the browser."""
+"""The secrets of a notebook: in the stand-in, those of the file that COLAB_RIG_SECRETS names;
+without it nobody answers, as outside the browser.
+"""
 
 import json
 import os
@@ -24,7 +26,8 @@ class TimeoutException(Exception):
 
     def __init__(self, key):
         super().__init__(
-            f"Requesting secret {key} timed out. Secrets can only be fetched when running from the Colab UI."
+            f"Requesting secret {key} timed out. Secrets can only be fetched when running "
+            "from the Colab UI."
         )
 
 

@@ -1,4 +1,6 @@
-"""Notes at a Python's end what torch took, where the program has imported it; whatever else is called sitecustomize runs as if this were not here."""
+"""Notes at a Python's end what torch took, where the program has imported it; whatever else is
+called sitecustomize runs as if this were not here.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def _note(folder: str) -> None:
         told = {"pid": os.getpid(), "version": str(torch.__version__), "cards": _cards(torch)}
         with open(os.path.join(folder, f"torch-{os.getpid()}.json"), "w", encoding="utf-8") as out:
             json.dump(told, out)
-    except Exception:  # noqa: BLE001 - a program is never disturbed by who watches it
+    except Exception:  # noqa: BLE001
         return
 
 
