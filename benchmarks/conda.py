@@ -39,25 +39,25 @@ def timed(work):
 _OURS = (
     _TIMED
     + """
-from provision.commands.shared.load import load
+from provision.commands.shared.load import load_spec
 from provision.commands.lock import read_lock
-from provision.commands.shared.target_plans import place_of
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects import CreateCondaPrefix
-from provision.facts import load as known
-from provision.lock.resolve import resolve
-from provision.state import Ledger, empty
-from provision.adapters import Machine
+from provision.facts import load_facts as known
+from provision.lock.resolve import resolve_spec
+from provision.state import Ledger, create_empty_state
+from provision.adapters import RealSystem
 
-class Noting(Machine):
+class Noting(RealSystem):
     def solve_conda(self, ask, tell):
         self.ask = ask
         return super().solve_conda(ask, tell)
 
 world = Noting()
-loaded = load(Path(sys.argv[1]), world)
-resolve(loaded.spec, known(), world, lambda _: None)
-kind, place = place_of(loaded, read_lock(loaded, world), "here", world)
-effects = [effect for action in kind.plan(place, kind.look(place, Ledger(empty("benchmark")), world)) for effect in action.effects]
+loaded = load_spec(Path(sys.argv[1]), world)
+resolve_spec(loaded.spec, known(), world, lambda _: None)
+kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "here", world)
+effects = [effect for action in kind.plan(place, kind.observe(place, Ledger(create_empty_state("benchmark")), world)) for effect in action.effects]
 (prefix,) = [effect for effect in effects if isinstance(effect, CreateCondaPrefix)]
 
 def make():

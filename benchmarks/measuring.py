@@ -42,13 +42,13 @@ import gc, json, sys, time
 gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
-from provision.facts import load
-from provision.adapters import Machine
-facts = load()
-(document,) = source.read(Path(sys.argv[1]), Machine())
-spec, _ = source.validate(document)
+from provision.facts import load_facts
+from provision.adapters import RealSystem
+facts = load_facts()
+(document,) = source.read_spec_file(Path(sys.argv[1]), RealSystem())
+spec, _ = source.validate_source(document)
 wall, cpu = time.perf_counter(), time.process_time()
-rules.judge(rules.Case(spec, document, facts))
+rules.run_rules(rules.LintContext(spec, document, facts))
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
@@ -56,9 +56,9 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 _FACTS = """
 import gc, json, time
 gc.disable()  # as the command line does
-from provision.facts import load
+from provision.facts import load_facts
 wall, cpu = time.perf_counter(), time.process_time()
-facts = load()
+facts = load_facts()
 for name in type(facts).__annotations__:
     getattr(facts, name)
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
@@ -68,33 +68,33 @@ import gc, json, sys, time
 gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
-from provision.facts import load
-from provision.adapters import Machine
-facts, cases = load(), []
+from provision.facts import load_facts
+from provision.adapters import RealSystem
+facts, cases = load_facts(), []
 for path in sys.argv[1:]:
-    for document in source.read(Path(path), Machine()):
-        spec, _ = source.validate(document)
+    for document in source.read_spec_file(Path(path), RealSystem()):
+        spec, _ = source.validate_source(document)
         cases += [(spec, document)] if spec else []
 for spec, document in cases:
-    rules.judge(rules.Case(spec, document, facts))
+    rules.run_rules(rules.LintContext(spec, document, facts))
 wall, cpu = time.perf_counter(), time.process_time()
 for spec, document in cases:
-    rules.judge(rules.Case(spec, document, facts))
+    rules.run_rules(rules.LintContext(spec, document, facts))
 print(json.dumps([(time.perf_counter() - wall) / len(cases), (time.process_time() - cpu) / len(cases)]))
 """  # noqa: E501
 _INSTALL = """
 import json, os, sys, time
 from pathlib import Path
-from provision.commands.shared.load import load
+from provision.commands.shared.load import load_spec
 from provision.commands.lock import read_lock
-from provision.commands.shared.target_plans import place_of
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects import CreateVenv, InstallPackages, MakeFolder
-from provision.state import Ledger, empty
-from provision.adapters import Machine
-world = Machine()
-loaded = load(Path(sys.argv[1]), world)
-kind, place = place_of(loaded, read_lock(loaded, world), "here", world)
-for action in kind.plan(place, kind.look(place, Ledger(empty("benchmark")), world)):
+from provision.state import Ledger, create_empty_state
+from provision.adapters import RealSystem
+world = RealSystem()
+loaded = load_spec(Path(sys.argv[1]), world)
+kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "here", world)
+for action in kind.plan(place, kind.observe(place, Ledger(create_empty_state("benchmark")), world)):
     for effect in action.effects:
         if isinstance(effect, InstallPackages):
             wall, before = time.perf_counter(), os.times()

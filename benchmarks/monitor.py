@@ -13,10 +13,10 @@ _SECONDS = 20
 _WATCHED = f"""
 import os, sys
 from pathlib import Path
-from provision.effects import Watch
-from provision.adapters import Machine
-Machine().run(("sleep", "{_SECONDS}"), os.environ, Watch(Path(sys.argv[1]), {{}}, {{}}, ()))
-"""
+from provision.effects import MonitorRequest
+from provision.adapters import RealSystem
+RealSystem().run(("sleep", "{_SECONDS}"), os.environ, MonitorRequest(Path(sys.argv[1]), {{}}, {{}}, ()))
+"""  # noqa: E501
 
 
 def beside(workshop: Workshop) -> tuple[Cost, Cost | None]:

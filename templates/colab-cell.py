@@ -1,6 +1,6 @@
 # @title Make and prove the environment { display-mode: "form" }
-# Written by `provision render`. ABOUT says which spec and lock it was made from, and how to make it again; the program itself stands below it.  # noqa: E501
-# The program is the same for everyone: all that a spec says is data in ABOUT. Run it as often as you like: nothing is installed twice.  # noqa: E501
+# Written by `provision render`. ABOUT says which spec and lock it was made from, and how to make it again; the program itself stands below it.
+# The program is the same for everyone: all that a spec says is data in ABOUT. Run it as often as you like: nothing is installed twice.
 # @markdown Go on when the machine is not the one that was asked for:
 CONTINUE_ANYWAY = False  # @param {type:"boolean"}
 # @markdown Restart the runtime by itself when something that is loaded was replaced:
@@ -27,14 +27,12 @@ def _provision_fetched(address, whole_s=600):
         except (OSError, ValueError) as error:
             why[0] = error
 
-    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.  # noqa: E501
+    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(whole_s)
     if not came:
-        raise _ProvisionStopped(
-            f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached"  # noqa: E501
-        )
+        raise _ProvisionStopped(f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached")
     return came[0]
 
 
@@ -44,22 +42,16 @@ def _provision_payload():
     import lzma
 
     if ABOUT["payload_url"]:
-        damaged = (
-            f"what lies at {ABOUT['payload_url']} is not the payload that this cell was made with"
-        )
+        damaged = f"what lies at {ABOUT['payload_url']} is not the payload that this cell was made with"
         content = _provision_fetched(ABOUT["payload_url"])
     else:
-        damaged = (
-            "this cell was edited or cut short: its payload is not the one that it was made with"
-        )
+        damaged = "this cell was edited or cut short: its payload is not the one that it was made with"
         try:
             content = lzma.decompress(base64.b85decode("".join(ABOUT["payload"])))
         except (ValueError, TypeError, lzma.LZMAError):
             content = b""
     if hashlib.sha256(content).hexdigest() != ABOUT["payload_sha256"]:
-        raise _ProvisionStopped(
-            f"provision: {damaged}\n  nothing was changed; make it again: {ABOUT['make_again']}"
-        )
+        raise _ProvisionStopped(f"provision: {damaged}\n  nothing was changed; make it again: {ABOUT['make_again']}")
     return content
 
 
@@ -97,9 +89,7 @@ def _provision_written(content):
             return folder
         except OSError as error:
             problems.append(f"{folder}: {error.strerror or error}")
-    raise _ProvisionStopped(
-        "\n  ".join(["provision: there is no folder to work in; nothing was changed", *problems])
-    )
+    raise _ProvisionStopped("\n  ".join(["provision: there is no folder to work in; nothing was changed", *problems]))
 
 
 def _provision_cell(folder):
@@ -109,19 +99,14 @@ def _provision_cell(folder):
 
     for name in [name for name in sys.modules if name.split(".")[0] == "provision_cell"]:
         del sys.modules[name]
-    sys.path[:] = [
-        os.path.join(folder, "cell.pyz"),
-        *(path for path in sys.path if os.path.basename(path) != "cell.pyz"),
-    ]
+    sys.path[:] = [os.path.join(folder, "cell.pyz"), *(path for path in sys.path if os.path.basename(path) != "cell.pyz")]
     importlib.invalidate_caches()
     return importlib.import_module("provision_cell")
 
 
 def _provision_start():
     folder = _provision_written(_provision_payload())
-    _provision_cell(folder).start(
-        folder, continue_anyway=CONTINUE_ANYWAY, restart=RESTART_WHEN_NEEDED
-    )
+    _provision_cell(folder).start(folder, continue_anyway=CONTINUE_ANYWAY, restart=RESTART_WHEN_NEEDED)
 
 
 _provision_start()

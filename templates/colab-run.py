@@ -1,5 +1,5 @@
 # @title Run a script in the environment { display-mode: "form" }
-# Written by `provision render`. The environment is one of its own, so what this notebook imports is not in it: a script runs there with this cell.  # noqa: E501
+# Written by `provision render`. The environment is one of its own, so what this notebook imports is not in it: a script runs there with this cell.
 # @markdown The script and its arguments, as in a terminal:
 SCRIPT = ""  # @param {type:"string"}
 
@@ -15,22 +15,13 @@ def _provision_found():
     import os
     import tempfile
 
-    bases = [
-        os.environ.get("PROVISION_CELL_BASE"),
-        "/content/.provision",
-        os.path.expanduser("~/.provision-colab"),
-    ]
+    bases = [os.environ.get("PROVISION_CELL_BASE"), "/content/.provision", os.path.expanduser("~/.provision-colab")]
     bases += [os.path.join(tempfile.gettempdir(), f"provision-colab-{os.getuid()}")]
     for base in filter(None, bases):
         folder = os.path.join(base, ABOUT["payload_sha256"][:12])
-        if os.path.isfile(os.path.join(folder, "cell.pyz")) and {
-            os.stat(base).st_uid,
-            os.stat(folder).st_uid,
-        } == {os.getuid()}:
+        if os.path.isfile(os.path.join(folder, "cell.pyz")) and {os.stat(base).st_uid, os.stat(folder).st_uid} == {os.getuid()}:
             return folder
-    raise _ProvisionStopped(
-        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"  # noqa: E501
-    )
+    raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
 
 
 def _provision_cell(folder):
@@ -40,10 +31,7 @@ def _provision_cell(folder):
 
     for name in [name for name in sys.modules if name.split(".")[0] == "provision_cell"]:
         del sys.modules[name]
-    sys.path[:] = [
-        os.path.join(folder, "cell.pyz"),
-        *(path for path in sys.path if os.path.basename(path) != "cell.pyz"),
-    ]
+    sys.path[:] = [os.path.join(folder, "cell.pyz"), *(path for path in sys.path if os.path.basename(path) != "cell.pyz")]
     importlib.invalidate_caches()
     return importlib.import_module("provision_cell")
 
@@ -53,9 +41,7 @@ def _provision_run():
 
     words = shlex.split(SCRIPT)
     if not words:
-        raise _ProvisionStopped(
-            "provision: no script is named\n  write it above, as in: train.py --epochs 1"
-        )
+        raise _ProvisionStopped("provision: no script is named\n  write it above, as in: train.py --epochs 1")
     folder = _provision_found()
     _provision_cell(folder).run(folder, words)
 

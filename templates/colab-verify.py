@@ -1,5 +1,5 @@
 # @title Show what was proved { display-mode: "form" }
-# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this  # noqa: E501
+# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this
 # session: after a restart it can be run alone.
 ABOUT = {"ABOUT": "HERE"}
 
@@ -13,22 +13,13 @@ def _provision_found():
     import os
     import tempfile
 
-    bases = [
-        os.environ.get("PROVISION_CELL_BASE"),
-        "/content/.provision",
-        os.path.expanduser("~/.provision-colab"),
-    ]
+    bases = [os.environ.get("PROVISION_CELL_BASE"), "/content/.provision", os.path.expanduser("~/.provision-colab")]
     bases += [os.path.join(tempfile.gettempdir(), f"provision-colab-{os.getuid()}")]
     for base in filter(None, bases):
         folder = os.path.join(base, ABOUT["payload_sha256"][:12])
-        if os.path.isfile(os.path.join(folder, "cell.pyz")) and {
-            os.stat(base).st_uid,
-            os.stat(folder).st_uid,
-        } == {os.getuid()}:
+        if os.path.isfile(os.path.join(folder, "cell.pyz")) and {os.stat(base).st_uid, os.stat(folder).st_uid} == {os.getuid()}:
             return folder
-    raise _ProvisionStopped(
-        "provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment"  # noqa: E501
-    )
+    raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
 
 
 def _provision_cell(folder):
@@ -38,10 +29,7 @@ def _provision_cell(folder):
 
     for name in [name for name in sys.modules if name.split(".")[0] == "provision_cell"]:
         del sys.modules[name]
-    sys.path[:] = [
-        os.path.join(folder, "cell.pyz"),
-        *(path for path in sys.path if os.path.basename(path) != "cell.pyz"),
-    ]
+    sys.path[:] = [os.path.join(folder, "cell.pyz"), *(path for path in sys.path if os.path.basename(path) != "cell.pyz")]
     importlib.invalidate_caches()
     return importlib.import_module("provision_cell")
 

@@ -263,7 +263,16 @@ def _roots() -> Iterator[Path]:
     package = ROOT / "src/provision"
     yield package
     yield from (
-        package / name for name in ("commands", "state_store", "source", "lock", "agent", "agent/probe", "verification")
+        package / name
+        for name in (
+            "commands",
+            "state_store",
+            "source",
+            "lock",
+            "agent",
+            "agent/probe",
+            "verification",
+        )
     )
 
 

@@ -60,7 +60,9 @@ def _add_field_descriptions(parts: dict[str, Any]) -> None:
                     and isinstance(below, ast.Expr)
                     and isinstance(below.value, ast.Constant)
                 ):
-                    _properties_of(part)[field.target.id]["description"] = below.value.value
+                    _properties_of(part)[field.target.id]["description"] = " ".join(
+                        str(below.value.value).split()
+                    )
 
 
 def _parse_classes(module: ModuleType) -> dict[str, ast.ClassDef]:

@@ -1,4 +1,4 @@
-"""Multiplies for the seconds of CASE. Exit 1 while the card grows slower or NVIDIA's driver says that it slows itself down, 0 when it stays as fast."""  # noqa: E501
+"""Multiplies for the seconds of CASE. Exit 1 while the card grows slower or NVIDIA's driver says that it slows itself down, 0 when it stays as fast."""
 
 import subprocess
 import sys
@@ -7,20 +7,12 @@ import time
 import torch
 
 CASE = {"CASE": "HERE"}
-SIZE, SLOWED = (
-    8192,
-    0x08 | 0x20 | 0x40 | 0x80,
-)  # nvml.h: hardware slowdown, thermal (software, hardware), power brake
+SIZE, SLOWED = 8192, 0x08 | 0x20 | 0x40 | 0x80  # nvml.h: hardware slowdown, thermal (software, hardware), power brake
 
 
 def reasons():
     for name in ("clocks_event_reasons.active", "clocks_throttle_reasons.active"):
-        done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={name}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(["nvidia-smi", f"--query-gpu={name}", "--format=csv,noheader"], capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return [int(line, 16) & SLOWED for line in done.stdout.split() if line.startswith("0x")]
     return []
@@ -44,7 +36,5 @@ while time.monotonic() < until or len(speeds) < 4:
     slowed |= max(told, default=0)
 quarter = len(speeds) // 4
 first, last = (sorted(part)[len(part) // 2] for part in (speeds[:quarter], speeds[-quarter:]))
-print(
-    f"{first:.4g} TFLOP/s in the first quarter, {last:.4g} in the last; reasons to slow down: {slowed:#x}"  # noqa: E501
-)
+print(f"{first:.4g} TFLOP/s in the first quarter, {last:.4g} in the last; reasons to slow down: {slowed:#x}")
 sys.exit(slowed != 0 or last < CASE["share"] * first)

@@ -1,4 +1,4 @@
-"""Holds as much of the card's memory as CASE says, writes words into it and reads them back. Exit 1 while it cannot or they differ, 0 when all is well."""  # noqa: E501
+"""Holds as much of the card's memory as CASE says, writes words into it and reads them back. Exit 1 while it cannot or they differ, 0 when all is well."""
 
 import sys
 
@@ -31,12 +31,8 @@ if CASE["words"]:
         # In parts: the numbers to compare with need memory of their own.
         for start in range(0, len(block), max(1, len(block) // 8)):
             part, first = block[start : start + max(1, len(block) // 8)], place * len(block) + start
-            wrong += int(
-                (part != torch.arange(first, first + len(part), device=block.device)).sum()
-            )
-print(
-    f"{free:,} of {total:,} bytes are free, {CASE['free']:,} wanted; {held:,} of {CASE['bytes']:,} bytes held; {wrong} words differ"  # noqa: E501
-)
+            wrong += int((part != torch.arange(first, first + len(part), device=block.device)).sum())
+print(f"{free:,} of {total:,} bytes are free, {CASE['free']:,} wanted; {held:,} of {CASE['bytes']:,} bytes held; {wrong} words differ")
 if CASE["words"] and not held:
     sys.exit(2)
 sys.exit(wrong > 0 or free < CASE["free"] or (not CASE["words"] and held < CASE["bytes"]))

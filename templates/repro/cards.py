@@ -1,30 +1,21 @@
-"""Asks NVIDIA's library whether a card has memory errors, slows itself down, or is used by others: CASE says which. Exit 1 while one does, 0 when none does."""  # noqa: E501
+"""Asks NVIDIA's library whether a card has memory errors, slows itself down, or is used by others: CASE says which. Exit 1 while one does, 0 when none does."""
 
 import ctypes
 import sys
 
 CASE = {"CASE": "HERE"}
-SLOWED = (
-    0x08 | 0x20 | 0x40 | 0x80
-)  # nvmlClocksEventReasons: hardware slowdown, thermal (software, hardware), power brake
+SLOWED = 0x08 | 0x20 | 0x40 | 0x80  # nvmlClocksEventReasons: hardware slowdown, thermal (software, hardware), power brake
 
 
 def of_card(library, handle, what):
     number = ctypes.c_ulonglong()
     if what == "errors":
         code = library.nvmlDeviceGetTotalEccErrors(handle, 1, 0, ctypes.byref(number))
-        rows = [
-            ctypes.c_uint() for _ in range(4)
-        ]  # remapped: by corrected errors, by uncorrected ones, pending, failed
-        none = not hasattr(
-            library, "nvmlDeviceGetRemappedRows"
-        ) or library.nvmlDeviceGetRemappedRows(handle, *map(ctypes.byref, rows))
+        rows = [ctypes.c_uint() for _ in range(4)]  # remapped: by corrected errors, by uncorrected ones, pending, failed
+        none = not hasattr(library, "nvmlDeviceGetRemappedRows") or library.nvmlDeviceGetRemappedRows(handle, *map(ctypes.byref, rows))
         return (0 if code else number.value) + (0 if none else rows[2].value + rows[3].value)
     if what == "slowed":
-        old, new = (
-            "nvmlDeviceGetCurrentClocksThrottleReasons",
-            "nvmlDeviceGetCurrentClocksEventReasons",
-        )
+        old, new = "nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetCurrentClocksEventReasons"
         getattr(library, new if hasattr(library, new) else old)(handle, ctypes.byref(number))
         return number.value & SLOWED
     total_free_used = (ctypes.c_ulonglong * 3)()

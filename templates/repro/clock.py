@@ -1,4 +1,4 @@
-"""Compares the clock with this environment's files, and with the hub's where CASE says so. Exit 1 while it is off by more than the seconds of CASE, else 0."""  # noqa: E501
+"""Compares the clock with this environment's files, and with the hub's where CASE says so. Exit 1 while it is off by more than the seconds of CASE, else 0."""
 
 import os
 import signal
@@ -24,9 +24,7 @@ if CASE["hub"]:
     signal.signal(signal.SIGALRM, late)
     signal.alarm(20)
     try:
-        headers = urllib.request.urlopen(
-            urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10
-        ).headers
+        headers = urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).headers
     except urllib.error.HTTPError as error:
         headers = error.headers
     except OSError as error:
@@ -36,8 +34,5 @@ if CASE["hub"]:
 if not off:
     print("nothing here tells a time to compare the clock with")
     sys.exit(2)
-print(
-    f"the clock is {off[0]:.0f} s past the newest file of {sys.prefix}"
-    + (f", and {off[-1]:.0f} s ahead of the hub's" if CASE["hub"] else "")
-)
+print(f"the clock is {off[0]:.0f} s past the newest file of {sys.prefix}" + (f", and {off[-1]:.0f} s ahead of the hub's" if CASE["hub"] else ""))
 sys.exit(min(off) < -CASE["seconds"] or (CASE["hub"] and abs(off[-1]) > CASE["seconds"]))

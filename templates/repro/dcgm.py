@@ -1,4 +1,4 @@
-"""Lets NVIDIA's DCGM diagnose the cards, at the level of CASE. Exit 1 while one of its tests fails or warns, 0 when none does."""  # noqa: E501
+"""Lets NVIDIA's DCGM diagnose the cards, at the level of CASE. Exit 1 while one of its tests fails or warns, 0 when none does."""
 
 import json
 import subprocess
@@ -20,21 +20,11 @@ def results(part, test=""):
 
 
 try:
-    told = subprocess.run(
-        ["dcgmi", "diag", "-r", str(CASE["level"]), "-j"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    ).stdout
+    told = subprocess.run(["dcgmi", "diag", "-r", str(CASE["level"]), "-j"], capture_output=True, text=True, check=False, timeout=600).stdout
     found = list(results(json.loads(told[told.index("{") :])))
 except (OSError, ValueError, subprocess.TimeoutExpired) as error:
     print(f"dcgmi gives no result: {error}")
     sys.exit(2)
-wrong = [
-    f"{test}: {status} {why}"
-    for test, status, why in found
-    if status.lower().startswith(("fail", "warn", "error"))
-]
+wrong = [f"{test}: {status} {why}" for test, status, why in found if status.lower().startswith(("fail", "warn", "error"))]
 print("\n".join(wrong) or f"{len(found)} results, none is wrong")
 sys.exit(bool(wrong) if found else 2)

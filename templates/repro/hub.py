@@ -1,4 +1,4 @@
-"""Asks the hub that huggingface_hub is set to for an answer. Exit 1 while none comes, or one with a status that CASE does not allow; 0 when one comes."""  # noqa: E501
+"""Asks the hub that huggingface_hub is set to for an answer. Exit 1 while none comes, or one with a status that CASE does not allow; 0 when one comes."""
 
 import signal
 import sys
@@ -17,9 +17,7 @@ def late(*_):
 signal.signal(signal.SIGALRM, late)
 signal.alarm(20)
 try:
-    status = urllib.request.urlopen(
-        urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10
-    ).status
+    status = urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).status
 except urllib.error.HTTPError as error:
     status = error.code
 except (OSError, ValueError) as error:

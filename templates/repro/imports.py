@@ -1,4 +1,4 @@
-"""Imports what the packages of CASE hold. Exit 1, with the traceback, while one raises; 0 when all can be imported."""  # noqa: E501
+"""Imports what the packages of CASE hold. Exit 1, with the traceback, while one raises; 0 when all can be imported."""
 
 import importlib
 import importlib.metadata
@@ -16,13 +16,7 @@ def normal(name):
 held = importlib.metadata.packages_distributions()
 wrong = 0
 for package in CASE["packages"]:
-    modules = [
-        module
-        for module, names in held.items()
-        if normal(package) in map(normal, names)
-        and module.isidentifier()
-        and not module.startswith("_")
-    ]
+    modules = [module for module, names in held.items() if normal(package) in map(normal, names) and module.isidentifier() and not module.startswith("_")]
     for module in modules or [package.replace("-", "_")]:
         try:
             importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Imports torch, multiplies, and looks where the libraries of CASE came from. Exit 1 while they are in the process, 0 when they are not. For Linux."""  # noqa: E501
+"""Imports torch, multiplies, and looks where the libraries of CASE came from. Exit 1 while they are in the process, 0 when they are not. For Linux."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Moves batches through DataLoader workers, started as CASE says. Exit 1 while they die or deliver wrong numbers, 0 when all arrive."""  # noqa: E501
+"""Moves batches through DataLoader workers, started as CASE says. Exit 1 while they die or deliver wrong numbers, 0 when all arrive."""
 
 import sys
 
@@ -18,20 +18,9 @@ class Blocks:
 
 
 def main():
-    loader = DataLoader(
-        Blocks(),
-        batch_size=CASE["batch"],
-        num_workers=CASE["workers"],
-        multiprocessing_context=CASE["method"],
-        timeout=100,
-    )
-    found, wanted = (
-        sum(int(batch.long().sum()) for batch in loader),
-        LENGTH * ROWS * (ROWS + 1) // 2,
-    )
-    print(
-        f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}"  # noqa: E501
-    )
+    loader = DataLoader(Blocks(), batch_size=CASE["batch"], num_workers=CASE["workers"], multiprocessing_context=CASE["method"], timeout=100)
+    found, wanted = sum(int(batch.long().sum()) for batch in loader), LENGTH * ROWS * (ROWS + 1) // 2
+    print(f"batches of {4 * LENGTH * CASE['batch']:,} bytes, workers by {CASE['method']}: sum {found}, wanted {wanted}")
     return found != wanted
 
 

@@ -1,4 +1,4 @@
-"""Writes a small file into each folder of CASE and removes it again. Exit 1 while one cannot be written, 0 when all can."""  # noqa: E501
+"""Writes a small file into each folder of CASE and removes it again. Exit 1 while one cannot be written, 0 when all can."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Says on which device a Trainer would train, and over how many cards it would spread each batch. Exit 1 while that is not as in CASE, 0 when it is."""  # noqa: E501
+"""Says on which device a Trainer would train, and over how many cards it would spread each batch. Exit 1 while that is not as in CASE, 0 when it is."""
 
 import sys
 import tempfile
@@ -13,7 +13,5 @@ with tempfile.TemporaryDirectory() as folder:
     model = torch.nn.Linear(4, 4)
     Trainer(model=model, args=arguments, train_dataset=[])
 device = next(model.parameters()).device.type
-print(
-    f"the model is on {device}, wanted is {CASE['device']}; one process takes {arguments.n_gpu} cards, {arguments.parallel_mode}"  # noqa: E501
-)
+print(f"the model is on {device}, wanted is {CASE['device']}; one process takes {arguments.n_gpu} cards, {arguments.parallel_mode}")
 sys.exit(device != CASE["device"] or arguments.n_gpu > 1)

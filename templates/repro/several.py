@@ -1,4 +1,4 @@
-"""Adds up known numbers in several processes, one on each card. Exit 1 while they hang, end early, add up wrong or are slower than CASE says, 0 when not."""  # noqa: E501
+"""Adds up known numbers in several processes, one on each card. Exit 1 while they hang, end early, add up wrong or are slower than CASE says, 0 when not."""
 
 import sys
 import tempfile
@@ -24,10 +24,7 @@ def work(rank, meet):
         float(message[0])  # waits for the card
         best = min(best, time.perf_counter() - began)
     speed = CASE["bytes"] / best * 2 * (RANKS - 1) / RANKS / 1e9
-    print(
-        f"process {rank} of {RANKS}: {wrong} wrong sums; bus bandwidth {speed:.3g} GB/s, at least {CASE['least_gb_s']:.3g} wanted",  # noqa: E501
-        flush=True,
-    )
+    print(f"process {rank} of {RANKS}: {wrong} wrong sums; bus bandwidth {speed:.3g} GB/s, at least {CASE['least_gb_s']:.3g} wanted", flush=True)
     sys.exit(wrong > 0 or speed < CASE["least_gb_s"])
 
 
@@ -37,17 +34,7 @@ if __name__ == "__main__":
         sys.exit(2)
     with tempfile.TemporaryDirectory() as folder:
         start = multiprocessing.get_context("spawn").Process
-        processes = [
-            start(target=work, args=(rank, f"file://{folder}/meet"), daemon=True)
-            for rank in range(RANKS)
-        ]
+        processes = [start(target=work, args=(rank, f"file://{folder}/meet"), daemon=True) for rank in range(RANKS)]
         until = [process.start() for process in processes] and time.monotonic() + 100
-        codes = [
-            process.join(max(1, until - time.monotonic())) or process.exitcode
-            for process in processes
-        ]
-    sys.exit(
-        f"exit codes of the processes (None: it hangs): {codes}"
-        if any(code != 0 for code in codes)
-        else 0
-    )
+        codes = [process.join(max(1, until - time.monotonic())) or process.exitcode for process in processes]
+    sys.exit(f"exit codes of the processes (None: it hangs): {codes}" if any(code != 0 for code in codes) else 0)

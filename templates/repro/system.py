@@ -1,4 +1,4 @@
-"""Looks at this machine's system, kernel, C library, text encoding and home folder, as far as CASE names them. Exit 1 while one is another, 0 when all fit."""  # noqa: E501
+"""Looks at this machine's system, kernel, C library, text encoding and home folder, as far as CASE names them. Exit 1 while one is another, 0 when all fit."""
 
 import locale
 import os
@@ -13,10 +13,8 @@ def numbers(version):
     return [int(part) for part in re.findall(r"\d+", version or "0")[:2]]
 
 
-machine = {"amd64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}.get(
-    platform.machine().lower(), platform.machine().lower()
-)
-here = f"{ {'linux': 'linux', 'darwin': 'macos', 'win32': 'windows'}.get(sys.platform, sys.platform) }-{machine}"  # noqa: E501
+machine = {"amd64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+here = f"{ {'linux': 'linux', 'darwin': 'macos', 'win32': 'windows'}.get(sys.platform, sys.platform) }-{machine}"
 libc = platform.libc_ver()[1] if platform.libc_ver()[0] == "glibc" else None
 encoding = locale.getpreferredencoding(False).lower().replace("-", "").replace("_", "")
 home = os.path.expanduser("~")

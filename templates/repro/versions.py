@@ -1,4 +1,4 @@
-"""Compares the versions of installed packages with those in CASE (None: not installed). Exit 1 while one differs, 0 when all are the same."""  # noqa: E501
+"""Compares the versions of installed packages with those in CASE (None: not installed). Exit 1 while one differs, 0 when all are the same."""
 
 import importlib.metadata
 import sys

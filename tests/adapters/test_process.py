@@ -164,7 +164,7 @@ def becoming(code: str, *words: str) -> list[str]:
     first = (
         "import os, signal, sys; from provision.adapters import process\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit('ours'))\n"
-        "sys.stdout.write('before\\n'); process.become([sys.executable, '-c', "
+        "sys.stdout.write('before\\n'); process.exec_program([sys.executable, '-c', "
         "*sys.argv[1:]], os.environ)"
     )
     return [sys.executable, "-c", first, code, *words]
@@ -199,7 +199,7 @@ def test_a_program_ignores_only_what_its_caller_meant_it_to_ignore(
             signal.signal(number, signal.SIG_IGN)
 
     first = (
-        "import os; from provision.adapters import process; process.become(['/bin/grep', "
+        "import os; from provision.adapters import process; process.exec_program(['/bin/grep', "
         "'SigIgn', '/proc/self/status'], os.environ)"
     )
     done = subprocess.run(
@@ -236,9 +236,9 @@ def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None
     script.write_text("print('no first line')\n")
     script.chmod(0o755)
     code = (
-        "import sys; from provision.errors import WorldError; from provision.adapters "
-        "import Machine\n"
-        "try: Machine().run((sys.argv[1],), {'PATH': '/bin'})\nexcept WorldError as error: "
+        "import sys; from provision.errors import ExternalError; from provision.adapters "
+        "import RealSystem\n"
+        "try: RealSystem().run((sys.argv[1],), {'PATH': '/bin'})\nexcept ExternalError as error: "
         "print(error.what, '|', error.hint)"
     )
     done = subprocess.run(

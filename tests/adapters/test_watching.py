@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(
 CALLER = """
 import os, signal, sys
 from pathlib import Path
-from provision.effects import Watch
-from provision.adapters import Machine
-from provision.adapters.monitored_process import end_as
+from provision.effects import MonitorRequest
+from provision.adapters import RealSystem
+from provision.adapters.monitored_process import exit_with_signal
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("ours"))
-watch = Watch(Path(sys.argv[1]), {"spec": "s", "target": "t", "created_utc": "now"}, {"name": "p", "script": "", "arguments": 1}, ("TOKEN",))
-code = Machine().run((sys.executable, "-c", *sys.argv[2:]), os.environ, watch)
-end_as(-code) if code < 0 else sys.exit(code)
+watch = MonitorRequest(Path(sys.argv[1]), {"spec": "s", "target": "t", "created_utc": "now"}, {"name": "p", "script": "", "arguments": 1}, ("TOKEN",))
+code = RealSystem().run((sys.executable, "-c", *sys.argv[2:]), os.environ, watch)
+exit_with_signal(-code) if code < 0 else sys.exit(code)
 """  # noqa: E501
 READY = "import signal, sys, time\ndef ready(): print('ready', flush=True)\n"
 

@@ -68,7 +68,7 @@ def test_it_imports_the_standard_library_its_program_and_the_core_only(path: Pat
         ("import yaml", {"yaml"}),
         ("def f():\n import torch", set()),
         ("from ..install.installer import install", {"provision.agent.install.installer"}),
-        ("from provision.sanitize import safe", {"provision.sanitize"}),
+        ("from provision.sanitize import escape_control", {"provision.sanitize"}),
     ],
 )
 def test_anything_else_is_found(text: str, found: set[str]) -> None:

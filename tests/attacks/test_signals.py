@@ -24,7 +24,7 @@ STARTS = {
     "console script": [
         sys.executable,
         "-c",
-        "import sys; from provision.cli import main; sys.exit(main())",
+        "import sys; from provision.cli import run_cli; sys.exit(run_cli())",
     ],
     "module": [sys.executable, "-m", "provision"],
 }
@@ -152,7 +152,7 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
 
 def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
     code = (
-        "import sys; before = set(sys.modules); from provision.cli import main; "
+        "import sys; before = set(sys.modules); from provision.cli import run_cli; "
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
@@ -175,7 +175,7 @@ def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
 
 COMMAND = """
 import atexit, os, signal, sys, threading, time
-from provision.cli import door, main
+from provision.cli import main, run_cli
 send = lambda: (os.kill(os.getpid(), signal.{number}), time.sleep(0.01))
 class InCallback:
     def __del__(self):
@@ -201,9 +201,9 @@ def once_more():
         send()
     finally:
         send()
-door.app.main = lambda *_, **__: {work}()
+main.app.main = lambda *_, **__: {work}()
 sys.argv = ["provision"]
-sys.exit(main())
+sys.exit(run_cli())
 """
 
 

@@ -74,11 +74,11 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
         ("UsageError('x')", 2),
         ("SourceError('x')", 2),
         ("Refused('x')", 2),
-        ("WorldError('x')", 2),
+        ("ExternalError('x')", 2),
         ("NetworkError('x')", 2),
         ("StateError('x')", 2),
         ("LockError('x')", 1),
-        ("Failed('x')", 1),
+        ("CheckFailed('x')", 1),
         ("PermissionError(13, 'no', '/some/file')", 2),
         ("OSError(28, 'full')", 2),
         ("KeyboardInterrupt()", 130),
@@ -110,7 +110,7 @@ def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
 def test_py_rattlers_threads_do_not_take_the_exit_code_with_them(bench: Bench) -> None:
     """The interpreter is not taken down where they are: what would run as it is does not."""
     code = (
-        "import sys; {}from provision.cli import main; sys.argv[1:] = ['--version']; main(); "
+        "import sys; {}from provision.cli import run_cli; sys.argv[1:] = ['--version']; run_cli(); "
         "print('taken down')"
     )
     environment = bench.environment()

@@ -18,8 +18,8 @@ from tests.rig import Bench, small_spec
 LIST = """
 import contextlib, io, json, sys
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-    from provision.cli import main
-    main(sys.argv[1:])
+    from provision.cli import run_cli
+    run_cli(sys.argv[1:])
 print(json.dumps(sorted(sys.modules)))
 """
 # What a virtual environment may load by itself, at every start of its interpreter: the hooks of its

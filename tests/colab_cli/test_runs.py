@@ -237,7 +237,7 @@ BESIDE = """\
 import os, sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from provision.adapters import Machine
+from provision.adapters import RealSystem
 from provision.cli.entry import raise_on_signals
 raise_on_signals()
 from tests.colab_cli.test_runs import Runs, NAME
@@ -245,7 +245,7 @@ from tests.colab_cli import cells
 from provision.effects import RunOnColab
 cell = b"import time; print('asleep', flush=True); time.sleep(100)"
 effect = RunOnColab(NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), Path("r.json"), 60)
-Machine().perform(effect, lambda line: print(line, flush=True))
+RealSystem().perform(effect, lambda line: print(line, flush=True))
 """  # noqa: E501
 
 

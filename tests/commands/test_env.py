@@ -24,8 +24,8 @@ from tests.support import require
 LISTED = """
 import json, sys
 from pathlib import Path
-from provision.agent.probe.machine_info import surroundings
-found = surroundings({}, Path(sys.argv[1]))
+from provision.agent.probe.machine_info import collect_machine_info
+found = collect_machine_info({}, Path(sys.argv[1]))
 print(json.dumps([found["packages"], sorted({name.split(".")[0] for name in sys.modules})]))
 """
 

@@ -196,7 +196,7 @@ def test_words_about_versions() -> None:
 
 def test_loading_takes_neither_yaml_nor_pydantic() -> None:
     program = (
-        "import sys; from provision.facts import load; load(); print(sorted({'yaml', "
+        "import sys; from provision.facts import load_facts; load_facts(); print(sorted({'yaml', "
         "'pydantic', 'click', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -117,8 +117,8 @@ def test_loading_the_facts_reads_no_part() -> None:
 import sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
-from provision.facts import load
-load()
+from provision.facts import load_facts
+load_facts()
 print(sum("on_demand" in name for name in opened), sum("compiled.json" in name for name in opened))
 """
     done = subprocess.run(

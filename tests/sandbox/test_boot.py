@@ -310,7 +310,7 @@ def test_a_card_is_stood_in_for_and_that_is_said(booter: Booter, cloud: Cloud) -
 class Nowhere(Booter):
     """A booter on a machine that isolates nothing."""
 
-    def impossible(self) -> str:
+    def unavailable_reason(self) -> str:
         return "unshare: unshare failed: Operation not permitted"
 
 
@@ -470,7 +470,7 @@ from provision.sandbox.namespace_booter import Booter
 from tests.agent.workbench.bench import NAME, Cloud, Faults
 folder = Path(sys.argv[1])
 booter = Booter(folder / "sandbox", runner=None)
-print(booter.impossible(), flush=True)
+print(booter.unavailable_reason(), flush=True)
 with Cloud(folder / "cloud") as cloud:
     for nonce in ("nonce-0001", "nonce-0001"):
         cloud.announce(cloud.document(nonce, "alpha"))

@@ -121,8 +121,8 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\nsys.modules['grpc'] = None\n"
-        "from provision.sandbox import serve\nfrom provision.errors import WorldError\n"
-        "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as "
+        "from provision.sandbox import serve\nfrom provision.errors import ExternalError\n"
+        "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept ExternalError as "
         "error:\n    print(error.hint)\n"
     )
     done = subprocess.run(

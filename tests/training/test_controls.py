@@ -23,13 +23,13 @@ sys.path.insert(0, sys.argv[1])
 os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", WANDB_DISABLED="true")
 from dataclasses import replace
 from pathlib import Path
-from provision_probe.probe.catalogue import asked
-from provision_probe.probe.expectations import parse_expectations
-from provision_probe.probe.judging import Account, judge
-from provision_probe.probe.observing import Bench, observers_of
-from provision_probe.probe.observing.training import build_run
-from provision_probe.probe.proofs import adapter
-from provision_probe.probe.proofs.recipe import Recipe
+from provision_probe.probe.catalogue import (select_checks)
+from provision_probe.probe.expectations import (parse_expectations)
+from provision_probe.probe.judging import (ObservationLog, judge)
+from provision_probe.probe.observing import (ObserverContext, observers_of)
+from provision_probe.probe.observing.training import (build_run)
+from provision_probe.probe.proofs import (adapter)
+from provision_probe.probe.proofs.recipe import (Recipe)
 
 scratch, document = Path(sys.argv[2]), json.loads(sys.argv[3])
 training, resume = observers_of("training"), observers_of("resume")
@@ -41,11 +41,11 @@ def bench_of(name, **changes):
     )
     folder = scratch / name
     folder.mkdir(exist_ok=True)
-    return Bench(expected=parse_expectations(document), scratch=folder)
+    return ObserverContext(expected=parse_expectations(document), scratch=folder)
 
 def note(control, bench, id_, seen):
-    one = next(one for one in asked(bench.expected) if one.id == id_)
-    found = judge(one, bench.expected, seen, Account(frozenset({id_})))
+    one = next(one for one in select_checks(bench.expected) if one.id == id_)
+    found = judge(one, bench.expected, seen, ObservationLog(frozenset({id_})))
     told[control] = [found.status.value, found.message]
 
 def run(bench, recipe=None):
@@ -140,9 +140,9 @@ recipe = replace(Recipe.of(still.expected), learning_rate=0.0)
 def adapted(control, one):
     folder = still.scratch / control.replace(" ", "-")
     folder.mkdir()
-    found = adapter.adapt(one, folder, quantized=False)
+    found = adapter.train_adapter(one, folder, quantized=False)
     document["training"]["method"] = "lora"
-    bench = Bench(expected=parse_expectations(document), scratch=still.scratch)
+    bench = ObserverContext(expected=parse_expectations(document), scratch=still.scratch)
     note(control, bench, "R12", {f"train.adapter_{name}": value for name, value in found.items()})
 
 if "peft" in sys.argv[4:]:
@@ -272,22 +272,22 @@ STARTED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.probe.catalogue import asked
-from provision_probe.probe.expectations import parse_expectations
-from provision_probe.probe.judging import Account, judge
-from provision_probe.probe.observing.launching import start, told
-from provision_probe.probe.proofs.launching import Launch
-from provision_probe.probe.proofs.ranks import shared_recipe
-from provision_probe.probe.proofs.recipe import Recipe
+from provision_probe.probe.catalogue import (select_checks)
+from provision_probe.probe.expectations import (parse_expectations)
+from provision_probe.probe.judging import (ObservationLog, judge)
+from provision_probe.probe.observing.launch import (run_launcher, launch_readings)
+from provision_probe.probe.proofs.launch import (Launch)
+from provision_probe.probe.proofs.rank_worker import (shared_recipe)
+from provision_probe.probe.proofs.recipe import (Recipe)
 
 launch = Launch(*json.loads(sys.argv[4]), "fp32", 0, True, True)
 folder = Path(sys.argv[2])
-seen = told(start(launch, shared_recipe(Recipe(), launch), "trainer", folder, dict(os.environ)))
+seen = launch_readings(run_launcher(launch, shared_recipe(Recipe(), launch), "trainer", folder, dict(os.environ)))
 expected = parse_expectations(json.loads(sys.argv[3]))
-one = next(one for one in asked(expected) if one.id == "R13")
-found = judge(one, expected, {**seen, "launch.by": launch.by}, Account(frozenset({"R13"})))
+one = next(one for one in select_checks(expected) if one.id == "R13")
+found = judge(one, expected, {**seen, "launch.by": launch.by}, ObservationLog(frozenset({"R13"})))
 print("\\n" + json.dumps([found.status.value, found.message]))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.long

@@ -74,7 +74,7 @@ def run(
         )
     store = LocalStore(loaded.folder, world)
     have = kind.observe(place, store.load_ledger(), world)
-    if not have.whole:
+    if not have.is_complete:
         hint = f"make it with `provision apply {quote(str(loaded.path))}`"
         raise Refused(
             f"there is no whole environment for {place.address}",

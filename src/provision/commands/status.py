@@ -132,8 +132,8 @@ def _target_status(
         )
     have = target.observe(place, ledger, reader) if target.platform is None else None
     if have is not None:
-        if have.whole and have.differences:
-            outdated = f"the environment was changed since: {join_limited(have.differences)}"
+        if have.is_complete and have.drift:
+            outdated = f"the environment was changed since: {join_limited(have.drift)}"
         return TargetStatus(
             name,
             kind,
@@ -237,8 +237,8 @@ def _notebook_condition(
 
 
 def _environment_condition(have: Any, recorded: Any) -> str:
-    if have.whole:
-        return "changed by hand" if have.differences else "current"
+    if have.is_complete:
+        return "changed by hand" if have.drift else "current"
     if have.exists or have.interrupted:
         return "half-made"
     return "outdated" if recorded else "absent"

@@ -140,7 +140,7 @@ def _verify_target(
             on_failure_note=proven.on_failure_note,
         )
     kind = DRIVERS[place.spec.targets[place.target].kind]
-    if not kind.observe(place, ledger, world).whole:
+    if not kind.observe(place, ledger, world).is_complete:
         raise Refused(
             f"there is no whole environment for {place.address}",
             why=_incomplete_reason(kind.get_interpreter(place), world),

@@ -219,8 +219,8 @@ def test_a_channel_to_loopback_asks_no_proxy(tmp_path: Path) -> None:
     program = """
 import json, sys
 from provision.adapters.google.endpoints import Endpoints
-from provision.adapters.google.client import Services
-services = Services(Endpoints.of(json.loads(sys.argv[1])))
+from provision.adapters.google.client import GoogleClient
+services = GoogleClient(Endpoints.of(json.loads(sys.argv[1])))
 print(json.dumps([list(services.reader.instances("my-project")), sorted(name for name in sys.modules if name.startswith("google.cloud."))]))
 """  # noqa: E501
     environment = {

@@ -17,7 +17,7 @@ from tests.adapters.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, ZO
 
 
 def happened(attempts: Any) -> list[tuple[str, str]]:
-    return [(one.zone, one.happened) for one in attempts]
+    return [(one.zone, one.outcome) for one in attempts]
 
 
 def test_the_first_zone_that_has_it(begin: Begin) -> None:

@@ -156,9 +156,9 @@ def run(
 
 TOLD = """
 from provision.errors import ProvisionError
-from provision.adapters.google.client import Services
+from provision.adapters.google.client import GoogleClient
 try:
-    Services().credentials
+    GoogleClient().credentials
 except ProvisionError as error:
     print(error.what, "|", error.why, "|", error.hint, "|", error.exit_code)
 """

@@ -228,9 +228,9 @@ def test_loopback_is_never_reached_through_a_proxy(tmp_path: Any) -> None:
     program = """
 import json, sys
 from google.auth.credentials import AnonymousCredentials
-from provision.adapters.google.retry import Pace
-from provision.adapters.google.rest import Rest
-print(json.dumps(Rest(AnonymousCredentials(), Pace(), loopback=True).json("GET", sys.argv[1] + "/v2/x")))
+from provision.adapters.google.retry import RetryPolicy
+from provision.adapters.google.rest import RestClient
+print(json.dumps(RestClient(AnonymousCredentials(), RetryPolicy(), loopback=True).json("GET", sys.argv[1] + "/v2/x")))
 """  # noqa: E501
     environment = {
         **os.environ,

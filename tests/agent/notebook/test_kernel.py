@@ -19,13 +19,13 @@ def test_a_package_that_was_loaded_when_it_was_changed_asks_for_a_restart_until_
     runtime.bring("gamma==1.0", "alpha==1.0")
     folder = runtime.lay_out(runtime.document("gamma==2.0", "alpha==1.0", "beta==1.0"))
     code = (
-        "try:\n    provision_cell.start(FOLDER)\nexcept provision_cell.Stopped:\n    "
+        "try:\n    provision_cell.start(FOLDER)\nexcept provision_cell.StageError:\n    "
         "provision_cell.start(FOLDER)"
     )
     done = runtime.cell(folder, code, before="import gamma, alpha, IPython")
     assert done.returncode == 1
     assert "a new kernel would come up" in done.stdout
-    assert "Stopped: this kernel has loaded other versions of gamma" in done.stderr
+    assert "StageError: this kernel has loaded other versions of gamma" in done.stderr
     assert done.stdout.count("nothing to install") == 1, (
         "the second run in the same kernel still asks for the restart"
     )
@@ -194,7 +194,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for(runtime: Runtime) -> Non
     runtime.in_colab()
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
     code = (
-        "from provision_cell.cell.kernel import NoSecret, colab_secret\ntry:\n    "
+        "from provision_cell.notebook.kernel import SecretUnavailable, read_colab_secret\ntry:\n    "  # noqa: E501
         "colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
     )
     assert "Colab's store did not answer" in runtime.cell(folder, code).stdout

@@ -77,7 +77,7 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); "
-        "from provision.agent.notebook.process import ask, follow\n"
+        "from provision.agent.notebook.process import run_process, stream_process\n"
         f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
         "dict(os.environ)\n"
         f"try:\n    {how}\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)"

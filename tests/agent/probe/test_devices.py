@@ -35,39 +35,39 @@ HANGS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.probe.proofs.adding import work
+from provision_probe.probe.proofs.allreduce import (run_rank)
 if os.environ["RANK"] == "1":
     print("NCCL WARN rank 1 never joins", flush=True)
     time.sleep(300)
-work("gloo", Path(sys.argv[2]), [], os.environ)
+run_rank("gloo", Path(sys.argv[2]), [], os.environ)
 """
 WAITS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.probe.proofs.adding import STEPS, work
+from provision_probe.probe.proofs.allreduce import (STEPS, run_rank)
 if os.environ["RANK"] == "1":
     from torch import distributed
     distributed.init_process_group("gloo")
     distributed.barrier()
     Path(sys.argv[2], "1.step").write_text(STEPS[1])
     time.sleep(300)
-work("gloo", Path(sys.argv[2]), [], os.environ)
+run_rank("gloo", Path(sys.argv[2]), [], os.environ)
 """
 TOGETHER = """
 import json, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from provision_probe.probe.observing.several import rank_program, together
+from provision_probe.probe.observing.multi_gpu import (rank_program, run_with_torchrun)
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
-run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
+run = run_with_torchrun(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
 print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
 """  # noqa: E501
 BURN = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from provision_probe.probe.observing.device import burn
-told = burn("fp32", "cpu", 32, 0.1)
+from provision_probe.probe.observing.device import (run_burn_in)
+told = run_burn_in("fp32", "cpu", 32, 0.1)
 print(*(told["burn." + name] for name in ("reasons", "temperature_c", "power_w")))
 """
 RUN = {

@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[1])
 os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", WANDB_DISABLED="true")
 from pathlib import Path
 from provision_probe.probe.proofs import {module} as proof
-from provision_probe.probe.proofs.recipe import Recipe
+from provision_probe.probe.proofs.recipe import (Recipe)
 recipe, folder = Recipe(**json.loads(sys.argv[2])), Path(sys.argv[3])
 outcome = proof.Build(recipe, folder, {{}}).train(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
 print("\\n" + json.dumps([outcome.losses, outcome.weights_sha, outcome.dtype, outcome.steps]))

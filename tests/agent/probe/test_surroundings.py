@@ -144,9 +144,9 @@ LOOK = (
     "from pathlib import Path\n"
     "sys.path.insert(0, sys.argv[1])\n"
     "from provision_probe.probe.expectations import parse_expectations\n"
-    "from provision_probe.probe.observing import Bench, mapped\n"
+    "from provision_probe.probe.observing import ObserverContext, loaded_libraries\n"
     "for name in sys.argv[3:]: ctypes.CDLL(name)\n"
-    "print(json.dumps(mapped.OBSERVERS['P08'](Bench(parse_expectations(json.loads(sys.argv[2])), "
+    "print(json.dumps(loaded_libraries.OBSERVERS['P08'](ObserverContext(parse_expectations(json.loads(sys.argv[2])), "  # noqa: E501
     "Path('.')))))\n"
 )
 

@@ -135,7 +135,7 @@ class RestClient:
         except (requests.RequestException, exceptions.TransportError) as error:
             raise CloudError(
                 _too_slow(url, self._adapter.call)
-                if self._adapter.call.late
+                if self._adapter.call.timed_out
                 else _unreachable(url, error)
             ) from error
         if answer.status >= 300:
