@@ -50,7 +50,7 @@ _SIGNALS = (
     signal.SIGTTIN,
     signal.SIGTTOU,
 )
-_ON_DEVICE = ("_assets", "cell", "device", "installing", "probe", "sandbox")
+_ON_DEVICE = ("_assets", "agent", "sandbox")
 _SERVER = (
     "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import serve; "
     "serve(int(sys.argv[2]))"

@@ -457,7 +457,7 @@ def test_a_device_that_another_program_uses(environment: Environment, tmp_path: 
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
     library, source = (
         tmp_path / "libnvidia-ml.so.1",
-        Path(__file__).parents[1] / "probe/fake_nvml.c",
+        Path(__file__).parents[1] / "agent/probe/fake_nvml.c",
     )
     subprocess.run(
         [

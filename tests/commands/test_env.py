@@ -372,7 +372,7 @@ def test_limits_of_control_groups_are_told(tmp_path: Path) -> None:
 def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
-    source = Path(__file__).parents[1] / "probe/fake_nvml.c"
+    source = Path(__file__).parents[1] / "agent/probe/fake_nvml.c"
     library = tmp_path / "libnvidia-ml.so.1"
     subprocess.run(
         [

@@ -73,7 +73,9 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     assert wait_gone(int((tmp_path / "pid").read_text()))
 
 
-@pytest.mark.parametrize("how", ["ask(argv, 60, environ)", "follow(argv, print, 60, environ)"])
+@pytest.mark.parametrize(
+    "how", ["run_process(argv, 60, environ)", "stream_process(argv, print, 60, environ)"]
+)  # noqa: E501
 def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); "
@@ -93,12 +95,14 @@ def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     assert wait_gone(int((tmp_path / "pid").read_text()))
 
 
-@pytest.mark.parametrize("how", ["ask(argv, 60, environ)", "follow(argv, print, 60, environ)"])
+@pytest.mark.parametrize(
+    "how", ["run_process(argv, 60, environ)", "stream_process(argv, print, 60, environ)"]
+)  # noqa: E501
 def test_ctrl_c_while_a_program_is_started_leaves_none_behind(tmp_path: Path, how: str) -> None:
     code = (
         "import os, signal, subprocess, sys; sys.path.insert(0, "
         f"{str(Path(__file__).parents[3] / 'src')!r}); from "
-        "provision.agent.notebook.process import ask, follow\n"
+        "provision.agent.notebook.process import run_process, stream_process\n"
         f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
         "dict(os.environ)\n"
         "begin = subprocess.Popen._execute_child\n"
