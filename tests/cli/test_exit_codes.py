@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from provision.cli.entry import Terminated
+from provision.cli.signals import Terminated
 from tests.rig import Bench, small_spec
 
 CONFLICT = small_spec("beta", "gamma")
@@ -90,9 +90,9 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
 )
 def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     script = (
-        "import sys, provision.cli.main as door\nfrom provision.errors import *\nfrom "
-        "provision.cli.entry import Terminated\n"
-        f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
+        "import sys, provision.cli.main as main\nfrom provision.errors import *\nfrom "
+        "provision.cli.signals import Terminated\n"
+        f"def fail(*_, **__): raise {error}\nmain.app.main = fail\nsys.exit(main.main([]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

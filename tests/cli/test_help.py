@@ -12,7 +12,7 @@ from collections import Counter
 import click
 import pytest
 
-from provision.cli.app import _SECTIONS, app
+from provision.cli.app import SECTIONS, app
 from tests import fork_server
 
 COMMANDS = sorted(app.commands)
@@ -37,14 +37,14 @@ def help_of(name: str) -> str:
 
 
 def test_the_grouped_help_lists_every_command_exactly_once() -> None:
-    listed = Counter(name for names in _SECTIONS.values() for name in names)
+    listed = Counter(name for names in SECTIONS.values() for name in names)
     assert listed == Counter(COMMANDS)
     done = provision("--help")
     assert done.returncode == 0
     titles = [
         line.rstrip(":") for line in done.stdout.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)
     ]
-    assert titles == ["Options", *(title.capitalize() for title in _SECTIONS)]
+    assert titles == ["Options", *(title.capitalize() for title in SECTIONS)]
     shown = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Start:")[2], re.MULTILINE)
     assert sorted(shown) == COMMANDS
     assert provision("-h").stdout == done.stdout
@@ -84,7 +84,7 @@ def test_every_option_says_what_it_does(name: str) -> None:
 def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None:
     command = app.commands[name]
     for verb in command.commands.values() if isinstance(command, click.Group) else [command]:
-        (option,) = (parameter for parameter in verb.params if parameter.name == "form")
+        (option,) = (parameter for parameter in verb.params if parameter.name == "output_format")
         assert {"text", "json"} <= set(option.type.choices)  # type: ignore[attr-defined]
 
 
