@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from provision.adapters import RealSystem
-from provision.agent.probe.proofs.launch import launch_command
+from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
-from provision.cli.console import print_json, print_text
+from provision.cli.console import print_json, print_row, print_text
 from provision.cli.error_output import errors_to_json, print_errors
 from provision.cli.sandbox_hints import sandbox_folder
 from provision.commands.apply import ApplyResult, PendingTarget, TargetResult
@@ -105,19 +106,15 @@ def _command_arguments(loaded: LoadedSpec, target: str) -> str:
     return arguments
 
 
-def _print_pending_instance(record: Any, target: str, loaded: LoadedSpec) -> None:
-    print_text(
-        f"instance     {record['instance']} in {record['zone']}: it makes its environment now"
-    )
+def _print_pending_instance(record: Mapping[str, Any], target: str, loaded: LoadedSpec) -> None:
+    print_row("instance", f"{record['instance']} in {record['zone']}: it makes its environment now")
     attach = f"provision attach {_command_arguments(loaded, target)}"
     if loaded.sandbox_sources is None:
-        print_text(f"wait for it  {attach}")
+        print_row("wait for it", attach)
         return
-    print_text(f"wait for it  {attach} --sandbox")
-    print_text(
-        f"SANDBOX      {_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder "
-        f"{shlex.quote(sandbox_folder(loaded.path))}"
-    )
+    print_row("wait for it", f"{attach} --sandbox")
+    folder = shlex.quote(sandbox_folder(loaded.path))
+    print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
 
 
 def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) -> None:
@@ -135,40 +132,42 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         _print_instance(result, arguments)
     else:
         _print_environment(result, arguments)
-    print_text(f"page         {os.path.relpath(result.html_path)}")
+    print_row("page", os.path.relpath(result.html_path))
 
 
 def _print_notebook(result: TargetResult, loaded: LoadedSpec, arguments: str) -> None:
     comparison = compare_with_facts(loaded, result.context, result.report.document)
     notebook_output.print_facts_comparison(comparison, loaded)
     notebook = notebook_output.notebook_path(loaded, result.notebook or {})
-    print_text(f"\nnotebook     {os.path.relpath(notebook)}")
+    print_text("")
+    print_row("notebook", os.path.relpath(notebook))
     if result.session:
-        print_text(
-            f"running      {result.session} at Colab, and it costs; give it back: "
-            f"provision destroy {arguments}"
-        )
+        destroy = f"provision destroy {arguments}"
+        print_row("running", f"{result.session} at Colab, and it costs; give it back: {destroy}")
 
 
 def _print_environment(result: TargetResult, arguments: str) -> None:
     stable = os.path.relpath(result.interpreter.stable_prefix)
-    context = result.context
-    launch = build_launch(context.spec, context.target, context.lock)
-    print_text(f"\nenvironment  {stable}")
+    context, launch = result.context, _launch(result)
+    print_text("")
+    print_row("environment", stable)
     when = "" if result.installed else " (when the environment was made)"
     _print_provenance(result, when)
     if result.compared:
-        print_text(f"compared     {result.compared}")
-    print_text(f"activate     {_activation(result, stable)}")
-    print_text(f"run          provision run {arguments} -- {shlex.join(launch_command(launch))}")
+        print_row("compared", result.compared)
+    print_row("activate", _activation(result, stable))
+    print_row("run", f"provision run {arguments} -- {shlex.join(launch_command(launch))}")
     if launch.effective_launcher == "accelerate":
-        print_text(
-            f"launch       provision export {arguments} --format accelerate --out accelerate.yaml"
+        print_row(
+            "launch", f"provision export {arguments} --format accelerate --out accelerate.yaml"
         )
     if result.kernel:
-        print_text(
-            f"kernel       {result.kernel} (in Jupyter: {context.spec.name} ({context.target}))"
-        )
+        print_row("kernel", f"{result.kernel} (in Jupyter: {context.spec.name} ({context.target}))")
+
+
+def _launch(result: TargetResult) -> Launch:
+    context = result.context
+    return build_launch(context.spec, context.target, context.lock)
 
 
 def _activation(result: TargetResult, stable: str) -> str:
@@ -183,26 +182,27 @@ def _activation(result: TargetResult, stable: str) -> str:
 
 def _print_instance(result: TargetResult, arguments: str) -> None:
     record, context = result.instance or {}, result.context
-    note = ""
+    instance = f"{record['instance']} in {record['zone']}"
     if context.sandbox_sources is not None:
         arguments += " --sandbox"
-        note = ", SANDBOX: not a real one"
-    print_text(f"\ninstance     {record['instance']} in {record['zone']}{note}")
+        instance += ", SANDBOX: not a real one"
+    print_text("")
+    print_row("instance", instance)
     if result.on_failure_note:
-        print_text(f"left         {result.on_failure_note}")
+        print_row("left", result.on_failure_note)
     _print_provenance(result)
-    print_text(f"environment  {result.interpreter.prefix} on the instance")
-    launch = build_launch(context.spec, context.target, context.lock)
+    print_row("environment", f"{result.interpreter.prefix} on the instance")
+    launch = _launch(result)
     if launch.strategy != "none":
-        print_text(f"launch       {shlex.join(launch_command(launch))}")
+        print_row("launch", shlex.join(launch_command(launch)))
     if context.spec.package("ipykernel") is not None:
-        print_text(f"kernel       in Jupyter: {context.spec.name} ({context.target})")
-    print_text(f"open         provision open {arguments}")
-    print_text(f"remove       provision destroy {arguments}")
+        print_row("kernel", f"in Jupyter: {context.spec.name} ({context.target})")
+    print_row("open", f"provision open {arguments}")
+    print_row("remove", f"provision destroy {arguments}")
 
 
 def _print_provenance(result: TargetResult, when: str = "") -> None:
     """Write how many packages came from where."""
     if provenance := result.report.provenance:
         counts = ", ".join(f"{count} {origin}" for origin, count in provenance.items())
-        print_text(f"packages     {counts}{when}")
+        print_row("packages", f"{counts}{when}")

@@ -57,6 +57,11 @@ def print_text(text: str) -> None:
     print_view(escape_control(text))
 
 
+def print_row(label: str, text: str) -> None:
+    """Write a label and its text, which may contain foreign text, as one line of a table."""
+    print_text(f"{label:<12} {text}")
+
+
 def escape_for_log(text: str) -> str:
     """Return text without the workflow commands that a log of GitHub Actions would run."""
     if os.environ.get("GITHUB_ACTIONS") == "true":

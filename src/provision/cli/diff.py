@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import DEFAULT_SPEC, examples, output_format
+from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
 
 
 @click.command(
@@ -31,7 +31,7 @@ from provision.cli.options import DEFAULT_SPEC, examples, output_format
     metavar="FILE",
     help="Write the comparison as one HTML page.",
 )
-@output_format("text", "json", "markdown", "html")
+@output_format_option("text", "json", "markdown", "html")
 def diff(
     a: str, b: str, *, spec: Path | None, everything: bool, html: Path | None, output_format: str
 ) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from provision.cli.options import examples, output_format
+from provision.cli.options import examples, output_format_option
 
 
 @click.command(
@@ -14,7 +14,7 @@ from provision.cli.options import examples, output_format
     )
 )
 @click.argument("rule", metavar="RULE")
-@output_format("text", "json", "markdown", text="How the page is written.")
+@output_format_option("text", "json", "markdown", text="How the page is written.")
 def explain(rule: str, *, output_format: str) -> int:
     """Say what a finding means, by its id or its name."""
     from provision.cli import console

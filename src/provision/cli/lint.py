@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import examples, output_format, spec_or_default
+from provision.cli.options import examples, output_format_option, spec_or_default
 
 
 @click.command(
@@ -25,7 +25,9 @@ from provision.cli.options import examples, output_format, spec_or_default
     help="Leave alone files that are no specs: not called provision*.yaml, without an "
     "apiVersion of ours.",
 )
-@output_format("text", "concise", "json", "sarif", "github", text="How findings are written.")
+@output_format_option(
+    "text", "concise", "json", "sarif", "github", text="How findings are written."
+)
 def lint(
     specs: tuple[Path, ...], *, fix: bool, diff: bool, skip_foreign: bool, output_format: str
 ) -> int:

@@ -9,9 +9,13 @@ from provision.cli import console
 from provision.cli.error_output import error_to_json, print_error
 from provision.commands.lint import LintResult
 from provision.diagnostics import Diagnostic, RouteLocation
+from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
 from provision.source import Source
 from provision.views.diagnostics.secret_filter import may_contain_secret
+
+_Findings = tuple[tuple[Diagnostic, ...], Source]
+"""The findings of one document, and its text."""
 
 
 def print_findings(
@@ -37,7 +41,7 @@ def print_findings(
             sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code)
         )
     elif output_format == "github":
-        _annotate(result, environment)
+        _annotate(documents, unread, environment)
     elif output_format == "concise":
         from provision.views.diagnostics import text
 
@@ -55,7 +59,7 @@ def print_changes_and_errors(result: LintResult, output_format: str, *, dry: boo
             print_error(error)
 
 
-def _print_frames(documents: list[tuple[tuple[Diagnostic, ...], Source]]) -> None:
+def _print_frames(documents: list[_Findings]) -> None:
     from provision.views.diagnostics import text
 
     color, width = console.supports_color(), console.width()
@@ -68,17 +72,17 @@ def _print_frames(documents: list[tuple[tuple[Diagnostic, ...], Source]]) -> Non
     console.print_view("\n".join([*filter(None, parts), footer]))
 
 
-def _annotate(result: LintResult, environment: Mapping[str, str]) -> None:
+def _annotate(
+    documents: list[_Findings],
+    unread: list[tuple[str, ProvisionError]],
+    environment: Mapping[str, str],
+) -> None:
     from provision.views.diagnostics.github import annotate
     from provision.views.diagnostics.repository_paths import Repository
 
     summary = environment.get("GITHUB_STEP_SUMMARY", "")
-    annotations = annotate(
-        [(document.diagnostics, document.source) for document in result.documents],
-        [(str(path), error) for path, error in result.failed_files],
-        Repository.from_environment(Path.cwd(), environment),
-        summarized=bool(summary),
-    )
+    repository = Repository.from_environment(Path.cwd(), environment)
+    annotations = annotate(documents, unread, repository, summarized=bool(summary))
     if annotations.commands:
         console.print_result(annotations.commands)
     if annotations.summary:

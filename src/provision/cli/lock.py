@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OFFLINE, SPEC, examples, output_format, spec_or_default
+from provision.cli.options import OFFLINE, SPEC, examples, output_format_option, spec_or_default
 
 if TYPE_CHECKING:
     from provision.commands.lock import LockResult
@@ -59,7 +59,9 @@ _UPGRADE_ALL = "*"
     "follows: no network. Exit 0 also when something differs.",
 )
 @OFFLINE
-@output_format("text", "json", "markdown", text="How the result is written; markdown with --diff.")
+@output_format_option(
+    "text", "json", "markdown", text="How the result is written; markdown with --diff."
+)
 def lock(
     spec: Path | None,
     *,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.cli.console import print_text, print_view, supports_color, width
+from provision.cli.console import print_row, print_text, print_view, supports_color, width
 from provision.targets.notebooks import notebook_link
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def print_pending_notebook(
     if len(loaded.spec.targets) > 1:
         spec += f" --target {name}"
     print_text(f"\n{loaded.stem}/{name}: rendered, not verified: {reason}")
-    print_text(f"open         {link or f'{path} in Colab (File > Upload notebook)'}")
-    print_text(f"choose       Runtime > Change runtime type: version {version}, {accelerator}")
-    print_text("run          Runtime > Run all; its last cell offers report.json")
-    print_text(f"then         provision report add report.json --spec {spec}")
+    print_row("open", link or f"{path} in Colab (File > Upload notebook)")
+    print_row("choose", f"Runtime > Change runtime type: version {version}, {accelerator}")
+    print_row("run", "Runtime > Run all; its last cell offers report.json")
+    print_row("then", f"provision report add report.json --spec {spec}")
     if link:
-        print_text("             (the link opens what is pushed: push the notebook first)")
+        print_row("", "(the link opens what is pushed: push the notebook first)")
 
 
 def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> None:

@@ -44,19 +44,20 @@ def open_(spec: Path | None, targets: tuple[str, ...], *, sandbox: bool, output_
 
 
 def _print_access(access: InstanceAccess, path: Path, *, sandbox: bool) -> None:
-    from provision.cli.console import print_text
+    from provision.cli.console import print_row
     from provision.cli.sandbox_hints import sandbox_folder
 
     note = ", SANDBOX: there is nothing to open" if sandbox else ""
-    print_text(f"instance     {access.instance}, {access.state}{note}")
+    print_row("instance", f"{access.instance}, {access.state}{note}")
     if access.state != "ACTIVE":
         arguments = f"{shlex.quote(str(path))} --target {access.target}"
-        print_text(f"start it     provision apply {arguments}{' --sandbox' if sandbox else ''}")
+        print_row("start it", f"provision apply {arguments}{' --sandbox' if sandbox else ''}")
     elif sandbox:
         folder = sandbox_folder(path)
-        print_text(f"disks        {folder}/machines/\nconsole      {folder}/serial/")
+        print_row("disks", f"{folder}/machines/")
+        print_row("console", f"{folder}/serial/")
     else:
         address = access.url or "no address: the instance is not registered with the proxy"
-        print_text(f"JupyterLab   {address}")
-        print_text(f"shell        {access.ssh}")
-        print_text(f"tunnel       {access.tunnel}")
+        print_row("JupyterLab", address)
+        print_row("shell", access.ssh)
+        print_row("tunnel", access.tunnel)

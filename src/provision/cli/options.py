@@ -19,7 +19,7 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def output_format(*formats: str, text: str = "How the result is written.") -> Decorator:
+def output_format_option(*formats: str, text: str = "How the result is written.") -> Decorator:
     """Return the option --output-format with the formats of a command; the first is the default."""
     return click.option(
         "--output-format", type=click.Choice(formats), default=formats[0], help=text
@@ -39,9 +39,9 @@ TARGETS = click.option(
 TARGET = click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
 ALL_TARGETS = click.option("--all", "all_targets", is_flag=True, help="All targets of the spec.")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-OUTPUT_FORMAT = output_format("text", "json")
-OUTPUT_FORMAT_WITH_MARKDOWN = output_format("text", "json", "markdown")
-OUTPUT_FORMAT_WITH_JUNIT = output_format(
+OUTPUT_FORMAT = output_format_option("text", "json")
+OUTPUT_FORMAT_WITH_MARKDOWN = output_format_option("text", "json", "markdown")
+OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
     "text", "json", "junit", text="How the result is written; junit is XML for CI."
 )
 ADOPT = click.option(

@@ -54,11 +54,9 @@ def export(folder: Path, *, spec: Path | None, target: str | None, output_format
             }
         )
         return 0
-    console.print_text(
-        f"wrote        {', '.join(command.EXPORTED_FILES)} in {os.path.relpath(folder)}, for "
-        f"{exported.context.address}\n"
-        f"there        cd {shlex.quote(folder.name)} && {exported.run}\n"
-        "             (PYTHON: the environment's own, 3.10 or newer)\n"
-        f"here         {exported.import_command}"
-    )
+    files, address = ", ".join(command.EXPORTED_FILES), exported.context.address
+    console.print_row("wrote", f"{files} in {os.path.relpath(folder)}, for {address}")
+    console.print_row("there", f"cd {shlex.quote(folder.name)} && {exported.run}")
+    console.print_row("", "(PYTHON: the environment's own, 3.10 or newer)")
+    console.print_row("here", exported.import_command)
     return 0

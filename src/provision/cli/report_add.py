@@ -74,10 +74,12 @@ def _print_probe_report(imported: ImportedProbeReport, *, as_json: bool, verbose
         _print_document(imported, {"carried": True})
         return imported.report.exit_code
     report_output.print_report(imported.report, imported.json_path, verbose=verbose)
-    console.print_text(
-        f"\npage         {os.path.relpath(imported.html_path)}\n"
-        f"kept as      the report of a machine like {imported.context.address}, which "
-        "`provision parity` counts; its own verdict is what it was"
+    console.print_text("")
+    console.print_row("page", os.path.relpath(imported.html_path))
+    console.print_row(
+        "kept as",
+        f"the report of a machine like {imported.context.address}, which `provision parity` "
+        "counts; its own verdict is what it was",
     )
     return imported.report.exit_code
 
@@ -94,10 +96,9 @@ def _print_notebook_report(imported: ImportedReport, *, as_json: bool, verbose: 
     if not imported.fresh:
         console.print_text("No changes: this report was filed before.")
     notebook_output.print_facts_comparison(comparison, imported.loaded)
-    console.print_text(
-        f"\npage         {os.path.relpath(imported.html_path)}\n"
-        f"filed under  {imported.context.address}"
-    )
+    console.print_text("")
+    console.print_row("page", os.path.relpath(imported.html_path))
+    console.print_row("filed under", imported.context.address)
     return imported.exit_code
 
 

@@ -62,7 +62,7 @@ def print_verifications(
         for result in results:
             print_report(result.report, result.json_path, verbose=verbose)
             if result.on_failure_note:
-                console.print_text(f"left         {result.on_failure_note}")
+                console.print_row("left", result.on_failure_note)
     codes = {result.exit_code for result in results}
     codes.update(error.exit_code for error in failed.values())
     return next((code for code in (1, 2, 3) if code in codes), 0)

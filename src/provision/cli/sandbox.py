@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, examples, output_format
+from provision.cli.options import OUTPUT_FORMAT, examples, output_format_option
 
 if TYPE_CHECKING:
     from provision.sandbox import Sandbox
@@ -60,7 +60,7 @@ def sandbox() -> None:
     metavar="SECONDS",
     help="How long an operation takes, and an instance until it is ACTIVE.",
 )
-@output_format("text", "json", text="How the endpoints are written; json: one line.")
+@output_format_option("text", "json", text="How the endpoints are written; json: one line.")
 def up(
     *,
     folder: Path,

@@ -58,22 +58,20 @@ def _print_as_json(result: SpecStatus) -> None:
 
 
 def _print_as_text(result: SpecStatus, spec: str) -> None:
-    from provision.cli.console import print_text
+    from provision.cli.console import print_row
 
     if result.lock_differences is None:
-        print_text(f"lock         none yet: provision lock {spec}")
+        print_row("lock", f"none yet: provision lock {spec}")
     elif result.lock_differences:
-        print_text("lock         stale: " + "; ".join(result.lock_differences))
+        print_row("lock", "stale: " + "; ".join(result.lock_differences))
     else:
-        print_text("lock         holds")
+        print_row("lock", "holds")
     if result.foreign_reason:
-        print_text(
-            f"state        foreign: {result.foreign_reason}; provision adopt {spec} makes it this "
-            "folder's"
-        )
+        adopt = f"provision adopt {spec} makes it this folder's"
+        print_row("state", f"foreign: {result.foreign_reason}; {adopt}")
     for target in result.targets:
-        print_text(f"{target.target:<12} {target.kind}, {target.condition}{_location(target)}")
-        print_text(f"{'':<12} {_verdict(target, spec)}")
+        print_row(target.target, f"{target.kind}, {target.condition}{_location(target)}")
+        print_row("", _verdict(target, spec))
 
 
 def _location(target: TargetStatus) -> str:
