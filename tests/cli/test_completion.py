@@ -1,4 +1,4 @@
-"""Completion scripts are whole, and complete a word in a real shell."""
+"""Completion scripts are complete, and complete a word in a real shell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "arguments"),
     [
         (["provision", "st"], ["status"]),
         (["provision", "l"], ["lint", "lock"]),
@@ -61,7 +61,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
     ],
 )
 def test_bash_completes_a_word(
-    on_path: dict[str, str], tmp_path: Path, line: list[str], words: list[str]
+    on_path: dict[str, str], tmp_path: Path, line: list[str], arguments: list[str]
 ) -> None:
     (tmp_path / "script").write_text(script("bash"))
     ask = """
@@ -78,7 +78,7 @@ def test_bash_completes_a_word(
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(words)
+    assert sorted(done.stdout.split()) == sorted(arguments)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -88,8 +88,9 @@ def apply(
     output_format: str,
 ) -> int:
     """Make what the spec says, and prove it on the device."""
-    from provision.cli import apply_output, console, session
+    from provision.cli import apply_output, console
     from provision.cli.dropped_reports import import_dropped_reports
+    from provision.cli.session import open_session
     from provision.commands import apply as command
     from provision.commands.shared.target_plans import select_targets
 
@@ -103,10 +104,7 @@ def apply(
         keep=keep,
         adopt=adopt,
     )
-    with session.open_session(path, sandbox=sandbox, faults=faults, offline=offline) as (
-        loaded,
-        system,
-    ):
+    with open_session(path, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
         if saved_plan is None:
             import_dropped_reports(loaded, system, lock_timeout=lock_timeout)

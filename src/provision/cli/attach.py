@@ -42,14 +42,15 @@ def attach(
     output_format: str,
 ) -> int:
     """Wait for the report of an instance that was made earlier."""
-    from provision.cli import console, session
+    from provision.cli import console
     from provision.cli.instance_targets import select_instance_targets
     from provision.cli.report_output import print_verifications
+    from provision.cli.session import open_session
     from provision.commands import attach as command
 
     failed: ErrorsByTarget = {}
     path = spec_or_default(spec)
-    with session.open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
+    with open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
         names = select_instance_targets(loaded, targets, system)
         with console.progress() as progress:
             results = command.attach(

@@ -27,10 +27,11 @@ def print_findings(
     if output_format == "json":
         from provision.views.diagnostics import json as data
 
-        found = data.merge_documents(data.findings_to_json(*document) for document in documents)
+        parts = (data.findings_to_json(*document) for document in documents)
+        merged = data.merge_documents(parts)
         if unread:
-            found["errors"] = [error_to_json(error) for _, error in unread]
-        console.print_json(found)
+            merged["errors"] = [error_to_json(error) for _, error in unread]
+        console.print_json(merged)
     elif output_format == "sarif":
         from provision.commands.explain import all_pages
         from provision.views.diagnostics import sarif
@@ -66,7 +67,7 @@ def _print_frames(documents: list[_Findings]) -> None:
     parts = [
         text.render_findings(*document, color, width, with_footer=False) for document in documents
     ]
-    diagnostics = [diagnostic for found, _ in documents for diagnostic in found]
+    diagnostics = [diagnostic for findings, _ in documents for diagnostic in findings]
     fixable = sum(text.count_fixable(*document) for document in documents)
     footer = text.render_footer(diagnostics, fixable)
     console.print_view("\n".join([*filter(None, parts), footer]))

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 @OUTPUT_FORMAT
 def open_(spec: Path | None, targets: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
     """Show the address of an instance's JupyterLab, and how to get a shell."""
-    from provision.cli import console, session
+    from provision.cli import console
     from provision.cli.instance_targets import select_instance_targets
+    from provision.cli.session import open_session
     from provision.commands.instance_access import describe_access
 
     path = spec_or_default(spec)
-    with session.open_session(path, sandbox=sandbox) as (loaded, system):
+    with open_session(path, sandbox=sandbox) as (loaded, system):
         names = select_instance_targets(loaded, targets, system)
         instances = describe_access(loaded, names, system)
     if sandbox:

@@ -28,13 +28,14 @@ def parity(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
 
     Exit 1 with a proven difference, 3 while something is not yet proven.
     """
-    from provision.cli import console, session
+    from provision.cli import console
     from provision.cli.dropped_reports import import_dropped_reports
+    from provision.cli.session import open_session
     from provision.commands import parity as command
     from provision.state_store import LocalStore
     from provision.views import parity as view
 
-    with session.open_session(spec_or_default(spec), sandbox=sandbox) as (loaded, system):
+    with open_session(spec_or_default(spec), sandbox=sandbox) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
         result = command.parity(loaded, ledger, system)

@@ -63,16 +63,16 @@ def plan(
     output_format: str,
 ) -> int:
     """Show what apply would do, and why. Changes nothing."""
-    from provision.cli import console, session
+    from provision.cli import console
     from provision.cli.error_output import print_errors
     from provision.cli.lock_output import print_warnings
+    from provision.cli.session import open_session
     from provision.commands import plan as command
     from provision.commands.shared.target_plans import select_targets
 
     path = spec_or_default(spec)
-    with session.open_session(
-        path, sandbox=sandbox, faults=faults, offline=offline, apart=out is None
-    ) as (loaded, system):
+    session = open_session(path, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
+    with session as (loaded, system):
         names = select_targets(loaded, targets, everything=True)
         with console.progress() as progress:
             result = command.plan(loaded, names, system, progress, frozen=locked, adopt=adopt)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @OUTPUT_FORMAT
 def status(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
     """Say what exists, whether it is current, and its last verdict."""
-    from provision.cli import session
     from provision.cli.dropped_reports import import_dropped_reports
     from provision.cli.error_output import print_errors
+    from provision.cli.session import open_session
     from provision.commands import status as command
     from provision.state_store import LocalStore
 
     path = spec_or_default(spec)
-    with session.open_session(path, sandbox=sandbox, apart=True) as (loaded, system):
+    with open_session(path, sandbox=sandbox, apart=True) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
         result = command.status(loaded, ledger, system)

@@ -55,15 +55,16 @@ def verify(
     output_format: str,
 ) -> int:
     """Run the verification again in an environment that exists."""
-    from provision.cli import console, session
+    from provision.cli import console
     from provision.cli.dropped_reports import import_dropped_reports
     from provision.cli.report_output import print_verifications
+    from provision.cli.session import open_session
     from provision.commands import verify as command
     from provision.commands.shared.target_plans import select_targets
 
     failed: ErrorsByTarget = {}
     path = spec_or_default(spec)
-    with session.open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
+    with open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
         dropped = import_dropped_reports(loaded, system, lock_timeout=lock_timeout).imported
         imported = {stored.context.target: stored for stored in dropped}
