@@ -67,9 +67,10 @@ def test_bash_completes_a_word(
     ask = """
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-        $(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/') provision "${COMP_WORDS[COMP_CWORD]}" ""
+        complete=$(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+        $complete provision "${COMP_WORDS[COMP_CWORD]}" ""
         printf '%s\\n' "${COMPREPLY[@]}"
-    """  # noqa: E501
+    """
     done = subprocess.run(
         ["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line],
         env=on_path,

@@ -15,8 +15,11 @@ from tests.conftest import ROOT
 KEPT = ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR", "HF_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 NOTE = f"""#!/bin/sh
 echo "$(basename "$0") $* | {" | ".join(f"${name}" for name in KEPT)}" >> "$NOTES"
-if [ "$2" = venv ]; then mkdir -p .venv/bin; for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done; fi
-"""  # noqa: E501
+if [ "$2" = venv ]; then
+  mkdir -p .venv/bin
+  for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done
+fi
+"""
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
