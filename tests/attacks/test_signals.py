@@ -168,6 +168,7 @@ def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
         "provision",
         "provision.cli",
         "provision.cli.entry",
+        "provision.cli.signals",
     }
     assert {name.split(".")[0] for name in loaded} <= {*sys.stdlib_module_names, "provision"}
     assert not loaded & {"typing", "re", "json", "pathlib", "click"}

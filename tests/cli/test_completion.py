@@ -1,4 +1,4 @@
-"""Completion scripts are whole, and complete a word in a real shell."""
+"""Completion scripts are complete, and complete a word in a real shell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "arguments"),
     [
         (["provision", "st"], ["status"]),
         (["provision", "l"], ["lint", "lock"]),
@@ -61,15 +61,16 @@ def on_path(tmp_path: Path) -> dict[str, str]:
     ],
 )
 def test_bash_completes_a_word(
-    on_path: dict[str, str], tmp_path: Path, line: list[str], words: list[str]
+    on_path: dict[str, str], tmp_path: Path, line: list[str], arguments: list[str]
 ) -> None:
     (tmp_path / "script").write_text(script("bash"))
     ask = """
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-        $(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/') provision "${COMP_WORDS[COMP_CWORD]}" ""
+        complete=$(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+        $complete provision "${COMP_WORDS[COMP_CWORD]}" ""
         printf '%s\\n' "${COMPREPLY[@]}"
-    """  # noqa: E501
+    """
     done = subprocess.run(
         ["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line],
         env=on_path,
@@ -78,7 +79,7 @@ def test_bash_completes_a_word(
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(words)
+    assert sorted(done.stdout.split()) == sorted(arguments)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

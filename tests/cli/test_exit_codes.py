@@ -1,4 +1,4 @@
-"""The exit codes that scripts and pipelines rely on, each from a real run."""
+"""The exit codes that scripts rely on, each from a real run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from provision.cli.entry import Terminated
+from provision.cli.signals import Terminated
 from tests.rig import Bench, small_spec
 
 CONFLICT = small_spec("beta", "gamma")
@@ -15,7 +15,7 @@ WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "code"),
+    ("text", "arguments", "code"),
     [
         (small_spec("alpha"), ["lint", "spec.yaml"], 0),
         (WRONG, ["lint", "spec.yaml"], 1),
@@ -53,9 +53,9 @@ WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_a_run_answers(bench: Bench, text: str, words: list[str], code: int) -> None:
+def test_what_a_run_answers(bench: Bench, text: str, arguments: list[str], code: int) -> None:
     bench.spec(text)
-    done = bench.run(*words)
+    done = bench.run(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
@@ -90,9 +90,9 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
 )
 def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     script = (
-        "import sys, provision.cli.main as door\nfrom provision.errors import *\nfrom "
-        "provision.cli.entry import Terminated\n"
-        f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
+        "import sys, provision.cli.main as main\nfrom provision.errors import *\nfrom "
+        "provision.cli.signals import Terminated\n"
+        f"def fail(*_, **__): raise {error}\nmain.app.main = fail\nsys.exit(main.main([]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -108,15 +108,15 @@ def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
 
 
 def test_py_rattlers_threads_do_not_take_the_exit_code_with_them(bench: Bench) -> None:
-    """The interpreter is not taken down where they are: what would run as it is does not."""
+    """With py-rattler the process ends without shutting the interpreter down."""
     code = (
         "import sys; {}from provision.cli import run_cli; sys.argv[1:] = ['--version']; run_cli(); "
         "print('taken down')"
     )
     environment = bench.environment()
-    for words, seen in (("", True), ("import rattler; ", False)):
+    for arguments, seen in (("", True), ("import rattler; ", False)):
         done = subprocess.run(
-            [sys.executable, "-c", code.format(words)],
+            [sys.executable, "-c", code.format(arguments)],
             env=environment,
             capture_output=True,
             text=True,

@@ -1,6 +1,4 @@
-"""The words of the command line: help that is whole, grouped and true, and suggestions for what was
-mistyped.
-"""
+"""Help and usage errors: complete, grouped, correct, with the nearest word for a typing error."""
 
 from __future__ import annotations
 
@@ -12,15 +10,15 @@ from collections import Counter
 import click
 import pytest
 
-from provision.cli.app import _SECTIONS, app
+from provision.cli.app import SECTIONS, app
 from tests import fork_server
 
 COMMANDS = sorted(app.commands)
 
 
-def provision(*words: str) -> subprocess.CompletedProcess[str]:
+def provision(*arguments: str) -> subprocess.CompletedProcess[str]:
     return fork_server.run(
-        [*fork_server.ARGV, *words],
+        [*fork_server.ARGV, *arguments],
         capture_output=True,
         text=True,
         timeout=600,
@@ -37,14 +35,14 @@ def help_of(name: str) -> str:
 
 
 def test_the_grouped_help_lists_every_command_exactly_once() -> None:
-    listed = Counter(name for names in _SECTIONS.values() for name in names)
+    listed = Counter(name for names in SECTIONS.values() for name in names)
     assert listed == Counter(COMMANDS)
     done = provision("--help")
     assert done.returncode == 0
     titles = [
         line.rstrip(":") for line in done.stdout.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)
     ]
-    assert titles == ["Options", *(title.capitalize() for title in _SECTIONS)]
+    assert titles == ["Options", *(title.capitalize() for title in SECTIONS)]
     shown = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Start:")[2], re.MULTILINE)
     assert sorted(shown) == COMMANDS
     assert provision("-h").stdout == done.stdout
@@ -68,8 +66,8 @@ def test_every_example_is_a_command_line_that_is_understood(name: str) -> None:
     lines = re.findall(r"provision ([^&|>#)\n]+)", examples)
     assert lines
     for line in lines:
-        verb, *words = shlex.split(line)
-        app.commands[verb].make_context(verb, words)
+        verb, *arguments = shlex.split(line)
+        app.commands[verb].make_context(verb, arguments)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -84,12 +82,12 @@ def test_every_option_says_what_it_does(name: str) -> None:
 def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None:
     command = app.commands[name]
     for verb in command.commands.values() if isinstance(command, click.Group) else [command]:
-        (option,) = (parameter for parameter in verb.params if parameter.name == "form")
+        (option,) = (parameter for parameter in verb.params if parameter.name == "output_format")
         assert {"text", "json"} <= set(option.type.choices)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["aply"], "No such command 'aply'. Did you mean 'apply'?"),
         (["lnt", "x.yaml"], "Did you mean 'lint'?"),
@@ -106,16 +104,18 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["run", "spec.yaml", "--targt", "here", "--", "true"], "No such option '--targt'"),
     ],
 )
-def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said: str) -> None:
-    done = provision(*words)
+def test_what_is_mistyped_is_exit_2_with_the_nearest_word(
+    arguments: list[str], message: str
+) -> None:
+    done = provision(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "understood"),
+    ("arguments", "understood"),
     [
         ("-- echo a -- b", (None, None, ("echo", "a", "--", "b"))),
         ("-- env -- echo hi", (None, None, ("env", "--", "echo", "hi"))),
@@ -129,9 +129,9 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said
     ],
 )
 def test_what_stands_after_the_first_two_dashes_is_the_programs(
-    words: str, understood: tuple[str | None, str | None, tuple[str, ...]]
+    arguments: str, understood: tuple[str | None, str | None, tuple[str, ...]]
 ) -> None:
-    context = app.commands["run"].make_context("run", words.split())
+    context = app.commands["run"].make_context("run", arguments.split())
     spec = context.params["spec"]
     assert (str(spec) if spec else None, context.params["target"], context.obj) == understood
 

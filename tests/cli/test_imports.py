@@ -1,6 +1,4 @@
-"""What a command loads before it works: its start is as fast as that. Each command runs in a
-process of its own and lists its modules.
-"""
+"""The modules that a command loads, listed in a process of its own."""
 
 from __future__ import annotations
 
@@ -27,12 +25,10 @@ print(json.dumps(sorted(sys.modules)))
 STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
-def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]:
-    """Return the names at the top of everything that was imported, without the standard library,
-    our own, and what the bare interpreter loads.
-    """
+def packages(code: str, folder: Path, *arguments: str, **variables: str) -> set[str]:
+    """Return the top-level names of the modules that a program has imported."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-c", code, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -43,8 +39,8 @@ def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]
     return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
 
-def third_party(folder: Path, *words: str, **variables: str) -> set[str]:
-    found = packages(LIST, folder, *words, **variables) - packages(STARTUP, folder, **variables)
+def third_party(folder: Path, *arguments: str, **variables: str) -> set[str]:
+    found = packages(LIST, folder, *arguments, **variables) - packages(STARTUP, folder, **variables)
     # A compiled module may register a module of its compiler's runtime under a name of its own;
     # that loads no file.
     compiled = {name for name in found if name.startswith(("_cython_", "cython_runtime"))}
@@ -58,10 +54,10 @@ def third_party(folder: Path, *words: str, **variables: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "words", [("--version",), ("--help",), ("lint", "--help"), ("apply", "--help")]
+    "arguments", [("--version",), ("--help",), ("lint", "--help"), ("apply", "--help")]
 )
-def test_help_loads_click_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert third_party(tmp_path, *words) == {"click"}
+def test_help_loads_click_alone(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert third_party(tmp_path, *arguments) == {"click"}
 
 
 def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
@@ -134,7 +130,7 @@ def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("lint",),
         ("schema",),
@@ -145,11 +141,11 @@ def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
         ("destroy", "--yes"),
     ],
 )
-def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, ...]) -> None:
+def test_pages_are_loaded_by_what_verifies_only(bench: Bench, arguments: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    path = ("spec.yaml",) if words != ("schema",) else ()
-    found = third_party(bench.folder, *words, *path, **bench.environment())
+    path = ("spec.yaml",) if arguments != ("schema",) else ()
+    found = third_party(bench.folder, *arguments, *path, **bench.environment())
     assert "click" in found
     assert not found & {"jinja2", "markupsafe"}
 

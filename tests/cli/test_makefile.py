@@ -1,6 +1,4 @@
-"""make writes only into its checkout, wherever that is: run for real, with programs that note how
-they were called.
-"""
+"""make writes only below its checkout: run with programs that record how they are called."""
 
 from __future__ import annotations
 
@@ -17,13 +15,16 @@ from tests.conftest import ROOT
 KEPT = ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR", "HF_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 NOTE = f"""#!/bin/sh
 echo "$(basename "$0") $* | {" | ".join(f"${name}" for name in KEPT)}" >> "$NOTES"
-if [ "$2" = venv ]; then mkdir -p .venv/bin; for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done; fi
-"""  # noqa: E501
+if [ "$2" = venv ]; then
+  mkdir -p .venv/bin
+  for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done
+fi
+"""
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
-def make(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def make(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run make in a checkout with little but its Makefile."""
     folder = tmp_path / "a checkout"
     (folder / "support").mkdir(parents=True)
@@ -42,7 +43,12 @@ def make(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedP
     }
     environment = {**kept, "PYTHON": str(python), "NOTES": str(tmp_path / "notes"), **variables}
     return subprocess.run(
-        ["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+        ["make", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
 
 
@@ -52,11 +58,11 @@ def notes(tmp_path: Path) -> list[tuple[str, dict[str, str]]]:
     return [(command, dict(zip(KEPT, folders, strict=True))) for command, *folders in lines]
 
 
-@pytest.mark.parametrize("words", [("test",), ("test-quick",), ("test-long",)])
+@pytest.mark.parametrize("arguments", [("test",), ("test-quick",), ("test-long",)])
 def test_everything_that_make_starts_keeps_its_files_in_the_checkout(
-    tmp_path: Path, words: tuple[str, ...]
+    tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    done = make(tmp_path, *words)
+    done = make(tmp_path, *arguments)
     assert done.returncode == 0, done.stderr
     started = notes(tmp_path)
     assert any("-m pip install" in command for command, _ in started)
@@ -73,8 +79,8 @@ def test_everything_that_make_starts_keeps_its_files_in_the_checkout(
 
 
 def test_what_each_command_runs(tmp_path: Path) -> None:
-    def pytest_of(name: str, *words: str) -> str:
-        done = make(tmp_path / name, *words)
+    def pytest_of(name: str, *arguments: str) -> str:
+        done = make(tmp_path / name, *arguments)
         assert done.returncode == 0, done.stderr
         (command,) = (command for command, _ in notes(tmp_path / name) if "-m pytest" in command)
         return command

@@ -1,6 +1,4 @@
-"""What goes where: JSON alone on standard output, people's text beside it, and nothing breaks when
-a stream does.
-"""
+"""Standard output and standard error: JSON alone, text for people, and streams that break."""
 
 from __future__ import annotations
 
@@ -17,11 +15,9 @@ ESC = "\x1b["
 
 
 def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are
-    the last line.
-    """
-    words = " ".join(bench.argv())
-    text = f"provision='{words}'; {script}; echo \"${{PIPESTATUS[@]}}\""
+    """Run a bash script with the command in `$provision`; its last line is the last exit codes."""
+    arguments = " ".join(bench.argv())
+    text = f"provision='{arguments}'; {script}; echo \"${{PIPESTATUS[@]}}\""
     return subprocess.run(
         ["bash", "-c", text],
         cwd=bench.folder,
@@ -34,8 +30,8 @@ def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProc
 
 def test_json_stands_alone_on_standard_output(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
-    told = {}
-    for words in (
+    documents = {}
+    for arguments in (
         ("init",),
         ("lint", "spec.yaml"),
         ("lock", "spec.yaml"),
@@ -48,15 +44,17 @@ def test_json_stands_alone_on_standard_output(bench: Bench) -> None:
         ("report", "spec.yaml"),
         ("destroy", "spec.yaml", "--yes"),
     ):
-        done = bench.run(*words, "--output-format", "json")
-        assert done.returncode == 0, (words, done.stderr)
-        told[words] = json.loads(done.stdout)
+        done = bench.run(*arguments, "--output-format", "json")
+        assert done.returncode == 0, (arguments, done.stderr)
+        documents[arguments] = json.loads(done.stdout)
     assert all(
-        document.get("version") == 1 for words, document in told.items() if words[0] != "report"
+        document.get("version") == 1
+        for arguments, document in documents.items()
+        if arguments[0] != "report"
     )
-    assert told["report", "spec.yaml"]["schema"] == "provision.report/1"
-    assert told["apply", "spec.yaml", "--yes"]["results"][0]["verdict"] == "verified"
-    assert told["status", "spec.yaml"]["targets"][0]["condition"] == "current"
+    assert documents["report", "spec.yaml"]["schema"] == "provision.report/1"
+    assert documents["apply", "spec.yaml", "--yes"]["results"][0]["verdict"] == "verified"
+    assert documents["status", "spec.yaml"]["targets"][0]["condition"] == "current"
     assert json.loads(bench.run("schema").stdout)["$schema"].startswith(
         "http://json-schema.org/draft-07"
     )
@@ -67,32 +65,32 @@ def test_progress_and_errors_go_to_standard_error(bench: Bench) -> None:
     done = bench.run("apply", "spec.yaml", "--yes", "--output-format", "json")
     assert "locking" in done.stderr
     assert "verifying" in done.stderr
-    for words in (
+    for arguments in (
         ("lock", "nowhere.yaml"),
         ("apply", "spec.yaml", "--target", "nowhere"),
         ("report", "nowhere.json"),
         ("verify", "spec.yaml", "--only", "X99"),
     ):
         failed = bench.run(
-            *words, "--output-format", "json", *(["--yes"] if words[0] == "apply" else [])
+            *arguments, "--output-format", "json", *(["--yes"] if arguments[0] == "apply" else [])
         )
-        assert failed.returncode == 2, words
+        assert failed.returncode == 2, arguments
         error = json.loads(failed.stdout)["error"]
-        assert error["exit_code"] == 2, words
-        assert error["what"] in failed.stderr, words
+        assert error["exit_code"] == 2, arguments
+        assert error["what"] in failed.stderr, arguments
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("apply", "--nonsense", "--output-format=json"),
         ("apply", "--output-format", "text", "--output-format", "json"),
     ],
 )
 def test_words_that_are_not_understood_are_told_as_json_too(
-    bench: Bench, words: tuple[str, ...]
+    bench: Bench, arguments: tuple[str, ...]
 ) -> None:
-    done = bench.run(*words)
+    done = bench.run(*arguments)
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["what"] in done.stderr
 
@@ -108,18 +106,18 @@ def test_findings_that_stop_a_command_are_told_with_the_error(bench: Bench) -> N
     bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
     done = bench.run("plan", "spec.yaml", "--output-format", "json")
     assert done.returncode == 1
-    told = json.loads(done.stdout)
-    assert (told["error"]["what"], told["error"]["exit_code"]) == ("the spec has errors", 1)
-    assert told["diagnostics"][0]["file"] == "spec.yaml"
+    document = json.loads(done.stdout)
+    assert (document["error"]["what"], document["error"]["exit_code"]) == ("the spec has errors", 1)
+    assert document["diagnostics"][0]["file"] == "spec.yaml"
 
 
 def test_a_file_that_cannot_be_read_hides_no_findings_of_others(bench: Bench) -> None:
     bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
     done = bench.run("lint", "nowhere.yaml", "spec.yaml", "--output-format", "json")
     assert done.returncode == 2
-    told = json.loads(done.stdout)
-    assert [error["what"] for error in told["errors"]] == ["cannot read nowhere.yaml"]
-    assert {finding["file"] for finding in told["diagnostics"]} == {"spec.yaml"}
+    document = json.loads(done.stdout)
+    assert [error["what"] for error in document["errors"]] == ["cannot read nowhere.yaml"]
+    assert {finding["file"] for finding in document["diagnostics"]} == {"spec.yaml"}
     text = bench.run("lint", "spec.yaml", "nowhere.yaml")
     assert text.returncode == 2
     assert "spec.yaml:2" in text.stdout
@@ -128,14 +126,14 @@ def test_a_file_that_cannot_be_read_hides_no_findings_of_others(bench: Bench) ->
 
 def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
     bench.spec(small_spec("alpha"), "sp\u00e9c.yaml")
-    for words in (
+    for arguments in (
         ("lock", "sp\u00e9c.yaml"),
         ("lock", "sp\u00e9c.yaml", "--check"),
         ("lint", "n\u00f6.yaml"),
     ):
-        done = bench.run(*words, PYTHONIOENCODING="ascii")
+        done = bench.run(*arguments, PYTHONIOENCODING="ascii")
         assert done.returncode in (0, 1, 2), done.stderr
-        assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, words
+        assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, arguments
 
 
 def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> None:
@@ -214,7 +212,7 @@ def test_colours_are_used_where_they_are_wanted(
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         "schema",
         "--help",
@@ -224,9 +222,9 @@ def test_colours_are_used_where_they_are_wanted(
         "plan spec.yaml --output-format json",
     ],
 )
-def test_a_reader_that_goes_away_is_no_error_of_ours(bench: Bench, words: str) -> None:
+def test_a_reader_that_goes_away_is_no_error_of_ours(bench: Bench, arguments: str) -> None:
     bench.spec(small_spec("alpha"))
-    done = shell(bench, f"$provision {words} | true")
+    done = shell(bench, f"$provision {arguments} | true")
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     assert "BrokenPipe" not in done.stderr
@@ -246,17 +244,17 @@ def test_a_reader_of_the_first_line_gets_it(bench: Bench) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("words", ["schema", "--version", "lint spec.yaml"])
-def test_output_that_cannot_be_written_is_said(bench: Bench, words: str) -> None:
+@pytest.mark.parametrize("arguments", ["schema", "--version", "lint spec.yaml"])
+def test_output_that_cannot_be_written_is_said(bench: Bench, arguments: str) -> None:
     bench.spec(small_spec("alpha"))
-    done = shell(bench, f"$provision {words} > /dev/full")
+    done = shell(bench, f"$provision {arguments} > /dev/full")
     assert done.stdout.split() == ["2"]
     assert done.stderr == f"error: cannot write the output: {os.strerror(28)}\n"
 
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize(
-    ("script", "code", "said"),
+    ("script", "code", "message"),
     [
         ("$provision apply spec.yaml <&-", "2", "no terminal to ask on"),
         ("$provision lint spec.yaml <&-", "0", ""),
@@ -266,11 +264,11 @@ def test_output_that_cannot_be_written_is_said(bench: Bench, words: str) -> None
         ("$provision lint nowhere.yaml <&- >&- 2>&-", "2", ""),
     ],
 )
-def test_closed_streams_are_no_bug(bench: Bench, script: str, code: str, said: str) -> None:
+def test_closed_streams_are_no_bug(bench: Bench, script: str, code: str, message: str) -> None:
     bench.spec(small_spec("alpha"))
     done = shell(bench, script)
     assert done.stdout.splitlines()[-1] == code
-    assert said in done.stderr
+    assert message in done.stderr
     assert "this is a bug" not in done.stderr
 
 

@@ -1,6 +1,4 @@
-"""On a real terminal: the question, its answers, Ctrl-C, narrow windows, and hostile text that does
-not reach it.
-"""
+"""A real terminal: the question, its answers, Ctrl-C, narrow windows, and hostile text."""
 
 from __future__ import annotations
 
@@ -21,11 +19,11 @@ BELL = "\x1b]0;pwned\x07"
 HOSTILE = f"{BELL}\x1b[2J\x1b[41m\u202e"
 
 
-def at_terminal(bench: Bench, *words: str, columns: int = 100, **changes: str):
+def at_terminal(bench: Bench, *arguments: str, columns: int = 100, **changes: str):
     """Start `provision WORDS` on a terminal of its own."""
     environment = bench.environment(TERM="xterm-256color", **changes)
     del environment["NO_COLOR"], environment["COLUMNS"]
-    argv = bench.argv(*words)
+    argv = bench.argv(*arguments)
     return pexpect.spawn(
         argv[0],
         argv[1:],
@@ -118,8 +116,8 @@ def test_the_plan_is_shown_before_the_question(bench: Bench, form: str) -> None:
 @pytest.mark.long
 def test_a_narrow_terminal_is_kept_to(bench: Bench) -> None:
     bench.spec(small_spec("alpha").replace('"', ""))
-    for words in (("lint", "spec.yaml"), ("--help",), ("apply", "--help")):
-        _, shown = ended(at_terminal(bench, *words, columns=60))
+    for arguments in (("lint", "spec.yaml"), ("--help",), ("apply", "--help")):
+        _, shown = ended(at_terminal(bench, *arguments, columns=60))
         lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
         assert [
             line for line in lines if len(line) > 60 and not line.lstrip().startswith("provision ")
@@ -194,12 +192,12 @@ def test_what_a_package_writes_does_not_reach_the_terminal(
 )
 def test_what_a_spec_holds_does_not_reach_the_terminal(bench: Bench, text: str) -> None:
     bench.spec(text)
-    for words in (
+    for arguments in (
         ["lint", "spec.yaml"],
         ["apply", "spec.yaml", "--yes", "-v"],
         ["plan", "spec.yaml"],
     ):
-        _, shown = ended(at_terminal(bench, *words))
+        _, shown = ended(at_terminal(bench, *arguments))
         assert shown.strip()
         _harmless(shown)
 
@@ -222,7 +220,7 @@ def test_what_an_index_says_does_not_reach_the_terminal(bench: Bench, tmp_path: 
 def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
     name = f"evil{BELL.replace('/', '')}.yaml"
     (bench.folder / name).write_text(small_spec("alpha"))
-    for words in (
+    for arguments in (
         ["lint", name],
         ["lock", name],
         ["lock", name, "--check"],
@@ -236,8 +234,8 @@ def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
         ["lint", f"--{BELL}"],
         [BELL],
     ):
-        _, shown = ended(at_terminal(bench, *words))
-        assert shown.strip(), words
+        _, shown = ended(at_terminal(bench, *arguments))
+        assert shown.strip(), arguments
         _harmless(shown)
 
 
@@ -246,12 +244,12 @@ def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(applied: Ben
     document = json.loads(report.read_text())
     document["subject"]["created_utc"] = HOSTILE
     report.write_text(json.dumps(document))
-    for words in (
+    for arguments in (
         ["apply", "spec.yaml", "--yes"],
         ["report", "spec.yaml", "-v"],
         ["status", "spec.yaml"],
     ):
-        _, shown = ended(at_terminal(applied, *words))
+        _, shown = ended(at_terminal(applied, *arguments))
         assert shown.strip()
         _harmless(shown)
 

@@ -238,7 +238,7 @@ import os, sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from provision.adapters import RealSystem
-from provision.cli.entry import raise_on_signals
+from provision.cli.signals import raise_on_signals
 raise_on_signals()
 from tests.colab_cli.test_runs import Runs, NAME
 from tests.colab_cli import cells

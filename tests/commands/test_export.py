@@ -616,7 +616,6 @@ def test_a_file_of_somebody_else_is_replaced_only_with_force(bench: Bench, form:
 
 
 def test_the_words_for_formats_are_those_that_are_written() -> None:
-    (option,) = (
-        parameter for parameter in app.commands["export"].params if parameter.name == "kind"
-    )
+    parameters = {parameter.name: parameter for parameter in app.commands["export"].params}
+    option = parameters["export_format"]
     assert list(option.type.choices) == FORMATS  # type: ignore[attr-defined]

@@ -110,7 +110,7 @@ def test_the_metadata_says_who_we_are(built: Built) -> None:
         "[console_scripts]",
         "provision",
         "=",
-        "provision.cli:main",
+        "provision.cli:run_cli",
     ]
     assert "Root-Is-Purelib: true" in text(built.wheel, f"{INFO}/WHEEL")
     assert "Tag: py3-none-any" in text(built.wheel, f"{INFO}/WHEEL")

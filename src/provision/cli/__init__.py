@@ -1,4 +1,4 @@
-"""The command line: words in, one command, text and exit code out."""
+"""The command line of provision."""
 
 from provision.cli.entry import run_cli
 

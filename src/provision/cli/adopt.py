@@ -1,54 +1,79 @@
-"""adopt: a state that came from another machine or folder is shown, and becomes this folder's after
-a yes.
-"""
+"""`provision adopt`: binds a state from another machine or folder to this folder."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.commands.adopt import Adoption
-from provision.commands.adopt import adopt as bind
-from provision.sanitize import escape_line
+import click
+
+from provision.cli.options import (
+    LOCK_TIMEOUT,
+    OUTPUT_FORMAT,
+    SANDBOX,
+    SPEC,
+    YES,
+    examples,
+    spec_or_default,
+)
+
+if TYPE_CHECKING:
+    from provision.commands.adopt import Adoption
 
 
-def adopt(path: Path, *, wait: float, yes: bool, form: str, sandbox: bool) -> int:
-    """Show what the state beside a spec names, ask, and bind it to this machine and folder."""
+@click.command(epilog=examples("provision adopt", "provision adopt specs/quickstart.yaml --yes"))
+@SPEC
+@SANDBOX
+@LOCK_TIMEOUT
+@YES
+@OUTPUT_FORMAT
+def adopt(
+    spec: Path | None, *, sandbox: bool, lock_timeout: float, yes: bool, output_format: str
+) -> int:
+    """Make a state that came from another machine or folder this folder's own.
 
-    def agree(found: Adoption) -> None:
-        if form == "text" or not yes:
-            console.print_stderr(_format_adoption(found))
+    It shows what the state names first. Nothing is removed; from then on destroy and apply treat
+    what is here as made here.
+    """
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.commands import adopt as command
+
+    def confirm(adoption: Adoption) -> None:
+        if output_format == "text" or not yes:
+            console.print_stderr(_format_adoption(adoption))
         console.confirm("Adopt it?", yes=yes, doing="adopt")
 
-    done = bind(path, RealSystem(), agree, console.print_note, lock_wait_s=wait, sandbox=sandbox)
-    if form == "json":
-        named = [dataclasses.asdict(one) for one in done.resources]
-        console.print_result(
-            json.dumps(
-                {
-                    "version": 1,
-                    "state": str(done.path),
-                    "adopted": bool(done.foreign_reason),
-                    "because": done.foreign_reason,
-                    "resources": named,
-                },
-                indent=1,
-            )
+    adopted = command.adopt(
+        spec_or_default(spec),
+        RealSystem(),
+        confirm,
+        console.print_note,
+        lock_wait_s=lock_timeout,
+        sandbox=sandbox,
+    )
+    if output_format == "json":
+        console.print_json(
+            {
+                "version": 1,
+                "state": str(adopted.path),
+                "adopted": bool(adopted.foreign_reason),
+                "because": adopted.foreign_reason,
+                "resources": [dataclasses.asdict(resource) for resource in adopted.resources],
+            }
         )
     else:
-        console.print_result(
-            f"{done.path} belongs to this machine and this folder"
-            + ("" if done.foreign_reason else " already")
-        )
+        already = "" if adopted.foreign_reason else " already"
+        console.print_result(f"{adopted.path} belongs to this machine and this folder{already}")
     return 0
 
 
-def _format_adoption(found: Adoption) -> str:
-    lines = [f"{found.path} names {len(found.resources)} things; {found.foreign_reason}"]
-    for one in found.resources:
-        lines.append(f"  {one.address} {one.part}: {one.title}")
-        lines.append(f"    {one.where}: {one.becomes}")
+def _format_adoption(adoption: Adoption) -> str:
+    from provision.sanitize import escape_line
+
+    lines = [f"{adoption.path} names {len(adoption.resources)} things; {adoption.foreign_reason}"]
+    for resource in adoption.resources:
+        lines.append(f"  {resource.address} {resource.part}: {resource.title}")
+        lines.append(f"    {resource.where}: {resource.becomes}")
     return "\n".join(escape_line(line) for line in lines) + "\n"

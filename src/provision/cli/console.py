@@ -1,165 +1,90 @@
-"""What a person sees while waiting and at the end: progress, questions, frames, and errors with
-their way out.
-"""
+"""The terminal: results on standard output; notes, progress and questions on standard error."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from provision.errors import ProvisionError, Refused
-from provision.sanitize import escape_control, escape_line, escape_workflow_commands, redact
-from provision.views.terminal_text import Style, Styler
+from provision.errors import Refused
+from provision.sanitize import escape_control, escape_workflow_commands
 
 if TYPE_CHECKING:
-    from provision.effects import ProgressCallback
-
-_MAX_REASON_LINES = 40
-"""Lines of a reason that are shown. Our choice."""
+    from rich.console import Console
+    from rich.status import Status
 
 
 def supports_color(stream: object = None) -> bool:
-    """Tell whether colours fit: a terminal, and neither NO_COLOR nor TERM=dumb says otherwise
-    (FORCE_COLOR says so in any case).
+    """Return whether a stream shows colours: a terminal, unless the environment decides.
+
+    NO_COLOR and TERM=dumb switch colours off, FORCE_COLOR switches them on.
     """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    target = stream or sys.stdout
-    return bool(getattr(target, "isatty", bool)()) and os.environ.get("TERM") != "dumb"
+    is_terminal = getattr(stream or sys.stdout, "isatty", bool)()
+    return bool(is_terminal) and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int:
-    """Return the terminal's width in cells, 100 where there is none."""
+    """Return the terminal's width in cells; 100 without a terminal."""
     return get_terminal_size((100, 25)).columns
 
 
 def print_result(text: str) -> None:
-    """Write a result to standard output."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Write a result to standard output as it is."""
+    sys.stdout.write(_end_line(text))
+
+
+def print_json(document: object, *, indent: int | None = 1, sort_keys: bool = False) -> None:
+    """Write a result for programs to standard output."""
+    print_result(json.dumps(document, indent=indent, sort_keys=sort_keys))
+
+
+def print_view(text: str) -> None:
+    """Write a view's text to standard output: harmless already, perhaps with our colours."""
+    print_result(escape_for_log(text))
 
 
 def print_text(text: str) -> None:
-    """Write a result of plain words, which may hold foreign text such as paths, to standard output."""  # noqa: E501
-    print_result(escape_for_log(escape_control(text)))
+    """Write a result in plain words, which may contain foreign text, to standard output."""
+    print_view(escape_control(text))
+
+
+def print_row(label: str, text: str) -> None:
+    """Write a label and its text, which may contain foreign text, as one line of a table."""
+    print_text(f"{label:<12} {text}")
 
 
 def escape_for_log(text: str) -> str:
-    """Return harmless text as it may stand in a log: where that is read for commands, without any."""  # noqa: E501
-    return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
+    """Return text without the workflow commands that a log of GitHub Actions would run."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        return escape_workflow_commands(text)
+    return text
 
 
 def print_note(text: str) -> None:
-    """Write something said beside the result to standard error."""
-    sys.stderr.write(escape_for_log(escape_control(text)) + "\n")
+    """Write a remark to standard error."""
+    print_stderr(escape_control(text) + "\n")
     sys.stderr.flush()
 
 
 def print_stderr(text: str) -> None:
-    """Write a view's text, which is harmless already and may hold our colours, to standard error."""  # noqa: E501
-    text = escape_for_log(text)
-    sys.stderr.write(text if text.endswith("\n") else text + "\n")
-
-
-def print_error(error: ProvisionError) -> None:
-    """Write an error to standard error: findings as frames, anything else as what, why and the way
-    out.
-    """
-    from provision.commands.shared.load import SpecHasErrors
-
-    if isinstance(error, SpecHasErrors):
-        from provision.views.diagnostics import text
-
-        print_stderr(
-            text.render_findings(
-                error.diagnostics, error.source, supports_color(sys.stderr), width()
-            )
-        )
-        print_note(error.what)
-        return
-    pen = Styler(supports_color(sys.stderr))
-    print_stderr(f"{pen('error', Style.ERROR)}: {escape_line(redact(error.what))}")
-    for label, words in (("why", error.why), ("help", error.hint)):
-        for number, line in enumerate(_last_lines(escape_control(redact(words)))):
-            print_stderr(
-                "  "
-                f"{pen(label + ':', Style.INFO) if number == 0 else ' ' * (len(label) + 1)} "
-                f"{line}"
-            )
-
-
-def print_errors(failed: Mapping[str, ProvisionError], kind: str = "target") -> None:
-    """Write the errors of single targets (or projects, as `kind` names them) among several to
-    standard error.
-    """
-    for name, error in failed.items():
-        print_note(f"\n{kind} {name}:")
-        print_error(error)
-
-
-def errors_to_json(
-    failed: Mapping[str, ProvisionError], kind: str = "target"
-) -> list[dict[str, Any]]:
-    """Return the errors of single targets (or projects) as data, findings of the spec with it."""
-    documents = []
-    for name, error in failed.items():
-        found = error_findings(error)
-        documents.append(
-            {
-                kind: name,
-                **error_to_json(error),
-                "exit_code": error.exit_code,
-                **({"diagnostics": found["diagnostics"]} if found else {}),
-            }
-        )
-    return documents
-
-
-def _last_lines(words: str) -> list[str]:
-    """Return the lines of a long text's end, where a resolver concludes, with the name of the file
-    that the whole of it is written to.
-    """
-    lines = words.splitlines()
-    if len(lines) <= _MAX_REASON_LINES:
-        return lines
-    import tempfile  # here: few errors are long
-
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False
-    ) as file:
-        file.write(words + "\n")
-    return [
-        f"... {len(lines) - _MAX_REASON_LINES} lines come before these; all of it: {file.name}",
-        *lines[-_MAX_REASON_LINES:],
-    ]
-
-
-def error_to_json(error: ProvisionError) -> dict[str, str]:
-    """Return an error as data for other programs."""
-    return {"what": redact(error.what), "why": redact(error.why), "help": redact(error.hint)}
-
-
-def error_findings(error: ProvisionError) -> dict[str, Any] | None:
-    """Return the findings that an error carries as data, None when it is of another kind."""
-    from provision.commands.shared.load import SpecHasErrors
-    from provision.views.diagnostics import json as data
-
-    return (
-        data.findings_to_json(error.diagnostics, error.source)
-        if isinstance(error, SpecHasErrors)
-        else None
-    )
+    """Write a view's text to standard error: harmless already, perhaps with our colours."""
+    sys.stderr.write(_end_line(escape_for_log(text)))
 
 
 def confirm(question: str, *, yes: bool, doing: str) -> None:
-    """Return when the answer is yes; raises Refused when it is no, or when there is nobody to ask
-    and --yes was not given.
+    """Ask, and return when the answer is yes.
+
+    Raises:
+        Refused: the answer is no, or nobody can answer and the command line has no --yes.
     """
     if yes:
         return
@@ -174,56 +99,68 @@ def confirm(question: str, *, yes: bool, doing: str) -> None:
         raise Refused("declined: nothing was changed")
 
 
+class Progress:
+    """Shows the steps of a command as plain lines."""
+
+    def __call__(self, text: str) -> None:
+        """Show the step that begins."""
+        print_note(text)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        yield
+
+
+class SpinnerProgress(Progress):
+    """Shows the current step next to a spinner, and a line with its time when it is done."""
+
+    def __init__(self, terminal: Console, spinner: Status) -> None:
+        self._terminal = terminal
+        self._spinner = spinner
+        self._step: tuple[str, float] | None = None
+
+    def __call__(self, text: str) -> None:
+        """Finish the step before, and show the step that begins."""
+        from rich.markup import escape
+
+        self.finish_step()
+        markup = escape(escape_control(text))
+        self._step = (markup, time.monotonic())
+        self._spinner.update(markup)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        self.finish_step()
+        self._spinner.stop()
+        yield
+        self._spinner.start()
+
+    def finish_step(self) -> None:
+        """Write the current step with the time that it took."""
+        if self._step is None:
+            return
+        markup, start = self._step
+        self._step = None
+        seconds = time.monotonic() - start
+        self._terminal.print(f"[green]done[/] {markup} [dim]{seconds:.1f} s[/]", soft_wrap=True)
+
+
 @contextmanager
-def progress(
-    ask: Callable[..., None] = print_note,
-) -> Iterator[tuple[ProgressCallback, Callable[..., None]]]:
-    """Give a `tell` that shows each step (a spinner and its time on a terminal, plain lines
-    elsewhere), and `ask` with the spinner out of its way.
-    """
+def progress() -> Iterator[Progress]:
+    """Yield what shows each step: a spinner on a terminal, plain lines elsewhere."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield print_note, ask
+        yield Progress()
         return
     from rich.console import Console
-    from rich.markup import escape
 
-    console = Console(stderr=True, highlight=False)
-    began: list[tuple[str, float]] = []
-
-    def close() -> None:
-        if began:
-            text, start = began.pop()
-            console.print(
-                f"[green]done[/] {escape(text)} [dim]{time.monotonic() - start:.1f} s[/]",
-                soft_wrap=True,
-            )
-
-    with console.status("reading the spec") as spinner:
-
-        def tell(text: str) -> None:
-            close()
-            began.append((escape_control(text), time.monotonic()))
-            spinner.update(escape(escape_control(text)))
-
-        def asked(*words: object) -> None:
-            close()
-            spinner.stop()
-            ask(*words)
-            spinner.start()
-
-        yield tell, asked
-        close()
+    terminal = Console(stderr=True, highlight=False)
+    with terminal.status("reading the spec") as spinner:
+        steps = SpinnerProgress(terminal, spinner)
+        yield steps
+        steps.finish_step()
 
 
-def write_crash_report(error: Exception) -> str:
-    """Write what is needed to find our bug to a file and return its path; known secret shapes are
-    left out.
-    """
-    import tempfile
-    import traceback
-
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", prefix="provision-bug-", suffix=".txt", delete=False
-    ) as file:
-        file.write(redact("".join(traceback.format_exception(error))))
-        return file.name
+def _end_line(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"

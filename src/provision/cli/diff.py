@@ -1,111 +1,70 @@
-"""diff and lock --diff: two reports, or two locks, beside each other; for a terminal, a program or
-a pull request.
-"""
+"""`provision diff`: the differences between two verifications."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.commands.lock_check import MAX_LOCK_BYTES
-from provision.commands.lock_diff import read_new_lock, read_old_lock, review_lock_changes
-from provision.commands.shared.load import load_spec
-from provision.errors import ExternalError
-from provision.lock.inputs import list_changed_inputs
+import click
 
-if TYPE_CHECKING:
-    from provision.verification.diff.model import ReportComparison
+from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
 
 
-def show_report_diff(
-    one: str, other: str, spec: Path | None, *, everything: bool, page: Path | None, form: str
-) -> int:
-    """Show what differs between two reports, or write it as a page; exit 1 when an identity reading
-    or a check's status does.
-    """
-    from provision.commands.diff import diff as compared
-    from provision.views.diff import report_text
-
-    found = compared(one, other, spec, RealSystem(), console.print_note)
-    if page is not None or form == "html":
-        _write_html(found, page)
-    elif form == "json":
-        console.print_result(json.dumps(report_text.to_json(found), indent=1))
-    elif form == "markdown":
-        console.print_result(report_text.render_markdown(found))
-    else:
-        console.print_result(
-            report_text.render_text(found, console.supports_color(), console.width(), everything)
-        )
-    return 0 if found.is_same else 1
-
-
-def _write_html(found: ReportComparison, page: Path | None) -> None:
-    from provision.effects import WriteFile
-    from provision.views.diff import report_html
-
-    if page is None:
-        console.print_result(report_html.render_page(found))
-    else:
-        RealSystem().perform(
-            WriteFile(page, report_html.render_page(found), 0o600), console.print_note
-        )
-        console.print_note(f"wrote {page}")
-
-
-def show_lock_diff(path: Path, old: Path, form: str) -> int:
-    """Show what differs from the lock at `old` ("-": standard input) to the one beside the spec;
-    exit 0 also when something does.
-    """
-    world = RealSystem()
-    loaded = load_spec(path, world)
-    name, before = (
-        read_old_lock(None, _read_stdin(), world)
-        if str(old) == "-"
-        else read_old_lock(old, b"", world)
+@click.command(
+    epilog=examples(
+        "provision diff colab.json workbench.json --html diff.html",
+        "provision diff colab workbench --spec specs/hf-trainer.yaml",
     )
-    after = read_new_lock(loaded, world)
-    if moved := list_changed_inputs(loaded.spec, after):
-        console.print_note(
-            "\n".join(
-                [
-                    f"note: {loaded.lock_path} is stale; since it was made these moved:",
-                    *(f"  {line}" for line in moved),
-                ]
-            )
-        )
-    found = review_lock_changes(loaded, before, after, name)
-    if form == "json":
-        from provision.views.diff import lock_text
+)
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    help="The spec whose targets A and B are, where they are no files.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Every difference, those of the surroundings too."
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the comparison as one HTML page.",
+)
+@output_format_option("text", "json", "markdown", "html")
+def diff(
+    a: str, b: str, *, spec: Path | None, everything: bool, html: Path | None, output_format: str
+) -> int:
+    """Say what differs between two verifications, and which difference matters.
 
-        console.print_result(json.dumps(lock_text.to_json(found, loaded.source), indent=1))
-    elif form == "markdown":
-        from provision.views.diff import lock_markdown
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity
+    reading or a check's status differs, or
+    a report was changed after the probe wrote it.
+    """
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.output_files import write_output_file
+    from provision.commands import diff as command
+    from provision.views.diff import report_html, report_text
 
-        console.print_result(lock_markdown.render_comment(found, loaded.source))
+    # Two files need no spec: the spec of this folder may have nothing to do with them.
+    are_files = a.endswith(".json") and b.endswith(".json")
+    if spec is None and Path(DEFAULT_SPEC).exists() and not are_files:
+        spec = Path(DEFAULT_SPEC)
+    system = RealSystem()
+    comparison = command.diff(a, b, spec, system, console.print_note)
+    if html is not None:
+        write_output_file(html, report_html.render_page(comparison), system)
+    elif output_format == "html":
+        console.print_result(report_html.render_page(comparison))
+    elif output_format == "json":
+        console.print_json(report_text.to_json(comparison))
+    elif output_format == "markdown":
+        console.print_result(report_text.render_markdown(comparison))
     else:
-        from provision.views.diff import lock_text
-
         console.print_result(
-            console.escape_for_log(
-                lock_text.render_text(
-                    found, loaded.source, console.supports_color(), console.width()
-                )
+            report_text.render_text(
+                comparison, console.supports_color(), console.width(), everything
             )
         )
-    return 0
-
-
-def _read_stdin() -> bytes:
-    try:
-        return sys.stdin.buffer.read(MAX_LOCK_BYTES + 1)
-    except OSError as error:
-        raise ExternalError(
-            "cannot read standard input",
-            why=error.strerror or str(error),
-            hint="pipe the older lock into it, or name a file",
-        ) from error
+    return 0 if comparison.is_same else 1

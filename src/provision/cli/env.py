@@ -1,30 +1,50 @@
-"""env: what this machine is, for a terminal, a program or a bug report."""
+"""`provision env`: what this machine is, for a terminal, a program or a bug report."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 
-from provision.cli import console
+import click
+
+from provision.cli.options import OUTPUT_FORMAT_WITH_MARKDOWN, examples
 
 
-def env(python: Path | None, *, with_torch: bool, form: str) -> int:
-    """Show what this machine is; exit 0 whatever it is."""
+@click.command(
+    epilog=examples(
+        "provision env",
+        "provision env --torch",
+        "provision env --python .venv/bin/python --output-format markdown",
+    )
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Look from this interpreter; default: the first python3 on the PATH.",
+)
+@click.option(
+    "--torch",
+    is_flag=True,
+    help="Import torch there, in a process of its own, and tell what it sees.",
+)
+@OUTPUT_FORMAT_WITH_MARKDOWN
+def env(*, python: Path | None, torch: bool, output_format: str) -> int:
+    """Say what this machine is: no spec is needed, nothing is changed."""
     from provision.adapters.zipapp_runner import run_zipapp
-    from provision.agent.probe import machine_info_text
-    from provision.commands.env import env as look
+    from provision.agent.probe import machine_info_text as view
+    from provision.cli import console
+    from provision.commands import env as command
 
-    found = look(python, os.environ, Path(sys.executable), run_zipapp, with_torch=with_torch)
-    if found.remark:
-        console.print_note(f"note: {found.remark}")
-    if form == "json":
-        console.print_result(json.dumps(found.document, indent=1, sort_keys=True))
-    elif form == "markdown":
-        console.print_result(console.escape_for_log(machine_info_text.to_markdown(found.document)))
+    machine = command.env(python, os.environ, Path(sys.executable), run_zipapp, with_torch=torch)
+    if machine.remark:
+        console.print_note(f"note: {machine.remark}")
+    if output_format == "json":
+        console.print_json(machine.document, sort_keys=True)
+    elif output_format == "markdown":
+        console.print_view(view.to_markdown(machine.document))
     else:
-        console.print_text(
-            machine_info_text.to_text(found.document, console.width() if sys.stdout.isatty() else 0)
-        )
+        width = console.width() if sys.stdout.isatty() else 0
+        console.print_text(view.to_text(machine.document, width))
     return 0

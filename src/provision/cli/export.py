@@ -1,58 +1,93 @@
-"""export: a lock as a document of another tool, to standard output or into a file."""
+"""`provision export`: a lock, or the start of its training, as a document of another tool."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.commands.export import ExportFormat, check_output_path, write_export
-from provision.commands.export import export as written
-from provision.commands.shared.load import load_spec
+import click
+
+from provision.cli.options import OFFLINE, OUTPUT_FORMAT, SPEC, examples, spec_or_default
+
+FORMATS = (
+    "pylock",
+    "requirements",
+    "cyclonedx",
+    "pyproject",
+    "environment.yml",
+    "conda-explicit",
+    "accelerate",
+    "deepspeed",
+    "launch",
+)
 
 
+@click.command(
+    epilog=examples(
+        "provision export --format requirements > requirements.txt",
+        "provision export --format pylock --target here --out pylock.toml",
+    )
+)
+@SPEC
+@click.option(
+    "--format",
+    "export_format",
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    required=True,
+    help=f"What it is written as: {', '.join(FORMATS)}.",
+)
+@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
+)
+@click.option("--force", is_flag=True, help="Replace a file that no export made.")
+@OFFLINE
+@OUTPUT_FORMAT
 def export(
-    path: Path,
-    target: str | None,
+    spec: Path | None,
     *,
-    kind: str,
+    export_format: str,
+    target: str | None,
     out: Path | None,
     force: bool,
     offline: bool,
-    form: str,
+    output_format: str,
 ) -> int:
-    """Write one target's part of the lock in another tool's format."""
-    world = RealSystem(offline=offline)
+    """Write the lock, or how its training is started, in a format of another tool."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.commands import export as command
+    from provision.commands.shared.load import load_spec
+
+    path, system = spec_or_default(spec), RealSystem(offline=offline)
+    chosen = command.ExportFormat(export_format)
     if out is not None:
-        check_output_path(out, ExportFormat(kind), world, force=force)
-    loaded = load_spec(path, world)
-    with console.progress() as (tell, _):
-        exported = written(loaded, ExportFormat(kind), target, world, tell)
+        command.check_output_path(out, chosen, system, force=force)
+    loaded = load_spec(path, system)
+    with console.progress() as progress:
+        exported = command.export(loaded, chosen, target, system, progress)
         if out is not None:
-            write_export(out, exported, world, tell)
+            command.write_export(out, exported, system, progress)
     if exported.unconfirmed:
         console.print_note(
             "warning: the lock holds hashes that no index has confirmed, of "
             f"{', '.join(exported.unconfirmed)}"
         )
-    if form == "json":
-        document = {
-            "version": 1,
-            "format": kind,
-            "lock": str(loaded.lock_path),
-            "digest": exported.digest,
-            "targets": list(exported.targets),
-        }
-        console.print_result(
-            json.dumps(
-                {**document, "out": str(out) if out else None, "text": exported.text}, indent=1
-            )
+    if output_format == "json":
+        console.print_json(
+            {
+                "version": 1,
+                "format": export_format,
+                "lock": str(loaded.lock_path),
+                "digest": exported.digest,
+                "targets": list(exported.targets),
+                "out": str(out) if out else None,
+                "text": exported.text,
+            }
         )
     elif out is not None:
-        console.print_text(
-            f"wrote {out}: {kind} of {loaded.lock_path}, target {', '.join(exported.targets)}"
-        )
+        targets = ", ".join(exported.targets)
+        console.print_text(f"wrote {out}: {export_format} of {loaded.lock_path}, target {targets}")
     else:
         console.print_result(exported.text)
     return 0

@@ -1,44 +1,47 @@
-"""facts: what provision knows of the world, where from, and how old that is."""
+"""`provision facts`: tables of knowledge, their sources, and their age."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT
+from provision.cli.options import OUTPUT_FORMAT, examples
 
 if TYPE_CHECKING:
     from provision.commands.facts import UnknownFact
     from provision.facts.consequences import ExplainedRow
-_EXAMPLES = (
-    "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts "
-    "why torch:2.11.0:cu128"
-)
 
 
 class FactsGroup(click.Group):
-    """A group whose readers often name a thing where a command stands."""
+    """A group that explains itself to readers who name a fact in place of a command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; of a word that is none, say which one shows what is known of it."""
+        """Return the command; for another word, name the command that shows what is known of it."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if args[0].startswith("-") or "Did you mean" in error.format_message():
+            message = error.format_message()
+            if args[0].startswith("-") or "Did you mean" in message:
                 raise
-            ask = (
-                "All that is known of a thing is shown by: provision facts why "
-                f"{shlex.quote(args[0])}"
-            )
-            raise click.UsageError(f"{error.format_message()} {ask}", ctx) from None
+            raise click.UsageError(
+                f"{message} All that is known of a thing is shown by: provision facts why "
+                f"{shlex.quote(args[0])}",
+                ctx,
+            ) from None
 
 
-@click.group(cls=FactsGroup, epilog=_EXAMPLES)
+@click.group(
+    cls=FactsGroup,
+    epilog=examples(
+        "provision facts list",
+        "provision facts show gpus L4",
+        "provision facts why torch:2.11.0:cu128",
+    ),
+)
 def facts() -> None:
     """Show what is known of GPUs, CUDA, torch, packages, images and prices."""
 
@@ -46,7 +49,7 @@ def facts() -> None:
 @facts.command("list")
 @click.argument("table", required=False)
 @OUTPUT_FORMAT
-def list_(table: str | None, form: str) -> int:
+def list_(table: str | None, *, output_format: str) -> int:
     """List the tables, or the keys of one TABLE."""
     from provision.adapters import RealSystem
     from provision.cli import console
@@ -54,19 +57,19 @@ def list_(table: str | None, form: str) -> int:
     from provision.views import facts as view
 
     if table is None:
-        found = list_tables(RealSystem())
-        console.print_result(
-            json.dumps(view.tables_to_json(found), indent=1)
-            if form == "json"
-            else view.render_tables(found, console.supports_color())
-        )
+        tables = list_tables(RealSystem())
+        if output_format == "json":
+            console.print_json(view.tables_to_json(tables))
+        else:
+            console.print_result(view.render_tables(tables, console.supports_color()))
         return 0
     rows = list_table(table, RealSystem())
     if isinstance(rows, UnknownFact):
-        return _show_unknown(rows, form)
-    console.print_result(
-        json.dumps(view.rows_to_json(rows), indent=1) if form == "json" else view.render_keys(rows)
-    )
+        return _print_unknown_fact(rows, output_format)
+    if output_format == "json":
+        console.print_json(view.rows_to_json(rows))
+    else:
+        console.print_result(view.render_keys(rows))
     return 0
 
 
@@ -74,62 +77,52 @@ def list_(table: str | None, form: str) -> int:
 @click.argument("table")
 @click.argument("key")
 @OUTPUT_FORMAT
-def show(table: str, key: str, form: str) -> int:
+def show(table: str, key: str, *, output_format: str) -> int:
     """Show the rows of TABLE that KEY means.
 
     The first parts of a key are enough.
     """
     from provision.adapters import RealSystem
-    from provision.commands import facts as known
+    from provision.commands import facts as command
 
-    return _show_rows(known.show(table, key, RealSystem()), form)
+    return _print_rows(command.show(table, key, RealSystem()), output_format)
 
 
 @facts.command()
 @click.argument("key")
 @OUTPUT_FORMAT
-def why(key: str, form: str) -> int:
+def why(key: str, *, output_format: str) -> int:
     """Show all that is known of KEY, and what follows.
 
     As in torch:2.11.0:cu128, gpu:L4 or cuda:12.8.
     """
     from provision.adapters import RealSystem
-    from provision.commands import facts as known
+    from provision.commands import facts as command
 
-    return _show_rows(known.why(key, RealSystem()), form)
+    return _print_rows(command.why(key, RealSystem()), output_format)
 
 
-def _show_rows(found: tuple[ExplainedRow, ...] | UnknownFact, form: str) -> int:
+def _print_rows(rows: tuple[ExplainedRow, ...] | UnknownFact, output_format: str) -> int:
     from provision.cli import console
     from provision.commands.facts import UnknownFact
     from provision.views import facts as view
 
-    if isinstance(found, UnknownFact):
-        return _show_unknown(found, form)
-    console.print_result(
-        json.dumps(view.rows_to_json(found), indent=1)
-        if form == "json"
-        else view.render_rows(found, console.supports_color(), console.width())
-    )
+    if isinstance(rows, UnknownFact):
+        return _print_unknown_fact(rows, output_format)
+    if output_format == "json":
+        console.print_json(view.rows_to_json(rows))
+    else:
+        console.print_result(view.render_rows(rows, console.supports_color(), console.width()))
     return 0
 
 
-def _show_unknown(nothing: UnknownFact, form: str) -> int:
+def _print_unknown_fact(unknown: UnknownFact, output_format: str) -> int:
     from provision.cli import console
 
-    if form == "json":
-        console.print_result(
-            json.dumps(
-                {
-                    "version": 1,
-                    "asked": nothing.query,
-                    "rows": [],
-                    "nearest": list(nothing.nearest),
-                },
-                indent=1,
-            )
-        )
-    near = f"; the nearest: {', '.join(nothing.nearest)}" if nothing.nearest else ""
-    console.print_note(f"the facts know nothing of {nothing.query}{near}")
+    if output_format == "json":
+        nearest = list(unknown.nearest)
+        console.print_json({"version": 1, "asked": unknown.query, "rows": [], "nearest": nearest})
+    near = f"; the nearest: {', '.join(unknown.nearest)}" if unknown.nearest else ""
+    console.print_note(f"the facts know nothing of {unknown.query}{near}")
     console.print_note("see what they know with `provision facts list`")
     return 1

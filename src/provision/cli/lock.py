@@ -1,88 +1,254 @@
-"""lock: what is said of a lock that was made or kept, and the warnings that come with one."""
+"""`provision lock`: one set of versions for all targets, and what can be asked of a lock."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.commands.lock import LockResult, ensure_lock, write_lock
-from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.diagnostics import Diagnostic
-from provision.views import lock as lock_view
+import click
 
-_SHOWN = 8
+from provision.cli.options import OFFLINE, SPEC, examples, output_format_option, spec_or_default
+
+if TYPE_CHECKING:
+    from provision.commands.lock import LockResult
+    from provision.commands.shared.load import LoadedSpec
+
+_UPGRADE_ALL = "*"
 
 
-def lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, form: str) -> int:
-    """Make or renew the lock beside the spec; `upgrade` chooses every version anew, or those of the
-    named packages.
-    """
-    world = RealSystem(offline=offline)
-    loaded = load_spec(path, world)
-    with console.progress() as (tell, _):
-        locked = ensure_lock(loaded, world, tell, upgrade=upgrade, repair=True)
-        if locked.fresh:
-            write_lock(loaded, locked.lock, world, tell)
-    print_warnings(loaded, (*loaded.diagnostics, *locked.warnings))
-    unconfirmed = print_unconfirmed_hashes(locked)
-    if form == "json":
-        document = {
-            "version": 1,
-            "lock": str(loaded.lock_path),
-            "changed": locked.fresh,
-            "because": locked.reason,
-            "digest": locked.lock.digest,
-        }
-        repaired = {"repaired": locked.repair._asdict()} if locked.repair is not None else {}
-        console.print_result(
-            json.dumps(
-                {
-                    **document,
-                    **repaired,
-                    **lock_view.to_json(locked.lock),
-                    "unconfirmed": unconfirmed,
-                },
-                indent=1,
-            )
-        )
-        return 0
-    if locked.repair is not None:
-        console.print_text(f"repaired: {locked.reason}\n{lock_view.render_repair(locked.repair)}")
-    console.print_text(
-        f"{'wrote' if locked.fresh else 'kept'} "
-        f"{loaded.lock_path}\n{lock_view.render_text(locked.lock)}"
+@click.command(
+    epilog=examples(
+        "provision lock",
+        "provision lock --check",
+        "provision lock --verify",
+        "provision lock --upgrade specs/quickstart.yaml   # all of it",
+        "provision lock --upgrade torch --upgrade numpy",
+        "provision lock --diff old.lock",
+        "git show main:provision.lock | provision lock --diff - --output-format markdown",
     )
+)
+@SPEC
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the "
+    "lock; lint asks the spec.",
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Ask the indexes whether they list each file of the lock with its hash. Exit 1 when "
+    "one differs.",
+)
+@click.option(
+    "--upgrade",
+    "upgrades",
+    is_flag=False,
+    flag_value=_UPGRADE_ALL,
+    multiple=True,
+    metavar="[PACKAGE]",
+    help="Choose every version anew, or that of one package and what must move with it; may be "
+    "given several times.",
+)
+@click.option(
+    "--diff",
+    "old",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="OLD",
+    help="Only say what differs from another lock (- reads it from standard input), and what "
+    "follows: no network. Exit 0 also when something differs.",
+)
+@OFFLINE
+@output_format_option(
+    "text", "json", "markdown", text="How the result is written; markdown with --diff."
+)
+def lock(
+    spec: Path | None,
+    *,
+    check: bool,
+    verify: bool,
+    upgrades: tuple[str, ...],
+    old: Path | None,
+    offline: bool,
+    output_format: str,
+) -> int:
+    """Choose one set of versions, with a hash for every file."""
+    modes = {
+        "--check": check,
+        "--verify": verify,
+        "--upgrade": bool(upgrades),
+        "--diff": old is not None,
+    }
+    chosen = [option for option, is_chosen in modes.items() if is_chosen]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{chosen[0]} and {chosen[1]} are asked one at a time")
+    if verify and offline:
+        raise click.UsageError(
+            "--verify asks indexes, so --offline does not go with it; --check needs no network"
+        )
+    if output_format == "markdown" and old is None:
+        raise click.UsageError("--output-format markdown is for --diff")
+    spec, upgrade = _parse_upgrade(spec, upgrades)
+    path = spec_or_default(spec)
+    if old is not None:
+        return _diff(path, old, output_format)
+    if check:
+        return _check(path, output_format)
+    if verify:
+        return _verify(path, output_format)
+    return _lock(path, upgrade=upgrade, offline=offline, output_format=output_format)
+
+
+def _parse_upgrade(
+    spec: Path | None, values: tuple[str, ...]
+) -> tuple[Path | None, bool | frozenset[str]]:
+    """Return the spec, and the packages to upgrade: True for all.
+
+    click gives an option with an optional value the next word, so a value that ends as specs do
+    is the spec.
+    """
+    specs = [Path(value) for value in values if value.endswith((".yaml", ".yml"))]
+    packages = frozenset(
+        value for value in values if value != _UPGRADE_ALL and Path(value) not in specs
+    )
+    if spec is not None:
+        specs.append(spec)
+    if len(specs) > 1:
+        raise click.UsageError(
+            f"two specs are named, {specs[0]} and {specs[1]}; a package is named as in "
+            "--upgrade torch"
+        )
+    if "" in packages:
+        raise click.UsageError("--upgrade= names no package; --upgrade alone means all of them")
+    if packages and len(packages) < len(set(values)):
+        raise click.UsageError(
+            "--upgrade alone means every package, and does not stand beside --upgrade "
+            + min(packages)
+        )
+    return next(iter(specs), None), packages or bool(values)
+
+
+def _lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, output_format: str) -> int:
+    """Make or renew the lock beside the spec; `upgrade` chooses versions anew."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.lock_output import print_unconfirmed_hashes, print_warnings
+    from provision.commands.lock import ensure_lock, write_lock
+    from provision.commands.shared.load import load_spec
+
+    system = RealSystem(offline=offline)
+    loaded = load_spec(path, system)
+    with console.progress() as progress:
+        locked = ensure_lock(loaded, system, progress, upgrade=upgrade, repair=True)
+        if locked.fresh:
+            write_lock(loaded, locked.lock, system, progress)
+    print_warnings(loaded, locked)
+    print_unconfirmed_hashes(locked)
+    if output_format == "json":
+        _print_lock_as_json(loaded, locked)
+    else:
+        _print_lock(loaded, locked)
     return 0
 
 
-def print_warnings(loaded: LoadedSpec, diagnostics: tuple[Diagnostic, ...]) -> None:
-    """Show what was found in a spec beside the result."""
-    if diagnostics:
-        from provision.views.diagnostics import text
+def _print_lock_as_json(loaded: LoadedSpec, locked: LockResult) -> None:
+    from provision.cli import console
+    from provision.views import lock as view
 
-        console.print_stderr(
-            text.render_findings(
-                diagnostics, loaded.source, console.supports_color(sys.stderr), console.width()
-            )
+    document = {
+        "version": 1,
+        "lock": str(loaded.lock_path),
+        "changed": locked.fresh,
+        "because": locked.reason,
+        "digest": locked.lock.digest,
+    }
+    if locked.repair is not None:
+        document["repaired"] = locked.repair._asdict()
+    unconfirmed = {package.name: None for package in locked.lock.packages if package.unconfirmed}
+    console.print_json({**document, **view.to_json(locked.lock), "unconfirmed": [*unconfirmed]})
+
+
+def _print_lock(loaded: LoadedSpec, locked: LockResult) -> None:
+    from provision.cli import console
+    from provision.views import lock as view
+
+    if locked.repair is not None:
+        console.print_text(f"repaired: {locked.reason}\n{view.render_repair(locked.repair)}")
+    done = "wrote" if locked.fresh else "kept"
+    console.print_text(f"{done} {loaded.lock_path}\n{view.render_text(locked.lock)}")
+
+
+def _check(path: Path, output_format: str) -> int:
+    """Print what changed in the spec since its lock was made; exit 1 when something did."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.commands.lock_check import list_lock_differences
+    from provision.commands.shared.spec_paths import lock_path
+
+    differences, lock = list_lock_differences(path, RealSystem()), lock_path(path)
+    if output_format == "json":
+        document = {"version": 1, "lock": str(lock), "holds": not differences}
+        console.print_json({**document, "moved": list(differences)})
+    elif differences:
+        lines = [f"{lock} does not hold; since it was made these moved:"]
+        lines += [f"  {difference}" for difference in differences]
+        console.print_text("\n".join(lines))
+    else:
+        console.print_text(f"{lock} holds")
+    return 1 if differences else 0
+
+
+def _verify(path: Path, output_format: str) -> int:
+    """Compare a lock with the indexes; exit 1 for a difference, 3 for what cannot be compared."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.commands.lock_verify import verify_lock
+    from provision.views import lock_verification as view
+
+    with console.progress() as progress:
+        result = verify_lock(path, RealSystem(), progress)
+    published, lock = result.published, str(result.lock)
+    if output_format == "json":
+        document = view.to_json(published, result.sources)
+        console.print_json({"version": 1, "lock": lock, **document})
+    else:
+        console.print_text(view.render_text(published, lock, result.sources))
+    if published.mismatches:
+        return 1
+    return 3 if published.unproven else 0
+
+
+def _diff(path: Path, old: Path, output_format: str) -> int:
+    """Print the differences between the lock at `old` (-: standard input) and the spec's lock."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.standard_input import read_standard_input
+    from provision.commands.lock_check import MAX_LOCK_BYTES
+    from provision.commands.lock_diff import read_new_lock, read_old_lock, review_lock_changes
+    from provision.commands.shared.load import load_spec
+    from provision.lock.inputs import list_changed_inputs
+    from provision.views.diff import lock_markdown, lock_text
+
+    system = RealSystem()
+    loaded = load_spec(path, system)
+    if str(old) == "-":
+        hint = "pipe the older lock into it, or name a file"
+        content = read_standard_input(MAX_LOCK_BYTES, hint=hint)
+        name, before = read_old_lock(None, content, system)
+    else:
+        name, before = read_old_lock(old, b"", system)
+    after = read_new_lock(loaded, system)
+    if changes := list_changed_inputs(loaded.spec, after):
+        lines = [f"note: {loaded.lock_path} is stale; since it was made these moved:"]
+        lines += [f"  {change}" for change in changes]
+        console.print_note("\n".join(lines))
+    review = review_lock_changes(loaded, before, after, name)
+    if output_format == "json":
+        console.print_json(lock_text.to_json(review, loaded.source))
+    elif output_format == "markdown":
+        console.print_result(lock_markdown.render_comment(review, loaded.source))
+    else:
+        console.print_view(
+            lock_text.render_text(review, loaded.source, console.supports_color(), console.width())
         )
-
-
-def print_unconfirmed_hashes(locked: LockResult) -> list[str]:
-    """Name the packages whose hashes nothing has confirmed, and return their names."""
-    names = [
-        f"{package.name} {package.version}"
-        for package in locked.lock.packages
-        if package.unconfirmed
-    ]
-    if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        console.print_note(
-            "warning: not confirmed by an index or another source, taken from this "
-            f"machine's files: {', '.join(names[:_SHOWN])}{more}"
-        )
-    return list(
-        dict.fromkeys(package.name for package in locked.lock.packages if package.unconfirmed)
-    )
+    return 0

@@ -1,34 +1,48 @@
-"""parity: what is proven equal across targets, for a terminal, a program or a pull request."""
+"""`provision parity`: what is proven equal across the targets of a spec."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from provision.cli import console, report_import
-from provision.cli.session import load_session_spec, open_system
+import click
+
+from provision.cli.options import (
+    OUTPUT_FORMAT_WITH_MARKDOWN,
+    SANDBOX,
+    SPEC,
+    examples,
+    spec_or_default,
+)
 
 
-def parity(path: Path, *, sandbox: bool, form: str) -> int:
-    """Show what is proven; exit 0 when all of it is, 1 with a proven difference, 3 when something
-    is not yet proven.
+@click.command(
+    epilog=examples(
+        "provision parity", "provision parity specs/hf-trainer.yaml --output-format markdown"
+    )
+)
+@SPEC
+@SANDBOX
+@OUTPUT_FORMAT_WITH_MARKDOWN
+def parity(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
+    """Say what is proven equal across all targets, and how to prove the rest.
+
+    Exit 1 with a proven difference, 3 while something is not yet proven.
     """
-    from provision.commands.parity import parity as state
+    from provision.cli import console
+    from provision.cli.dropped_reports import import_dropped_reports
+    from provision.cli.session import open_session
+    from provision.commands import parity as command
     from provision.state_store import LocalStore
     from provision.views import parity as view
 
-    with open_system(path, sandbox=sandbox) as world:
-        loaded = load_session_spec(path, world, sandbox=sandbox)
-        report_import.import_dropped_reports(loaded, world)
-        found = state(loaded, LocalStore(loaded.folder, world).load_ledger(), world)
-    if form == "json":
-        console.print_result(json.dumps(view.to_json(found), indent=1))
-    elif form == "markdown":
-        console.print_result(console.escape_for_log(view.render_markdown(found)))
+    with open_session(spec_or_default(spec), sandbox=sandbox) as (loaded, system):
+        import_dropped_reports(loaded, system)
+        ledger = LocalStore(loaded.folder, system).load_ledger()
+        result = command.parity(loaded, ledger, system)
+    if output_format == "json":
+        console.print_json(view.to_json(result))
+    elif output_format == "markdown":
+        console.print_view(view.render_markdown(result))
     else:
-        console.print_result(
-            console.escape_for_log(
-                view.render_text(found, console.supports_color(), console.width())
-            )
-        )
-    return found.exit_code
+        console.print_view(view.render_text(result, console.supports_color(), console.width()))
+    return result.exit_code

@@ -1,8 +1,7 @@
-"""probe: the probe itself, to be carried by hand."""
+"""`provision probe`: the probe as files for a machine that provision cannot reach."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -22,7 +21,7 @@ def probe() -> None:
     """Take the verification to a machine that provision cannot reach."""
 
 
-@probe.command("export")
+@probe.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--spec",
@@ -32,43 +31,32 @@ def probe() -> None:
 )
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a probe is for one.")
 @OUTPUT_FORMAT
-def export_(folder: Path, spec: Path | None, target: str | None, form: str) -> int:
+def export(folder: Path, *, spec: Path | None, target: str | None, output_format: str) -> int:
     """Write the probe, what it is asked and how to run it into FOLDER."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.commands.probe import (
-        EXPORTED_FILES,
-        check_output_folder,
-        export,
-        select_single_target,
-    )
+    from provision.commands import probe as command
     from provision.commands.shared.load import load_spec
 
-    world, path = RealSystem(), spec_or_default(spec)
-    check_output_folder(folder, world)
-    loaded = load_spec(path, world)
-    name = select_single_target(loaded, target)
-    exported = export(folder, loaded, name, world, console.print_note)
-    if form == "json":
-        files = [str(folder / part) for part in EXPORTED_FILES]
-        console.print_result(
-            json.dumps(
-                {
-                    "version": 1,
-                    "target": name,
-                    "files": files,
-                    "run": exported.run,
-                    "then": exported.import_command,
-                },
-                indent=1,
-            )
+    system, path = RealSystem(), spec_or_default(spec)
+    command.check_output_folder(folder, system)
+    loaded = load_spec(path, system)
+    name = command.select_single_target(loaded, target)
+    exported = command.export(folder, loaded, name, system, console.print_note)
+    if output_format == "json":
+        console.print_json(
+            {
+                "version": 1,
+                "target": name,
+                "files": [str(folder / file) for file in command.EXPORTED_FILES],
+                "run": exported.run,
+                "then": exported.import_command,
+            }
         )
         return 0
-    console.print_text(
-        f"wrote        {', '.join(EXPORTED_FILES)} in {os.path.relpath(folder)}, for "
-        f"{exported.context.address}"
-    )
-    console.print_text(f"there        cd {shlex.quote(folder.name)} && {exported.run}")
-    console.print_text("             (PYTHON: the environment's own, 3.10 or newer)")
-    console.print_text(f"here         {exported.import_command}")
+    files, address = ", ".join(command.EXPORTED_FILES), exported.context.address
+    console.print_row("wrote", f"{files} in {os.path.relpath(folder)}, for {address}")
+    console.print_row("there", f"cd {shlex.quote(folder.name)} && {exported.run}")
+    console.print_row("", "(PYTHON: the environment's own, 3.10 or newer)")
+    console.print_row("here", exported.import_command)
     return 0

@@ -1,119 +1,157 @@
-"""render: the files of Colab targets, and what a person does with them."""
+"""`provision render`: the files of notebook targets, and what a person does with them."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.cli.lock import print_warnings
-from provision.cli.report_import import show_pending_notebook
-from provision.commands.render import RenderedTarget, RenderOptions
-from provision.commands.render import render as rendered
-from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.sanitize import escape_line
-from provision.targets.colab import describe_kept_copy
-from provision.targets.colab.file_names import PAYLOAD_SUFFIX
+import click
+
+from provision.cli.options import (
+    LOCK_TIMEOUT,
+    OUTPUT_FORMAT,
+    SPEC,
+    TARGETS,
+    examples,
+    spec_or_default,
+)
+
+if TYPE_CHECKING:
+    from provision.commands.render import RenderedTarget
+    from provision.commands.shared.load import LoadedSpec
 
 _PENDING_REASON = "what proves the environment is the notebook, on its runtime"
 
 
+@click.command(
+    epilog=examples(
+        "provision render specs/hf-trainer.yaml",
+        "provision render specs/hf-trainer.yaml --check   # in CI",
+    )
+)
+@SPEC
+@TARGETS
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only say whether the files are what spec and lock make; exit 1 when they are not.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write them there instead of beside the spec.",
+)
+@click.option(
+    "--payload-url",
+    default="",
+    metavar="URL",
+    help="Write what the cell carries into NAME.payload, and have the cell fetch it from here.",
+)
+@LOCK_TIMEOUT
+@OUTPUT_FORMAT
 def render(
-    path: Path,
+    spec: Path | None,
     targets: tuple[str, ...],
     *,
     check: bool,
     out: Path | None,
     payload_url: str,
-    wait: float,
-    form: str,
+    lock_timeout: float,
+    output_format: str,
 ) -> int:
-    """Write the files; with `check`, exit 1 when some differ."""
-    world = RealSystem()
-    loaded = load_spec(path, world)
-    print_warnings(loaded, loaded.diagnostics)
-    done = rendered(
-        loaded, targets, RenderOptions(check, out, payload_url, wait), world, console.print_note
-    )
-    differ = check and any(one.differing for one in done)
-    again = f"provision render {shlex.quote(str(path))}" + "".join(
-        f" --target {name}" for name in targets
-    )
-    again += (f" --out {shlex.quote(str(out))}" if out is not None else "") + (
-        f" --payload-url {shlex.quote(payload_url)}" if payload_url else ""
-    )
-    if form == "json":
-        console.print_result(
-            json.dumps(
-                {
-                    "version": 1,
-                    "check": check,
-                    "holds": not differ,
-                    "targets": [_document(one) for one in done],
-                },
-                indent=1,
-            )
+    """Write the notebook and the cell of Colab targets."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.lock_output import print_warnings
+    from provision.commands import render as command
+    from provision.commands.shared.load import load_spec
+
+    path, system = spec_or_default(spec), RealSystem()
+    loaded = load_spec(path, system)
+    print_warnings(loaded)
+    options = command.RenderOptions(check, out, payload_url, lock_timeout)
+    rendered = command.render(loaded, targets, options, system, console.print_note)
+    differ = check and any(target.differing for target in rendered)
+    if output_format == "json":
+        console.print_json(
+            {
+                "version": 1,
+                "check": check,
+                "holds": not differ,
+                "targets": [_document(target) for target in rendered],
+            }
         )
     elif check:
-        _show_check(done, again)
+        arguments = [str(path)]
+        for name in targets:
+            arguments += ["--target", name]
+        if out is not None:
+            arguments += ["--out", str(out)]
+        if payload_url:
+            arguments += ["--payload-url", payload_url]
+        _print_check(rendered, f"provision render {shlex.join(arguments)}")
     else:
-        for one in done:
-            _show(loaded, one)
+        for target in rendered:
+            _print_rendered(loaded, target)
     return 1 if differ else 0
 
 
-def _document(one: RenderedTarget) -> dict[str, Any]:
+def _document(target: RenderedTarget) -> dict[str, Any]:
     return {
-        "target": one.context.target,
-        "files": [os.path.relpath(one.folder / name) for name in one.files],
-        "differing": list(one.differing),
-        "nonce": one.made.nonce,
-        "lock": one.context.lock.digest,
-        "payload_sha256": one.made.sha256,
-        "cell_bytes": len(one.made.cell),
-        "link": one.link,
-        "copies": list(one.copies),
+        "target": target.context.target,
+        "files": [os.path.relpath(target.folder / name) for name in target.files],
+        "differing": list(target.differing),
+        "nonce": target.made.nonce,
+        "lock": target.context.lock.digest,
+        "payload_sha256": target.made.sha256,
+        "cell_bytes": len(target.made.cell),
+        "link": target.link,
+        "copies": list(target.copies),
     }
 
 
-def _show_check(done: tuple[RenderedTarget, ...], again: str) -> None:
-    for one in done:
-        for name in one.files:
-            said = "differs from" if name in one.differing else "is"
-            console.print_text(
-                f"{escape_line(os.path.relpath(one.folder / name))} {said} what spec and lock make"
-            )
-    if any(one.differing for one in done):
-        console.print_text(
-            f"write {'it' if sum(len(one.differing) for one in done) == 1 else 'them'} "
-            f"with: {again}"
-        )
+def _print_check(rendered: tuple[RenderedTarget, ...], write: str) -> None:
+    """Write which files differ from what spec and lock make, and the command that writes them."""
+    from provision.cli.console import print_text
+    from provision.sanitize import escape_line
+
+    for target in rendered:
+        for name in target.files:
+            file = escape_line(os.path.relpath(target.folder / name))
+            verb = "differs from" if name in target.differing else "is"
+            print_text(f"{file} {verb} what spec and lock make")
+    if differing := sum(len(target.differing) for target in rendered):
+        print_text(f"write {'it' if differing == 1 else 'them'} with: {write}")
 
 
-def _show(loaded: LoadedSpec, one: RenderedTarget) -> None:
-    shown = {name: escape_line(os.path.relpath(one.folder / name)) for name in one.files}
-    for name, where in shown.items():
-        console.print_text(
-            f"wrote {where}"
-            if name in one.differing
-            else f"{where} is what spec and lock make already"
+def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
+    from provision.cli.console import print_text
+    from provision.cli.notebook_output import print_pending_notebook
+    from provision.sanitize import escape_line
+    from provision.targets.notebooks import kept_copy_note
+
+    files = {name: escape_line(os.path.relpath(target.folder / name)) for name in target.files}
+    for name, file in files.items():
+        if name in target.differing:
+            print_text(f"wrote {file}")
+        else:
+            print_text(f"{file} is what spec and lock make already")
+    for cell in target.copies:
+        print_text(f"{files[target.made.notebook_name]}: {kept_copy_note(cell)}")
+    if target.made.url:
+        print_text(
+            f"put {files[target.made.payload_name]} at {escape_line(target.made.url)}: "
+            f"the cell fetches it there (sha256 {target.made.sha256})"
         )
-    for name in one.copies:
-        console.print_text(f"{shown[one.made.notebook_name]}: {describe_kept_copy(name)}")
-    if one.made.url:
-        console.print_text(
-            f"put {shown[one.made.name + PAYLOAD_SUFFIX]} at {escape_line(one.made.url)}: "
-            f"the cell fetches it there (sha256 {one.made.sha256})"
-        )
-    if one.folder == one.context.folder.parent:
-        show_pending_notebook(loaded, one.context.target, one.record, _PENDING_REASON, one.link)
+    context = target.context
+    if target.folder == context.folder.parent:
+        print_pending_notebook(loaded, context.target, target.record, _PENDING_REASON, target.link)
         return
-    console.print_text(f"\n{one.context.address}: rendered, not verified: {_PENDING_REASON}")
-    console.print_text(
+    print_text(
+        f"\n{context.address}: rendered, not verified: {_PENDING_REASON}\n"
         "what is written elsewhere than beside its spec is not recorded, and its report "
         "cannot be added"
     )

@@ -1,41 +1,40 @@
-"""report: the report of a verification, shown or brought home."""
+"""`provision report`: shows the report of a verification; its other commands are in report_*.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from provision.cli.options import (
-    LOCK_TIMEOUT,
-    OUTPUT_FORMAT,
     OUTPUT_FORMAT_WITH_JUNIT,
     SPEC,
-    TARGET,
+    TARGETS,
     VERBOSE,
     examples,
     spec_or_default,
 )
+from provision.cli.report_add import add
+from provision.cli.report_repro import repro
+from provision.cli.report_run import run
 
 
 class DefaultSubcommandGroup(click.Group):
-    """A group whose words are those of `show` where the first is none of its verbs."""
+    """A group whose default command is `show`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `show` before words that name no verb and ask for no help."""
+        """Put `show` before arguments that name no command and ask for no help."""
         if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the pieces of the usage line."""
-        return [
-            (
-                "[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro "
-                "[OPTIONS] REPORT CHECK"
-            )
-        ]
+        usage = (
+            "[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro "
+            "[OPTIONS] REPORT CHECK"
+        )
+        return [usage]
 
 
 @click.group(
@@ -57,98 +56,54 @@ def report() -> None:
 
 @report.command()
 @SPEC
-@TARGET
-@click.option(
-    "--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page."
-)
+@TARGETS
+@click.option("--html", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
-def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
-    """Show the last verification's report, or a report.json."""
-    from provision.cli import looking
-
-    return looking.report(spec_or_default(spec), targets, **options)
-
-
-@report.command(
-    epilog=examples(
-        "provision report run",
-        "provision report run --html run.html",
-        "provision report run path/to/record.json",
-    )
-)
-@SPEC
-@click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(path_type=Path),
-    help="Write the record as one HTML page, with its chart.",
-)
-@OUTPUT_FORMAT
-def run(spec: Path | None, target: str | None, **options: Any) -> int:
-    """Show what the last `provision run` took.
-
-    SPEC may be a record of a run.
-    """
-    from provision.cli import report_run
-
-    return report_run.show_run_record(spec_or_default(spec), target, **options)
-
-
-@report.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
-    "--spec",
-    type=click.Path(path_type=Path),
-    metavar="SPEC",
-    help="Spec that it is of; default: the one here whose notebook waits for it.",
-)
-@click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-@LOCK_TIMEOUT
-@VERBOSE
-@OUTPUT_FORMAT
-def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> int:
-    """File the report.json that a notebook offered, or a probe that was carried by hand wrote (-
-    reads it from standard input).
-    """
-    from provision.cli import report_import
-
-    return report_import.add(file, spec, target, **options)
-
-
-@report.command(
-    epilog=examples(
-        "provision report repro report.json P02 > repro.py",
-        "provision report repro specs/quickstart.yaml H07 --out repro.py",
-    )
-)
-@click.argument("report", type=click.Path(path_type=Path))
-@click.argument("check")
-@TARGET
-@click.option(
-    "--spec",
-    type=click.Path(path_type=Path),
-    metavar="SPEC",
-    help="Spec that the report.json answers, for what the report leaves out.",
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
-)
-@OUTPUT_FORMAT
-def repro(
-    report: Path,
-    check: str,
-    targets: tuple[str, ...],
+def show(
     spec: Path | None,
-    out: Path | None,
-    form: str,
+    targets: tuple[str, ...],
+    *,
+    html: Path | None,
+    verbose: bool,
+    output_format: str,
 ) -> int:
-    """Write a failed check as a program that needs no provision.
+    """Show the last verification's report, or a report.json."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.output_files import write_output_file
+    from provision.cli.report_output import print_report
+    from provision.cli.stored_reports import read_stored_reports, single_report
+    from provision.verification.report import find_tampering
 
-    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0
-    when it is mended, and with 2 where that cannot be told.
-    """
-    from provision.cli import report_repro
+    system = RealSystem()
+    reports = read_stored_reports(spec_or_default(spec), targets, system)
+    for stored in reports:
+        if tampering := find_tampering(stored.report):
+            console.print_note(
+                f"warning: {stored.path} proves nothing: {tampering}; run `provision verify` "
+                "for one that does"
+            )
+    documents = [stored.report.displayed_document for stored in reports]
+    if html is not None:
+        from provision.views.report.html import render_report
 
-    return report_repro.repro(report, spec, targets, check, out, form)
+        single_report(reports, "a page holds one report")
+        title = str(documents[0]["spec"].get("name", "report"))
+        write_output_file(html, render_report(documents[0], title), system)
+    elif output_format == "junit":
+        from provision.views.report.junit import render_junit
+
+        console.print_result(render_junit(documents))
+    elif output_format == "json" and len(documents) == 1:
+        console.print_json(documents[0], sort_keys=True)
+    elif output_format == "json":
+        console.print_json({"version": 1, "reports": documents}, sort_keys=True)
+    else:
+        for stored in reports:
+            print_report(stored.report, stored.path, verbose=verbose)
+    return 0
+
+
+for _command in (run, add, repro):
+    report.add_command(_command)

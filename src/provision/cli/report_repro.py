@@ -1,85 +1,88 @@
-"""report repro: a failed check as a program of its own."""
+"""`provision report repro`: a failed check as a program that needs no provision."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provision.adapters import RealSystem
-from provision.cli import console
-from provision.cli.looking import read_reports
-from provision.errors import UsageError
-from provision.verification import Report
+import click
+
+from provision.cli.options import OUTPUT_FORMAT, TARGETS, examples
+
+if TYPE_CHECKING:
+    from provision.adapters import RealSystem
 
 
-def repro(
-    path: Path, spec: Path | None, targets: tuple[str, ...], check: str, out: Path | None, form: str
-) -> int:
-    """Write the program for a failed check to `out`, or to standard output. `path` is a
-    report.json, which answers `spec` where that is given, or a spec.
-    """
-    from provision.effects import WriteFile
-
-    world = RealSystem()
-    if spec is not None and path.suffix != ".json":
-        raise UsageError(
-            "REPORT is a spec already", hint="name a report.json with --spec, or the spec alone"
-        )
-    found = read_reports(path, () if spec else targets, world)
-    if len(found) > 1:
-        raise UsageError(
-            "a program is for one report",
-            why=", ".join(place.parent.name for _, place in found),
-            hint="name one target with --target",
-        )
-    ((report, place),) = found
-    text = _program(
-        report,
-        place,
-        check,
-        spec or (None if path.suffix == ".json" else path),
-        targets if spec else None,
-        world,
+@click.command(
+    epilog=examples(
+        "provision report repro report.json P02 > repro.py",
+        "provision report repro specs/quickstart.yaml H07 --out repro.py",
     )
+)
+@click.argument("report", type=click.Path(path_type=Path))
+@click.argument("check")
+@TARGETS
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    metavar="SPEC",
+    help="Spec that the report.json answers, for what the report leaves out.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
+)
+@OUTPUT_FORMAT
+def repro(
+    report: Path,
+    check: str,
+    *,
+    targets: tuple[str, ...],
+    spec: Path | None,
+    out: Path | None,
+    output_format: str,
+) -> int:
+    """Write a failed check as a program that needs no provision.
+
+    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0
+    when it is mended, and with 2 where that cannot be told.
+    """
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.output_files import write_output_file
+
+    system = RealSystem()
+    program = _build_program(report, check, targets, spec, system)
     if out is not None:
-        world.perform(WriteFile(out, text, 0o644), console.print_note)
-        console.print_note(f"wrote {out}")
-    if form == "json":
-        console.print_result(
-            json.dumps(
-                {"version": 1, "check": check, "file": str(out) if out else None, "program": text},
-                indent=1,
-            )
-        )
+        write_output_file(out, program, system, 0o644)
+    if output_format == "json":
+        file = str(out) if out else None
+        console.print_json({"version": 1, "check": check, "file": file, "program": program})
     elif out is None:
-        console.print_result(text)
+        console.print_result(program)
     return 0
 
 
-def _program(
-    report: Report,
-    place: Path,
-    check: str,
-    spec: Path | None,
-    targets: tuple[str, ...] | None,
-    world: RealSystem,
+def _build_program(
+    path: Path, check: str, targets: tuple[str, ...], spec: Path | None, system: RealSystem
 ) -> str:
-    """Return the program; `targets` are None where the spec is the one whose own report was asked
-    for.
-    """
+    """Return the program for a check of the report.json or of the spec at `path`."""
+    from provision.cli.stored_reports import read_stored_reports, single_report
     from provision.commands.probe import select_single_target
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
+    from provision.errors import UsageError
 
-    if spec is None:
-        return build_check_program(report, place, check, None, world)
-    loaded = load_spec(spec, world)
-    if targets is None:
-        return build_stored_check_program(report, place, check, loaded, world)
-    return build_check_program(
-        report,
-        place,
-        check,
-        (loaded, select_single_target(loaded, targets[0] if targets else None)),
-        world,
-    )
+    is_report = path.suffix == ".json"
+    if spec is not None and not is_report:
+        raise UsageError(
+            "REPORT is a spec already", hint="name a report.json with --spec, or the spec alone"
+        )
+    reports = read_stored_reports(path, targets if spec is None else (), system)
+    report, report_path = single_report(reports, "a program is for one report")
+    if spec is not None:
+        loaded = load_spec(spec, system)
+        target = select_single_target(loaded, targets[0] if targets else None)
+        return build_check_program(report, report_path, check, (loaded, target), system)
+    if is_report:
+        return build_check_program(report, report_path, check, None, system)
+    return build_stored_check_program(report, report_path, check, load_spec(path, system), system)

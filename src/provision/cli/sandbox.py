@@ -1,21 +1,27 @@
-"""sandbox: a look-alike of Google's services on this machine, for other clients too."""
+"""`provision sandbox`: the emulator of Google's services on this machine, for other clients too."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT
+from provision.cli.options import OUTPUT_FORMAT, examples, output_format_option
 
-_EXAMPLES = (
-    "\b\nExamples:\n  provision sandbox up\n  provision sandbox up --fault "
-    "stockout:us-central1-a --fault busy:2\n  provision sandbox faults"
+if TYPE_CHECKING:
+    from provision.sandbox import Sandbox
+
+
+@click.group(
+    epilog=examples(
+        "provision sandbox up",
+        "provision sandbox up --fault stockout:us-central1-a --fault busy:2",
+        "provision sandbox faults",
+    )
 )
-
-
-@click.group(epilog=_EXAMPLES)
 def sandbox() -> None:
     """Try it without an account: Google's services as a look-alike on this machine."""
 
@@ -54,51 +60,32 @@ def sandbox() -> None:
     metavar="SECONDS",
     help="How long an operation takes, and an instance until it is ACTIVE.",
 )
-@click.option(
-    "--output-format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="How the endpoints are written; json: one line.",
-)
+@output_format_option("text", "json", text="How the endpoints are written; json: one line.")
 def up(
-    folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: float, form: str
+    *,
+    folder: Path,
+    faults: tuple[str, ...],
+    port: int,
+    grpc_port: int,
+    delay: float,
+    output_format: str,
 ) -> int:
     """Run it until Ctrl-C, and print where it listens."""
-    from threading import Event
-
     from provision.cli import console
-    from provision.cli.session import create_device_booter, silence_grpc
-    from provision.errors import ExternalError
+    from provision.cli.session import silence_grpc
 
     silence_grpc()
     from provision.sandbox import Delays, serve
-    from provision.sandbox.client_environment import client_variables
+    from provision.sandbox.namespace_booter import Booter
 
     with serve(
         folder,
         faults,
-        booter=create_device_booter(folder),
+        booter=Booter(folder),
         delays=Delays(operation=delay, active=delay),
         ports=(port, grpc_port),
     ) as running:
-        if running.store is None:
-            why = f"{running.holder}\n{json.dumps(running.endpoints)}"
-            raise ExternalError(
-                f"{folder}: a sandbox runs there already",
-                why=why,
-                hint="use that one, or name another --folder",
-            )
-        variables = client_variables(running.endpoints)
-        if form == "json":
-            console.print_result(
-                json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables})
-            )
-        else:
-            console.print_result(json.dumps({"endpoints": running.endpoints}, indent=1))
-            console.print_result(
-                "\n".join(f"export {name}={value}" for name, value in variables.items())
-            )
+        _print_endpoints(running, folder, output_format)
         console.print_note(
             f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it."
         )
@@ -109,30 +96,47 @@ def up(
     return 0
 
 
-@sandbox.command("faults")
+def _print_endpoints(running: Sandbox, folder: Path, output_format: str) -> None:
+    from provision.cli import console
+    from provision.errors import ExternalError
+    from provision.sandbox.client_environment import client_variables
+
+    if running.store is None:
+        raise ExternalError(
+            f"{folder}: a sandbox runs there already",
+            why=f"{running.holder}\n{json.dumps(running.endpoints)}",
+            hint="use that one, or name another --folder",
+        )
+    variables = client_variables(running.endpoints)
+    if output_format == "json":
+        document = {"version": 1, "endpoints": running.endpoints, "environment": variables}
+        console.print_json(document, indent=None)
+        return
+    console.print_json({"endpoints": running.endpoints})
+    for name, value in variables.items():
+        console.print_result(f"export {name}={value}")
+
+
+@sandbox.command()
 @OUTPUT_FORMAT
-def list_faults(form: str) -> int:
+def faults(*, output_format: str) -> int:
     """List what can be made to go wrong."""
     from provision.cli import console
     from provision.sandbox.faults import FAULT_KINDS
 
-    if form == "json":
+    if output_format == "json":
         rows = [
             {"name": name, "argument": kind.argument, "meaning": kind.meaning}
             for name, kind in FAULT_KINDS.items()
         ]
-        console.print_result(json.dumps({"version": 1, "faults": rows}, indent=1))
+        console.print_json({"version": 1, "faults": rows})
         return 0
-    words = {
-        name: f"{name}:{kind.argument}"
-        if kind.argument not in ("", "N")
-        else f"{name}[:N]"
-        if kind.argument
-        else name
+    suffixes = {"": "", "N": "[:N]"}
+    forms = {
+        name + suffixes.get(kind.argument, f":{kind.argument}"): kind.meaning
         for name, kind in FAULT_KINDS.items()
     }
-    width = max(map(len, words.values()))
-    console.print_result(
-        "\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in FAULT_KINDS.items())
-    )
+    width = max(map(len, forms))
+    for form, meaning in forms.items():
+        console.print_result(f"{form:<{width}}  {meaning}")
     return 0

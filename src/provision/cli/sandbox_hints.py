@@ -1,6 +1,4 @@
-"""What a sandbox has in the place of gcloud: its own commands and files, in every way out that is
-shown.
-"""
+"""Hints in a sandbox: provision's commands and files in place of gcloud's commands."""
 
 from __future__ import annotations
 
@@ -19,21 +17,20 @@ _SANDBOX_NOTE = (
 
 
 def sandbox_folder(path: Path) -> str:
-    """Return the folder of the sandbox of a spec, as a person would write it."""
+    """Return the folder of a spec's sandbox, relative to the working folder."""
     return os.path.relpath(path.resolve().parent / ".provision" / "sandbox")
 
 
-def adapt_hint_to_sandbox(text: str, path: Path) -> str:
-    """Return a way out as it is in a sandbox: nothing that gcloud does to an instance is shown, as
-    there is none of that name.
-    """
-    own = {
-        "delete": f"provision destroy {shlex.quote(str(path))} --sandbox",
-        "describe": f"provision status {shlex.quote(str(path))} --sandbox",
-        "list": f"provision orphans {shlex.quote(str(path))} --sandbox",
-        "diagnose": f"its disk lies below {sandbox_folder(path)}/machines/",
-        "get-serial-port-output": f"it lies in {sandbox_folder(path)}/serial/",
+def adapt_hint_to_sandbox(hint: str, path: Path) -> str:
+    """Return a hint without gcloud's commands for instances: gcloud does not know the sandbox's."""
+    spec, folder = shlex.quote(str(path)), sandbox_folder(path)
+    replacements = {
+        "delete": f"provision destroy {spec} --sandbox",
+        "describe": f"provision status {spec} --sandbox",
+        "list": f"provision orphans {spec} --sandbox",
+        "diagnose": f"its disk lies below {folder}/machines/",
+        "get-serial-port-output": f"it lies in {folder}/serial/",
         "ssh": "there is no shell on a machine of the sandbox",
     }
-    told = _GCLOUD_COMMAND.sub(lambda found: own[found[1]], text)
-    return f"{told}\n{_SANDBOX_NOTE}" if "gcloud " in told else told
+    adapted = _GCLOUD_COMMAND.sub(lambda match: replacements[match[1]], hint)
+    return f"{adapted}\n{_SANDBOX_NOTE}" if "gcloud " in adapted else adapted

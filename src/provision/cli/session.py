@@ -1,6 +1,4 @@
-"""The real World, or one in which Google Cloud is a sandbox on this machine: opened for one
-command, and closed after it.
-"""
+"""The system and the spec that a command works with: real, or Google Cloud as a sandbox here."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from provision.adapters import RealSystem
 from provision.cli import console
@@ -23,11 +20,31 @@ SANDBOX_BANNER = (
 
 
 @contextmanager
+def open_session(
+    path: Path,
+    *,
+    sandbox: bool,
+    faults: tuple[str, ...] = (),
+    offline: bool = False,
+    apart: bool = False,
+) -> Iterator[tuple[LoadedSpec, RealSystem]]:
+    """Yield a spec (in a sandbox its substitute) and the system of one command.
+
+    With `apart`, errors of the spec that concern single targets do not stop the others.
+    """
+    with open_system(path, sandbox=sandbox, faults=faults, offline=offline) as system:
+        yield load_session_spec(path, system, sandbox=sandbox, faults=faults, apart=apart), system
+
+
+@contextmanager
 def open_system(
     path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: bool = False
 ) -> Iterator[RealSystem]:
-    """Give the World of one command. Raises UsageError for faults without a sandbox, WorldError
-    where the extra `sandbox` is missing.
+    """Yield the system of one command.
+
+    Raises:
+        UsageError: faults without a sandbox.
+        ExternalError: the extra `sandbox` is not installed.
     """
     if not sandbox:
         if faults:
@@ -36,13 +53,15 @@ def open_system(
         return
     silence_grpc()
     from provision.sandbox import serve
+    from provision.sandbox.namespace_booter import Booter
 
-    ours = path.resolve().parent / ".provision"
-    ours.mkdir(mode=0o700, exist_ok=True)
-    if not (ours / ".gitignore").exists():
-        (ours / ".gitignore").write_text("*\n")
+    folder = path.resolve().parent / ".provision"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not (folder / ".gitignore").exists():
+        (folder / ".gitignore").write_text("*\n")
     console.print_note(SANDBOX_BANNER)
-    with serve(ours / "sandbox", faults, booter=create_device_booter(ours / "sandbox")) as running:
+    store = folder / "sandbox"
+    with serve(store, faults, booter=Booter(store)) as running:
         if running.holder:
             console.print_note(f"SANDBOX: used as it runs already ({running.holder})")
         try:
@@ -54,51 +73,40 @@ def open_system(
 
 def load_session_spec(
     path: Path,
-    world: RealSystem,
+    system: RealSystem,
     *,
     sandbox: bool,
     faults: tuple[str, ...] = (),
     apart: bool = False,
 ) -> LoadedSpec:
-    """Return the spec at `path`, as `load` does; in a sandbox its substitute. Raises UsageError for
-    a fault that nothing of the spec can have.
+    """Return the spec at `path`, as `load_spec` does; in a sandbox its substitute.
+
+    Raises:
+        UsageError: a fault that cannot happen with this spec.
     """
-    loaded = load_spec(path, world, apart=apart)
+    loaded = load_spec(path, system, apart=apart)
     if not sandbox:
         return loaded
     from provision.commands.shared.sandbox_spec import build_sandbox_spec
 
-    found = build_sandbox_spec(loaded, world)
+    substitute = build_sandbox_spec(loaded, system)
+    declared = substitute.declared
     if (
         _WRONG_GPU_FAULT in faults
-        and found.declared is not None
-        and all(found.declared.for_target(name).gpu.is_none for name in found.declared.targets)
+        and declared is not None
+        and all(declared.for_target(name).gpu.is_none for name in declared.targets)
     ):
         raise UsageError(
             f"--fault {_WRONG_GPU_FAULT}: there is no GPU to put another in the place of",
             why="the spec says gpu: none",
             hint="name a card, or another fault",
         )
-    return found
+    return substitute
 
 
 def silence_grpc() -> None:
-    """Set what gRPC reads when it is imported: a sandbox starts programs beside its threads."""
-    # It writes notices of its own to the terminal, among them one for every process that is
-    # started.
+    """Set the variables that gRPC reads when it is imported."""
+    # gRPC writes notices to the terminal, one for every process that is started.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    os.environ.setdefault(
-        "GRPC_ENABLE_FORK_SUPPORT", "0"
-    )  # uv is started beside gRPC's threads: its handlers of a fork may end the child
-
-
-def create_device_booter(folder: Path) -> Any:
-    """Return what boots the devices of a sandbox in a folder; None where this machine has no such
-    thing.
-    """
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    if find_spec("provision.sandbox.namespace_booter") is None:
-        return None
-    return import_module("provision.sandbox.namespace_booter").Booter(folder)
+    # uv is started while gRPC's threads run: gRPC's handlers of a fork may end the child.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

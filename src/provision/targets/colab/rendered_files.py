@@ -50,6 +50,11 @@ class RenderedFiles:
         """The name of the notebook's file."""
         return self.name + NOTEBOOK_SUFFIX
 
+    @property
+    def payload_name(self) -> str:
+        """The name of the payload's file, if it is one of its own."""
+        return self.name + PAYLOAD_SUFFIX
+
     def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files by name, as they are to be beside those that are there: what is as it
         should be keeps its bytes, and what people added stays.
@@ -61,7 +66,7 @@ class RenderedFiles:
         }
         files[self.notebook_name] = _merge_notebook(there.get(self.notebook_name), self.notebook)
         if self.url:
-            files[self.name + PAYLOAD_SUFFIX] = self.payload
+            files[self.payload_name] = self.payload
         return files
 
     def find_edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Ways out in a sandbox: its own commands, none of gcloud's for an instance that is not there."""
+"""Hints in a sandbox: provision's commands in place of gcloud's."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_files_and_shells_of_an_instance(line: str) -> None:
 
 
 def test_other_commands_stay_and_are_told_to_be_for_google_cloud() -> None:
-    told = adapt_hint_to_sandbox("gcloud services enable x --project=p", Path("spec.yaml"))
-    assert told.splitlines()[0] == "gcloud services enable x --project=p"
-    assert told.splitlines()[1].startswith("SANDBOX: on Google Cloud")
+    hint = adapt_hint_to_sandbox("gcloud services enable x --project=p", Path("spec.yaml"))
+    assert hint.splitlines()[0] == "gcloud services enable x --project=p"
+    assert hint.splitlines()[1].startswith("SANDBOX: on Google Cloud")
 
 
 def test_words_without_commands_stay_as_they_are() -> None:

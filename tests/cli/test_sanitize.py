@@ -1,4 +1,4 @@
-"""Foreign text made harmless: no part of a password is left in an address."""
+"""Foreign text made harmless, and addresses without passwords."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_user_names_and_passwords_of_addresses_are_left_out(text: str, shown: st
 
 
 def test_no_character_that_does_harm_counts_as_printable() -> None:
-    """`safe` looks no further at text that Python calls printable."""
+    """`escape_control` leaves text that Python calls printable as it is."""
     harmful = [
         chr(code)
         for code in range(sys.maxunicode + 1)

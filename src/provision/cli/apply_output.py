@@ -1,0 +1,208 @@
+"""Results of `provision apply`: verdicts, and what a person does next."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from provision.adapters import RealSystem
+from provision.agent.probe.proofs.launch import Launch, launch_command
+from provision.cli import notebook_output, report_output
+from provision.cli.console import print_json, print_row, print_text
+from provision.cli.error_output import errors_to_json, print_errors
+from provision.cli.sandbox_hints import sandbox_folder
+from provision.commands.apply import ApplyResult, PendingTarget, TargetResult
+from provision.commands.facts_comparison import compare_with_facts
+from provision.commands.shared.launch import build_launch
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.target_plans import runs_in_browser
+
+_DEVICE_LIFETIME_NOTE = (
+    "its device lives as long as the command that runs the sandbox, and attach boots it again; "
+    "to keep it running, in another terminal"
+)
+
+
+def print_as_json(applied: ApplyResult, loaded: LoadedSpec, system: RealSystem) -> None:
+    """Write the results for programs."""
+    print_errors(applied.failed)
+    print_json(
+        {
+            "version": 1,
+            "sandbox": loaded.sandbox_sources is not None,
+            "results": [_result_document(result, loaded) for result in applied.results],
+            "waiting": [_pending_document(pending, loaded, system) for pending in applied.pending],
+            "failed": errors_to_json(applied.failed),
+        }
+    )
+
+
+def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]:
+    document = {
+        **report_output.report_summary(result.report, result.json_path),
+        "target": result.context.target,
+        "changed": result.changed,
+        "fresh": result.fresh,
+        "packages_fresh": result.installed,
+    }
+    if result.notebook is not None:
+        document["notebook"] = notebook_output.notebook_name(result.notebook)
+        if result.session:
+            document["session"] = result.session
+        comparison = compare_with_facts(loaded, result.context, result.report.document)
+        return document | notebook_output.facts_comparison_document(comparison, loaded)
+    if result.instance is None:
+        return {**document, "compared": result.compared or None}
+    return {
+        **document,
+        "instance": result.instance["instance"],
+        "zone": result.instance["zone"],
+        "on_failure": result.on_failure_note or None,
+    }
+
+
+def _pending_document(
+    pending: PendingTarget, loaded: LoadedSpec, system: RealSystem
+) -> dict[str, Any]:
+    document: dict[str, Any] = {"target": pending.context.target}
+    if pending.instance is not None:
+        instance = pending.instance
+        return {**document, "instance": instance["instance"], "zone": instance["zone"]}
+    record = pending.notebook or {}
+    return {
+        **document,
+        "notebook": notebook_output.notebook_name(record),
+        "nonce": record.get("nonce"),
+        "because": pending.reason,
+        "link": notebook_output.recorded_notebook_link(loaded, record, system),
+    }
+
+
+def print_as_text(
+    applied: ApplyResult, loaded: LoadedSpec, system: RealSystem, *, verbose: bool
+) -> None:
+    """Write the results for people."""
+    print_errors(applied.failed)
+    for result in applied.results:
+        _print_result(result, loaded, verbose=verbose)
+    for pending in applied.pending:
+        if pending.instance is not None:
+            _print_pending_instance(pending.instance, pending.context.target, loaded)
+        else:
+            record = pending.notebook or {}
+            link = notebook_output.recorded_notebook_link(loaded, record, system)
+            notebook_output.print_pending_notebook(
+                loaded, pending.context.target, record, pending.reason, link
+            )
+
+
+def _command_arguments(loaded: LoadedSpec, target: str) -> str:
+    """Return the arguments that name a target on a command line of provision."""
+    arguments = shlex.quote(str(loaded.path))
+    if len(loaded.spec.targets) > 1:
+        arguments += f" --target {target}"
+    return arguments
+
+
+def _print_pending_instance(record: Mapping[str, Any], target: str, loaded: LoadedSpec) -> None:
+    print_row("instance", f"{record['instance']} in {record['zone']}: it makes its environment now")
+    attach = f"provision attach {_command_arguments(loaded, target)}"
+    if loaded.sandbox_sources is None:
+        print_row("wait for it", attach)
+        return
+    print_row("wait for it", f"{attach} --sandbox")
+    folder = shlex.quote(sandbox_folder(loaded.path))
+    print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
+
+
+def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) -> None:
+    report_output.print_report(result.report, result.json_path, verbose=verbose)
+    if not result.fresh:
+        created = result.report.document["subject"].get("created_utc", "")
+        again = "--verify asks the device again"
+        if runs_in_browser(result.context):
+            again = "run the notebook again for a new one"
+        print_text(f"No changes: this is the stored verdict of {created}; {again}.")
+    arguments = _command_arguments(loaded, result.context.target)
+    if result.notebook is not None:
+        _print_notebook(result, loaded, arguments)
+    elif result.instance is not None:
+        _print_instance(result, arguments)
+    else:
+        _print_environment(result, arguments)
+    print_row("page", os.path.relpath(result.html_path))
+
+
+def _print_notebook(result: TargetResult, loaded: LoadedSpec, arguments: str) -> None:
+    comparison = compare_with_facts(loaded, result.context, result.report.document)
+    notebook_output.print_facts_comparison(comparison, loaded)
+    notebook = notebook_output.notebook_path(loaded, result.notebook or {})
+    print_text("")
+    print_row("notebook", os.path.relpath(notebook))
+    if result.session:
+        destroy = f"provision destroy {arguments}"
+        print_row("running", f"{result.session} at Colab, and it costs; give it back: {destroy}")
+
+
+def _print_environment(result: TargetResult, arguments: str) -> None:
+    stable = os.path.relpath(result.interpreter.stable_prefix)
+    context, launch = result.context, _launch(result)
+    print_text("")
+    print_row("environment", stable)
+    when = "" if result.installed else " (when the environment was made)"
+    _print_provenance(result, when)
+    if result.compared:
+        print_row("compared", result.compared)
+    print_row("activate", _activation(result, stable))
+    print_row("run", f"provision run {arguments} -- {shlex.join(launch_command(launch))}")
+    if launch.effective_launcher == "accelerate":
+        print_row(
+            "launch", f"provision export {arguments} --format accelerate --out accelerate.yaml"
+        )
+    if result.kernel:
+        print_row("kernel", f"{result.kernel} (in Jupyter: {context.spec.name} ({context.target}))")
+
+
+def _launch(result: TargetResult) -> Launch:
+    context = result.context
+    return build_launch(context.spec, context.target, context.lock)
+
+
+def _activation(result: TargetResult, stable: str) -> str:
+    """Return the line that activates an environment in a shell."""
+    target = result.context.spec.targets[result.context.target]
+    if getattr(target, "manager", "uv") != "conda":
+        return f"source {shlex.quote(f'{stable}/bin/activate')}"
+    # conda takes a name with a slash for a path.
+    activate = result.activation or f"conda activate {shlex.quote(stable)}"
+    return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
+
+
+def _print_instance(result: TargetResult, arguments: str) -> None:
+    record, context = result.instance or {}, result.context
+    instance = f"{record['instance']} in {record['zone']}"
+    if context.sandbox_sources is not None:
+        arguments += " --sandbox"
+        instance += ", SANDBOX: not a real one"
+    print_text("")
+    print_row("instance", instance)
+    if result.on_failure_note:
+        print_row("left", result.on_failure_note)
+    _print_provenance(result)
+    print_row("environment", f"{result.interpreter.prefix} on the instance")
+    launch = _launch(result)
+    if launch.strategy != "none":
+        print_row("launch", shlex.join(launch_command(launch)))
+    if context.spec.package("ipykernel") is not None:
+        print_row("kernel", f"in Jupyter: {context.spec.name} ({context.target})")
+    print_row("open", f"provision open {arguments}")
+    print_row("remove", f"provision destroy {arguments}")
+
+
+def _print_provenance(result: TargetResult, when: str = "") -> None:
+    """Write how many packages came from where."""
+    if provenance := result.report.provenance:
+        counts = ", ".join(f"{count} {origin}" for origin, count in provenance.items())
+        print_row("packages", f"{counts}{when}")

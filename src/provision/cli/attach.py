@@ -1,0 +1,59 @@
+"""`provision attach`: waits for the reports of instances that were made earlier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.cli.options import (
+    FAULTS,
+    LOCK_TIMEOUT,
+    OUTPUT_FORMAT,
+    SANDBOX,
+    SPEC,
+    TARGETS,
+    VERBOSE,
+    examples,
+    spec_or_default,
+)
+
+if TYPE_CHECKING:
+    from provision.commands.shared.multi_target import ErrorsByTarget
+
+
+@click.command(epilog=examples("provision attach", "provision attach specs/workbench-l4.yaml"))
+@SPEC
+@TARGETS
+@SANDBOX
+@FAULTS
+@LOCK_TIMEOUT
+@VERBOSE
+@OUTPUT_FORMAT
+def attach(
+    spec: Path | None,
+    targets: tuple[str, ...],
+    *,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    lock_timeout: float,
+    verbose: bool,
+    output_format: str,
+) -> int:
+    """Wait for the report of an instance that was made earlier."""
+    from provision.cli import console
+    from provision.cli.instance_targets import select_instance_targets
+    from provision.cli.report_output import print_verifications
+    from provision.cli.session import open_session
+    from provision.commands import attach as command
+
+    failed: ErrorsByTarget = {}
+    path = spec_or_default(spec)
+    with open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
+        names = select_instance_targets(loaded, targets, system)
+        with console.progress() as progress:
+            results = command.attach(
+                loaded, names, system, progress, lock_wait_s=lock_timeout, failed=failed
+            )
+    return print_verifications(results, failed, output_format, verbose=verbose)

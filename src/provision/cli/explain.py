@@ -1,0 +1,31 @@
+"""`provision explain`: the page of a rule or a check."""
+
+from __future__ import annotations
+
+import click
+
+from provision.cli.options import examples, output_format_option
+
+
+@click.command(
+    epilog=examples(
+        "provision explain PKG001",
+        "provision explain trainer-needs-accelerate --output-format markdown",
+    )
+)
+@click.argument("rule", metavar="RULE")
+@output_format_option("text", "json", "markdown", text="How the page is written.")
+def explain(rule: str, *, output_format: str) -> int:
+    """Say what a finding means, by its id or its name."""
+    from provision.cli import console
+    from provision.commands.explain import find_page
+    from provision.views import rule_page
+
+    page = find_page(rule)
+    if output_format == "json":
+        console.print_json(rule_page.to_json(page))
+    elif output_format == "markdown":
+        console.print_result(page.markdown)
+    else:
+        console.print_result(rule_page.render_text(page, console.supports_color(), console.width()))
+    return 0

@@ -1,0 +1,80 @@
+"""Notebooks that were rendered, and what their reports say about the facts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provision.cli.console import print_row, print_text, print_view, supports_color, width
+from provision.targets.notebooks import notebook_link
+
+if TYPE_CHECKING:
+    from provision.commands.facts_comparison import FactsComparison
+    from provision.commands.shared.load import LoadedSpec
+    from provision.effects import Reader
+
+
+def notebook_name(record: Mapping[str, Any]) -> str:
+    """Return the name of a recorded notebook."""
+    return next((str(name) for name in record.get("files", {}) if str(name).endswith(".ipynb")), "")
+
+
+def notebook_path(loaded: LoadedSpec, record: Mapping[str, Any]) -> Path:
+    """Return the path of a recorded notebook: next to its spec."""
+    return loaded.folder.parent / notebook_name(record)
+
+
+def recorded_notebook_link(
+    loaded: LoadedSpec, record: Mapping[str, Any], reader: Reader
+) -> str | None:
+    """Return the address that opens a recorded notebook once it is pushed."""
+    return notebook_link(notebook_path(loaded, record), reader)
+
+
+def print_pending_notebook(
+    loaded: LoadedSpec, name: str, record: Mapping[str, Any], reason: str, link: str | None
+) -> None:
+    """Write what a person does next with a notebook that has no verdict yet."""
+    target = loaded.spec.targets[name]
+    version, gpu = getattr(target, "runtime", "latest"), target.gpu or loaded.spec.gpu
+    path = os.path.relpath(notebook_path(loaded, record))
+    accelerator = "CPU" if gpu.is_none else str(gpu)
+    spec = shlex.quote(str(loaded.path))
+    if len(loaded.spec.targets) > 1:
+        spec += f" --target {name}"
+    print_text(f"\n{loaded.stem}/{name}: rendered, not verified: {reason}")
+    print_row("open", link or f"{path} in Colab (File > Upload notebook)")
+    print_row("choose", f"Runtime > Change runtime type: version {version}, {accelerator}")
+    print_row("run", "Runtime > Run all; its last cell offers report.json")
+    print_row("then", f"provision report add report.json --spec {spec}")
+    if link:
+        print_row("", "(the link opens what is pushed: push the notebook first)")
+
+
+def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> None:
+    """Write what changed since the day of the facts, and the findings of the rules about it."""
+    from provision.views.diagnostics import text
+
+    if comparison.differences:
+        print_text(f"\nmoved since the catalogue of {comparison.as_of}:")
+    for difference in comparison.differences:
+        print_text(f"  {difference.line}")
+    if comparison.findings:
+        print_text("\nThe rules, asked again of what was observed:")
+        print_view(
+            text.render_findings(comparison.findings, loaded.source, supports_color(), width())
+        )
+
+
+def facts_comparison_document(comparison: FactsComparison, loaded: LoadedSpec) -> dict[str, Any]:
+    """Return the comparison with the facts as data."""
+    from provision.views.diagnostics import json as view
+
+    return {
+        "facts_as_of": comparison.as_of,
+        "moved": [difference._asdict() for difference in comparison.differences],
+        "findings": view.findings_to_json(comparison.findings, loaded.source)["diagnostics"],
+    }

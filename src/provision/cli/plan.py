@@ -1,0 +1,123 @@
+"""`provision plan`: what apply would do."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.cli.options import (
+    ADOPT,
+    FAULTS,
+    LOCKED,
+    OFFLINE,
+    OUTPUT_FORMAT,
+    SANDBOX,
+    SPEC,
+    TARGETS,
+    examples,
+    spec_or_default,
+)
+
+if TYPE_CHECKING:
+    from provision.adapters import RealSystem
+    from provision.commands.plan import PlanResult
+    from provision.commands.shared.load import LoadedSpec
+
+
+@click.command(
+    epilog=examples(
+        "provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"
+    )
+)
+@SPEC
+@TARGETS
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Save the plan; `apply --plan` refuses it when something moved since.",
+)
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors."
+)
+@LOCKED
+@ADOPT
+@SANDBOX
+@FAULTS
+@OFFLINE
+@OUTPUT_FORMAT
+def plan(
+    spec: Path | None,
+    targets: tuple[str, ...],
+    *,
+    out: Path | None,
+    detailed_exitcode: bool,
+    locked: bool,
+    adopt: bool,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    offline: bool,
+    output_format: str,
+) -> int:
+    """Show what apply would do, and why. Changes nothing."""
+    from provision.cli import console
+    from provision.cli.error_output import print_errors
+    from provision.cli.lock_output import print_warnings
+    from provision.cli.session import open_session
+    from provision.commands import plan as command
+    from provision.commands.shared.target_plans import select_targets
+
+    path = spec_or_default(spec)
+    session = open_session(path, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
+    with session as (loaded, system):
+        names = select_targets(loaded, targets, everything=True)
+        with console.progress() as progress:
+            result = command.plan(loaded, names, system, progress, frozen=locked, adopt=adopt)
+            if out is not None and result.failed:
+                raise next(iter(result.failed.values()))
+        print_warnings(loaded, result.locked)
+        if out is not None:
+            _save(result, out, path, system)
+    _print_plan(loaded, result, output_format)
+    print_errors(result.failed)
+    if detailed_exitcode and result.failed:
+        return 1
+    return 2 if detailed_exitcode and result.has_changes else result.exit_code
+
+
+def _save(result: PlanResult, out: Path, path: Path, system: RealSystem) -> None:
+    """Write the plan for `apply --plan`."""
+    from provision.cli import console
+    from provision.effects import WriteFile
+    from provision.errors import Refused
+
+    quoted = shlex.quote(str(path))
+    if result.locked.fresh:
+        raise Refused(
+            "a plan can be saved only when the lock holds",
+            why=result.locked.reason,
+            hint=f"run `provision lock {quoted}` first",
+        )
+    fingerprint = json.dumps(result.target_plans.plan.fingerprint(), indent=1)
+    system.perform(WriteFile(out, fingerprint + "\n", 0o600), console.print_note)
+    console.print_note(
+        f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`"
+    )
+
+
+def _print_plan(loaded: LoadedSpec, result: PlanResult, output_format: str) -> None:
+    from provision.cli import console
+    from provision.cli.error_output import errors_to_json
+    from provision.cli.lock_output import changed_lock_line
+    from provision.views import plan as view
+
+    proposed, line = result.target_plans.plan, changed_lock_line(loaded, result.locked)
+    if output_format == "json":
+        failed = errors_to_json(result.failed)
+        console.print_json({**view.to_json(proposed, line), "failed": failed})
+        return
+    stopped = {f"{loaded.stem}/{name}": error.what for name, error in result.failed.items()}
+    console.print_result(view.render_text(proposed, line, console.supports_color(), stopped))

@@ -1,0 +1,68 @@
+"""Reports of verifications: for a terminal, and the summary for programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provision.cli import console
+from provision.cli.error_output import errors_to_json, print_errors
+from provision.verification import Report
+
+if TYPE_CHECKING:
+    from provision.commands.shared.multi_target import ErrorsByTarget
+    from provision.commands.verify import VerificationResult
+
+
+def print_report(report: Report, path: Path, *, verbose: bool) -> None:
+    """Write a report for people."""
+    from provision.views.report.text import render_report
+
+    console.print_result(
+        render_report(
+            report.displayed_document,
+            console.supports_color(),
+            console.width(),
+            verbose,
+            os.path.relpath(path),
+        )
+    )
+
+
+def report_summary(report: Report, path: Path) -> dict[str, Any]:
+    """Return the main values of a report as data."""
+    return {
+        "verdict": report.verdict,
+        "sentence": report.sentence,
+        "identity": report.identity,
+        "report": str(path),
+        "counts": report.document["verdict"].get("counts"),
+        "packages": report.provenance,
+    }
+
+
+def print_verifications(
+    results: tuple[VerificationResult, ...],
+    failed: ErrorsByTarget,
+    output_format: str,
+    *,
+    verbose: bool,
+) -> int:
+    """Write the results of several targets; return the exit code of the worst."""
+    print_errors(failed)
+    if output_format == "json":
+        summaries = [report_summary(result.report, result.json_path) for result in results]
+        console.print_json({"version": 1, "results": summaries, "failed": errors_to_json(failed)})
+    elif output_format == "junit":
+        from provision.views.report.junit import render_junit
+
+        console.print_result(render_junit(result.report.displayed_document for result in results))
+    else:
+        for result in results:
+            print_report(result.report, result.json_path, verbose=verbose)
+            if result.on_failure_note:
+                console.print_row("left", result.on_failure_note)
+    codes = {result.exit_code for result in results}
+    codes.update(error.exit_code for error in failed.values())
+    return next((code for code in (1, 2, 3) if code in codes), 0)

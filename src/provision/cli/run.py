@@ -1,0 +1,117 @@
+"""`provision run`: a program in the environment of a target."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.cli.options import SPEC, TARGET, examples, spec_or_default
+
+if TYPE_CHECKING:
+    from provision.effects import System
+
+
+class PassthroughCommand(click.Command):
+    """A command whose arguments after the first `--` belong to another program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the program's arguments as `ctx.obj`, and parse those before them."""
+        end = args.index("--") if "--" in args else len(args)
+        ctx.obj = tuple(args[end + 1 :])
+        own = args[:end]
+        try:
+            return super().parse_args(ctx, list(own))
+        except click.UsageError as error:
+            specs = 1 if own and own[0].endswith((".yaml", ".yml")) else 0
+            program = own[specs:]
+            if end < len(args) or not program or program[0].startswith("-"):
+                raise
+            line = shlex.join([*own[:specs], "--", *program])
+            raise click.UsageError(
+                f"{error.format_message().rstrip('.')}; a program stands after --, as in: "
+                f"provision run {line}",
+                ctx,
+            ) from None
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the pieces of the usage line."""
+        return [*super().collect_usage_pieces(ctx), "--", "PROGRAM", "[ARGUMENT]..."]
+
+
+@click.command(
+    cls=PassthroughCommand,
+    epilog=examples(
+        "provision run -- python train.py",
+        "provision run specs/quickstart.yaml -- python -c 'import torch'",
+    ),
+)
+@SPEC
+@TARGET
+@click.option(
+    "--monitor/--no-monitor",
+    default=True,
+    show_default=True,
+    help="Record what the program takes: RAM, shared memory, GPU.",
+)
+@click.pass_obj
+def run(argv: tuple[str, ...], *, spec: Path | None, target: str | None, monitor: bool) -> int:
+    """Run a program in the environment, with its variables, paths and secrets.
+
+    What it took is told at its end; `provision report run` draws it.
+    """
+    from provision.adapters import RealSystem
+    from provision.adapters.monitored_process import exit_with_signal
+    from provision.cli import console
+    from provision.commands import run as command
+    from provision.commands.shared.load import load_spec
+    from provision.commands.shared.target_plans import select_targets
+
+    if not argv:
+        raise click.UsageError(
+            "no program is named; write it after --, as in: provision run -- python train.py"
+        )
+    path, system = spec_or_default(spec), RealSystem()
+    loaded = load_spec(path, system)
+    (name,) = select_targets(loaded, (target,) if target else (), everything=False)
+    result = command.run(loaded, name, argv, system, console.print_note, monitor=monitor)
+    if result.record is not None:
+        print_run_summary(result.record, path, name, system)
+    if result.code < 0:
+        exit_with_signal(-result.code)
+    return result.code
+
+
+def print_run_summary(record: Path, spec: Path, target: str, system: System) -> None:
+    """Write to standard error what a run took; nobody may read it any more."""
+    from provision.cli import console
+    from provision.commands.shared.run_records import read_run_record
+    from provision.errors import ProvisionError
+    from provision.views import run_record_text
+
+    with suppress(OSError):
+        if not system.exists(record):
+            console.print_note(
+                "provision: this run was not recorded "
+                f"({_missing_record_reason(record, system)}; --no-monitor asks for none)"
+            )
+            return
+        try:
+            lines = run_record_text.render_ending(read_run_record(record, system))
+        except ProvisionError as error:
+            lines = [error.what]
+        command = f"provision report run {shlex.quote(str(spec))} --target {shlex.quote(target)}"
+        for line in (*lines, f"record: {os.path.relpath(record)} (drawn by: {command})"):
+            console.print_note(f"provision: {line}")
+
+
+def _missing_record_reason(record: Path, system: System) -> str:
+    if not system.platform().startswith("linux"):
+        return "only Linux tells what a program takes"
+    if not system.is_writable(record.parent):
+        return f"the folder {os.path.relpath(record.parent)} cannot be written to"
+    return "what looks at it ended without a record: the disk may be full"

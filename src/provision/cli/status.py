@@ -1,0 +1,92 @@
+"""`provision status`: what exists, whether it is current, and its last verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.cli.options import OUTPUT_FORMAT, SANDBOX, SPEC, examples, spec_or_default
+
+if TYPE_CHECKING:
+    from provision.commands.status import SpecStatus, TargetStatus
+
+
+@click.command(epilog=examples("provision status", "provision status --output-format json"))
+@SPEC
+@SANDBOX
+@OUTPUT_FORMAT
+def status(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
+    """Say what exists, whether it is current, and its last verdict."""
+    from provision.cli.dropped_reports import import_dropped_reports
+    from provision.cli.error_output import print_errors
+    from provision.cli.session import open_session
+    from provision.commands import status as command
+    from provision.state_store import LocalStore
+
+    path = spec_or_default(spec)
+    with open_session(path, sandbox=sandbox, apart=True) as (loaded, system):
+        import_dropped_reports(loaded, system)
+        ledger = LocalStore(loaded.folder, system).load_ledger()
+        result = command.status(loaded, ledger, system)
+    if output_format == "json":
+        _print_as_json(result)
+    else:
+        _print_as_text(result, shlex.quote(str(path)))
+    print_errors(result.failed)
+    return result.exit_code
+
+
+def _print_as_json(result: SpecStatus) -> None:
+    from provision.cli import console
+    from provision.cli.error_output import errors_to_json
+
+    differences = result.lock_differences
+    console.print_json(
+        {
+            "version": 1,
+            "lock_moved": None if differences is None else list(differences),
+            "targets": [dataclasses.asdict(target) for target in result.targets],
+            "state_foreign": result.foreign_reason,
+            "failed": errors_to_json(result.failed),
+        }
+    )
+
+
+def _print_as_text(result: SpecStatus, spec: str) -> None:
+    from provision.cli.console import print_row
+
+    if result.lock_differences is None:
+        print_row("lock", f"none yet: provision lock {spec}")
+    elif result.lock_differences:
+        print_row("lock", "stale: " + "; ".join(result.lock_differences))
+    else:
+        print_row("lock", "holds")
+    if result.foreign_reason:
+        adopt = f"provision adopt {spec} makes it this folder's"
+        print_row("state", f"foreign: {result.foreign_reason}; {adopt}")
+    for target in result.targets:
+        print_row(target.target, f"{target.kind}, {target.condition}{_location(target)}")
+        print_row("", _verdict(target, spec))
+
+
+def _location(target: TargetStatus) -> str:
+    """Return where a target exists, after a comma; "" if it does not."""
+    if not target.path or target.condition == "absent":
+        return ""
+    is_local = target.path.startswith("/")
+    return f", {os.path.relpath(target.path) if is_local else target.path}"
+
+
+def _verdict(target: TargetStatus, spec: str) -> str:
+    """Return the last verdict of a target, and why it no longer counts."""
+    verdict = "not verified"
+    if target.verdict:
+        verdict = f"{target.verdict} at {target.verified_at}"
+    elif target.condition == "rendered":
+        verdict += f": run it, then provision report add FILE --spec {spec}"
+    return f"{verdict}, but {target.outdated}" if target.outdated else verdict
