@@ -35,7 +35,7 @@ class DeclaredFolder(NamedTuple):
     key: str
     path: str
     route: Route
-    site: TargetFacts
+    target: TargetFacts
 
     @property
     def holds_results(self) -> bool:
@@ -43,13 +43,13 @@ class DeclaredFolder(NamedTuple):
         return _RESULTS.search(self.key) is not None
 
 
-def declared_folders(case: LintContext) -> Iterator[DeclaredFolder]:
+def declared_folders(context: LintContext) -> Iterator[DeclaredFolder]:
     """Yield every declared folder at every target, its own over the spec's."""
-    for site in case.targets:
-        for key, path in {**case.spec.paths, **site.target.paths}.items():
-            own = key in site.target.paths
+    for target in context.targets:
+        for key, path in {**context.spec.paths, **target.target.paths}.items():
+            own = key in target.target.paths
             yield DeclaredFolder(
-                key, path, (*site.route, "paths", key) if own else ("paths", key), site
+                key, path, (*target.route, "paths", key) if own else ("paths", key), target
             )
 
 
@@ -69,9 +69,9 @@ def is_cleared_by_system(path: str) -> bool:
     return is_within(path, *_CLEARED)
 
 
-def is_in_container(site: TargetFacts) -> bool:
+def is_in_container(target: TargetFacts) -> bool:
     """Tell whether a target is a container of Workbench, which keeps nothing but its home."""
-    return site.image is not None and site.image.kind == "container"
+    return target.image is not None and target.image.kind == "container"
 
 
 def to_target_path(path: str, home: str) -> str:
@@ -89,8 +89,8 @@ def to_target_path(path: str, home: str) -> str:
     return str(PurePosixPath(home) / PurePosixPath(path).name)
 
 
-def override_edit(case: LintContext, folder: DeclaredFolder, path: str) -> Edit:
+def override_edit(context: LintContext, folder: DeclaredFolder, path: str) -> Edit:
     """Return the edit that gives one target another path for a folder that the whole spec names."""
-    if case.spec.targets[folder.site.name].paths:
-        return Insert((*folder.site.route, "paths"), folder.key, path)
-    return Insert(folder.site.route, "paths", f"{{{folder.key}: {path}}}")
+    if context.spec.targets[folder.target.name].paths:
+        return Insert((*folder.target.route, "paths"), folder.key, path)
+    return Insert(folder.target.route, "paths", f"{{{folder.key}: {path}}}")

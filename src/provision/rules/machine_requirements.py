@@ -52,33 +52,39 @@ class DriverBranches(NamedTuple):
 
 
 def find_machine_requirement(
-    case: LintContext, site: TargetFacts, key: str
+    context: LintContext, target: TargetFacts, key: str
 ) -> MachineRequirement | None:
     """Return what a place's own `requires`, or else the spec's, says under `key`."""
-    if site.target.requires is not None and (own := getattr(site.target.requires, key)) is not None:
-        return MachineRequirement(own, (*site.route, "requires", key))
-    text = getattr(case.spec.requires, key)
+    if (
+        target.target.requires is not None
+        and (own := getattr(target.target.requires, key)) is not None
+    ):
+        return MachineRequirement(own, (*target.route, "requires", key))
+    text = getattr(context.spec.requires, key)
     return None if text is None else MachineRequirement(text, ("requires", key))
 
 
-def driver_branches(case: LintContext, card: Card) -> DriverBranches:
+def driver_branches(context: LintContext, card: Card) -> DriverBranches:
     """Return the driver branches that know a card."""
-    last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
+    last, capability = (
+        context.facts.last_driver_branch(card),
+        context.facts.capabilities.get(card.cc),
+    )
     return DriverBranches(
         capability.first_driver if capability else None, last.branch if last else None
     )
 
 
-def describe_image_with_driver(case: LintContext, site: TargetFacts, floor: str) -> str:
+def describe_image_with_driver(context: LintContext, target: TargetFacts, floor: str) -> str:
     """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose
     driver is new enough; "" where there is none.
     """
-    image = site.image
+    image = target.image
     if image is None:
         return ""
     rows = [
         row
-        for row in case.facts.images.values()
+        for row in context.facts.images.values()
         if row.kind == image.kind and row.driver and is_driver_at_least(row.driver, floor)
     ]
     rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))

@@ -23,57 +23,59 @@ _BARE = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
 
 
-def package_lines(case: LintContext) -> Iterator[tuple[Route, Package]]:
+def package_lines(context: LintContext) -> Iterator[tuple[Route, Package]]:
     """Yield every package with the route of its line."""
-    for index, package in enumerate(case.spec.packages):
+    for index, package in enumerate(context.spec.packages):
         yield ("packages", index), package
 
 
-def find_line(case: LintContext, name: str) -> tuple[Route, Package] | None:
+def find_line(context: LintContext, name: str) -> tuple[Route, Package] | None:
     """Return the first line of a package, or None when it is not listed."""
-    return case.cached("lines", lambda: _by_name(case)).get(canonical_name(name))
+    return context.cached("lines", lambda: _by_name(context)).get(canonical_name(name))
 
 
-def _by_name(case: LintContext) -> dict[str, tuple[Route, Package]]:
+def _by_name(context: LintContext) -> dict[str, tuple[Route, Package]]:
     first: dict[str, tuple[Route, Package]] = {}
-    for route, package in package_lines(case):
+    for route, package in package_lines(context):
         first.setdefault(package.key, (route, package))
     return first
 
 
-def rename_edit(case: LintContext, route: Route, package: Package, name: str) -> Replace:
+def rename_edit(context: LintContext, route: Route, package: Package, name: str) -> Replace:
     """Return the edit that gives the package another name and leaves the rest of its line alone."""
-    text = case.source.text(route)
+    text = context.source.text(route)
     if text is None:
         return Replace(RouteLocation((*route, "name")), name)
     return Replace(
         RouteLocation(route),
         yaml_scalar(
-            name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)
+            name + text.strip().removeprefix(package.name), plain=context.source.is_plain(route)
         ),
     )
 
 
-def set_version_edit(case: LintContext, route: Route, package: Package, version: str) -> Replace:
+def set_version_edit(context: LintContext, route: Route, package: Package, version: str) -> Replace:
     """Return the edit that gives the package other version specifiers."""
-    text = case.source.text(route)
+    text = context.source.text(route)
     if text is None:
         return Replace(RouteLocation((*route, "version")), json.dumps(version))
     extras = f"[{','.join(package.extras)}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
     return Replace(
         RouteLocation(route),
-        yaml_scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)),
+        yaml_scalar(
+            f"{package.name}{extras}{version}{marker}", plain=context.source.is_plain(route)
+        ),
     )
 
 
-def set_field_edit(case: LintContext, route: Route, text: str) -> Edit:
+def set_field_edit(context: LintContext, route: Route, text: str) -> Edit:
     """Return the edit that gives a field another value (YAML source), whether it was written or
     left out.
     """
     return (
         Replace(RouteLocation(route), text)
-        if case.source.text(route) is not None
+        if context.source.text(route) is not None
         else Insert(route[:-1], str(route[-1]), text)
     )
 
@@ -103,13 +105,13 @@ def version_specifiers(package: Package) -> SpecifierSet | None:
     )
 
 
-def is_from_other_index(case: LintContext, package: Package) -> bool:
+def is_from_other_index(context: LintContext, package: Package) -> bool:
     """Tell whether a package comes from where the tables do not hold: conda, or an index of its
     own.
     """
-    index = case.spec.indexes.get(package.index or "")
+    index = context.spec.indexes.get(package.index or "")
     return package.source == "conda" or (
-        index is not None and url_host(index.url) not in case.facts.torch_hosts
+        index is not None and url_host(index.url) not in context.facts.torch_hosts
     )
 
 

@@ -61,22 +61,24 @@ class PossibleReleases(NamedTuple):
     is_complete: bool
 
 
-def requested_package(case: LintContext, name: str) -> RequestedPackage | None:
+def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
     """Return what is asked for under a name; None when it is not there, or comes from where the
     tables do not hold (conda, an index of its own).
     """
-    return _asked(case, name, find_line(case, name))
+    return _asked(context, name, find_line(context, name))
 
 
-def requested_packages(case: LintContext) -> dict[str, RequestedPackage]:
+def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
     """Return every package of the spec, or of the resolved set, that can be reasoned about, by
     name.
     """
     first: dict[str, tuple[Route, Package]] = {}
-    for route, package in package_lines(case):
+    for route, package in package_lines(context):
         first.setdefault(package.key, (route, package))
-    names = first if case.resolved is None else case.resolved.versions
-    return {name: one for name in names if (one := _asked(case, name, first.get(name))) is not None}
+    names = first if context.resolved is None else context.resolved.versions
+    return {
+        name: one for name in names if (one := _asked(context, name, first.get(name))) is not None
+    }
 
 
 def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
@@ -112,61 +114,67 @@ def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
     return not first or (low is not None and low >= require_version(first))
 
 
-def find_listed_provider(case: LintContext, name: str) -> str | None:
+def find_listed_provider(context: LintContext, name: str) -> str | None:
     """Return a listed package that brings `name` with it as far as the tables know, or None."""
-    for package in case.spec.packages:
-        table = release_rows(case.facts, package.key)
+    for package in context.spec.packages:
+        table = release_rows(context.facts, package.key)
         if table and name in table[-1].declared:
             return package.key
     return None
 
 
-def is_known_dependency(case: LintContext, name: str) -> bool:
+def is_known_dependency(context: LintContext, name: str) -> bool:
     """Tell whether a listed package, or an extra of one, is known to bring `name`."""
     listed = {
         key
-        for package in case.spec.packages
+        for package in context.spec.packages
         for key in (
             package.key,
             *(f"{package.key}[{canonicalize_name(one)}]" for one in package.extras),
         )
     }
-    listed |= {package.name for package in case.spec.conda_packages}
-    return any(row.package in listed for row in case.facts.bringers.values() if name in row.brings)
-
-
-def starts_processes(case: LintContext) -> bool:
-    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does
-    (its documentation, Accelerator: GPU training).
-    """
-    return any(package.key in ("lightning", "pytorch-lightning") for package in case.spec.packages)
-
-
-def has_unknown_packages(case: LintContext) -> bool:
-    """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
-    facts = case.facts
+    listed |= {package.name for package in context.spec.conda_packages}
     return any(
-        package.key not in facts.popular and package.key not in facts.seen
-        for package in case.spec.packages
+        row.package in listed for row in context.facts.bringers.values() if name in row.brings
     )
 
 
-def is_excluded(case: LintContext, name: str, specifier: str) -> bool:
+def starts_processes(context: LintContext) -> bool:
+    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does
+    (its documentation, Accelerator: GPU training).
+    """
+    return any(
+        package.key in ("lightning", "pytorch-lightning") for package in context.spec.packages
+    )
+
+
+def has_unknown_packages(context: LintContext) -> bool:
+    """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
+    facts = context.facts
+    return any(
+        package.key not in facts.popular and package.key not in facts.seen
+        for package in context.spec.packages
+    )
+
+
+def is_excluded(context: LintContext, name: str, specifier: str) -> bool:
     """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by
     its line, its resolved version or what a package declares.
     """
-    one = requested_package(case, name)
+    one = requested_package(context, name)
     if one is not None:
         return not is_satisfiable(one.specifiers, specifier)
-    return specifier.startswith(">=") and is_capped(case, name, specifier.replace(">=", "<"))
+    return specifier.startswith(">=") and is_capped(context, name, specifier.replace(">=", "<"))
 
 
-def is_capped(case: LintContext, name: str, ceiling: str) -> bool:
+def is_capped(context: LintContext, name: str, ceiling: str) -> bool:
     """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its
     possible releases declare.
     """
     return any(
-        _caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name
+        _caps(context, package, name, ceiling)
+        for package in context.spec.packages
+        if package.key != name
     )
 
 
@@ -199,24 +207,24 @@ def sort_specifiers(specifier: str) -> str:
     )
 
 
-def origin_route(case: LintContext, one: RequestedPackage, otherwise: Route) -> Route:
+def origin_route(context: LintContext, one: RequestedPackage, otherwise: Route) -> Route:
     """Return the line that let a package in: its own, that of a listed package that brings it, or
     `otherwise`.
     """
     if one.package is not None:
         return one.route
-    bringer = find_listed_provider(case, one.name)
-    found = find_line(case, bringer) if bringer else None
+    bringer = find_listed_provider(context, one.name)
+    found = find_line(context, bringer) if bringer else None
     return found[0] if found else otherwise
 
 
-def set_version_fix(case: LintContext, one: RequestedPackage, specifier: str) -> Fix:
+def set_version_fix(context: LintContext, one: RequestedPackage, specifier: str) -> Fix:
     """Return the fix that asks for other versions of a package, on its line or on a new one."""
     if one.package is None:
         return add_package_fix(one.name, specifier)
     return Fix(
         f"ask for {one.name}{specifier}",
-        (set_version_edit(case, one.route, one.package, specifier),),
+        (set_version_edit(context, one.route, one.package, specifier),),
         Applicability.UNSAFE,
     )
 
@@ -257,12 +265,12 @@ def _held(
 
 
 def _asked(
-    case: LintContext, name: str, found: tuple[Route, Package] | None
+    context: LintContext, name: str, found: tuple[Route, Package] | None
 ) -> RequestedPackage | None:
-    if found and is_from_other_index(case, found[1]):
+    if found and is_from_other_index(context, found[1]):
         return None
-    if case.resolved is not None:
-        version = case.resolved.versions.get(name)
+    if context.resolved is not None:
+        version = context.resolved.versions.get(name)
         if version is None:
             return None
         return RequestedPackage(
@@ -279,9 +287,9 @@ def _asked(
     )
 
 
-def _caps(case: LintContext, package: Package, name: str, ceiling: str) -> bool:
+def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bool:
     held = (
-        possible_releases(case.facts, package.key, without_local(package.version))
+        possible_releases(context.facts, package.key, without_local(package.version))
         if len(package.version) <= MAX_SPECIFIER_LENGTH
         else None
     )

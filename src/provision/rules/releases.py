@@ -30,25 +30,26 @@ class AdmittedReleases(NamedTuple):
     route: Route
 
 
-def torch_releases(case: LintContext) -> AdmittedReleases | None:
+def torch_releases(context: LintContext) -> AdmittedReleases | None:
     """Return what torch may be; None when the spec does not name it, or takes it from where the
     table does not hold (conda, a foreign index).
     """
-    return case.cached(
-        "torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch))
+    return context.cached(
+        "torch",
+        lambda: _releases(context, "torch", tuple(row.release for row in context.facts.torch)),
     )
 
 
-def transformers_releases(case: LintContext) -> AdmittedReleases | None:
+def transformers_releases(context: LintContext) -> AdmittedReleases | None:
     """Return what transformers may be, as the ends of the table's runs and the versions that the
     spec names; None when it does not name it.
     """
-    return case.cached("transformers", lambda: _transformers(case))
+    return context.cached("transformers", lambda: _transformers(context))
 
 
-def _transformers(case: LintContext) -> AdmittedReleases | None:
-    ends = case.facts.transformers_read
-    asked = find_line(case, "transformers")
+def _transformers(context: LintContext) -> AdmittedReleases | None:
+    ends = context.facts.transformers_read
+    asked = find_line(context, "transformers")
     specifiers = version_specifiers(asked[1]) if asked else None
     mentioned = (
         (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
@@ -56,18 +57,18 @@ def _transformers(case: LintContext) -> AdmittedReleases | None:
     further = tuple(
         version
         for version in mentioned
-        if version not in ends and case.facts.has_transformers_release(version)
+        if version not in ends and context.facts.has_transformers_release(version)
     )
-    return _releases(case, "transformers", _sorted(ends + further) if further else ends)
+    return _releases(context, "transformers", _sorted(ends + further) if further else ends)
 
 
-def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
-    asked = find_line(case, name)
-    if name == "torch" and asked and is_from_other_index(case, asked[1]):
+def _releases(context: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
+    asked = find_line(context, name)
+    if name == "torch" and asked and is_from_other_index(context, asked[1]):
         return None
     route: Route = asked[0] if asked else ("packages",)
-    if case.resolved is not None:
-        return _locked(case, name, case.resolved.versions.get(name), route)
+    if context.resolved is not None:
+        return _locked(context, name, context.resolved.versions.get(name), route)
     specifiers = version_specifiers(asked[1]) if asked else None
     if asked is None or specifiers is None:
         return None
@@ -80,14 +81,14 @@ def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedR
 
 
 def _locked(
-    case: LintContext, name: str, version: str | None, route: Route
+    context: LintContext, name: str, version: str | None, route: Route
 ) -> AdmittedReleases | None:
     if version is None:
         return None
-    release = case.facts.torch_release(version) if name == "torch" else None
+    release = context.facts.torch_release(version) if name == "torch" else None
     known = (
         (release.release if release else version,)
-        if release or (name == "transformers" and case.facts.has_transformers_release(version))
+        if release or (name == "transformers" and context.facts.has_transformers_release(version))
         else ()
     )
     return AdmittedReleases(f"{name} {version}", known, not known, route)

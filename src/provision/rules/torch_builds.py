@@ -44,7 +44,7 @@ class BuildQuery(NamedTuple):
     still free), and what torch may be.
     """
 
-    site: TargetFacts
+    target: TargetFacts
     card: Card
     platform: str
     flavour: str | None
@@ -53,73 +53,73 @@ class BuildQuery(NamedTuple):
     @property
     def gpu_route(self) -> Route:
         """Where the card is asked for."""
-        return self.site.gpu_settings.gpu_route
+        return self.target.gpu_settings.gpu_route
 
     @property
     def cuda_route(self) -> Route:
         """Where the CUDA version is asked for; the card where it is not."""
         return (
-            self.site.gpu_settings.cuda_route
-            if self.site.gpu_settings.cuda != "auto"
-            else self.site.gpu_settings.gpu_route
+            self.target.gpu_settings.cuda_route
+            if self.target.gpu_settings.cuda != "auto"
+            else self.target.gpu_settings.gpu_route
         )
 
 
-def build_queries(case: LintContext) -> tuple[BuildQuery, ...]:
+def build_queries(context: LintContext) -> tuple[BuildQuery, ...]:
     """Return each pair of a place with an NVIDIA card and one of its Linux platforms, where torch
     comes from where the tables hold.
     """
-    return case.cached("questions", lambda: tuple(_questions(case)))
+    return context.cached("questions", lambda: tuple(_questions(context)))
 
 
-def possible_torch_releases(case: LintContext) -> AdmittedReleases | None:
+def possible_torch_releases(context: LintContext) -> AdmittedReleases | None:
     """Return what torch may be; any release where no line names it but something listed brings it."""  # noqa: E501
-    if find_line(case, "torch") or case.resolved is not None:
-        return torch_releases(case)
-    if case.spec.framework() == "none":
+    if find_line(context, "torch") or context.resolved is not None:
+        return torch_releases(context)
+    if context.spec.framework() == "none":
         return None
     return AdmittedReleases(
         "torch",
-        tuple(row.release for row in case.facts.torch),
+        tuple(row.release for row in context.facts.torch),
         includes_newer=True,
         route=("packages",),
     )
 
 
-def possible_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
+def possible_builds(context: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
     """Yield the builds that are still possible, the newest torch and the newest CUDA first, among
     releases with a wheel for the Python.
     """
     for release in reversed(question.releases.known):
-        row = case.facts.torch_release(release)
-        if row is not None and _python(case) in row.pythons_on(question.platform):
-            yield from _of(case, question, row)
+        row = context.facts.torch_release(release)
+        if row is not None and _python(context) in row.pythons_on(question.platform):
+            yield from _of(context, question, row)
 
 
-def can_run(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool | None:
+def can_run(context: LintContext, question: BuildQuery, offer: BuildOption) -> bool | None:
     """Tell whether a build has code for the card and, where the driver is known, runs with it; None
     when the facts cannot tell.
     """
     if offer.build is None:
         return None
-    driver = question.site.driver
+    driver = question.target.driver
     if driver is None:
-        return case.facts.has_code_for(question.card, offer.build)
-    return case.facts.can_run(driver.value, offer.build, question.card)
+        return context.facts.has_code_for(question.card, offer.build)
+    return context.facts.can_run(driver.value, offer.build, question.card)
 
 
-def runnable_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
+def runnable_builds(context: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
     """Yield the builds that run there in any flavour, of the torch releases that are admitted, as
     `offers` does.
     """
     return (
         offer
-        for offer in possible_builds(case, question._replace(flavour=None))
-        if offer.is_confirmed and can_run(case, question, offer)
+        for offer in possible_builds(context, question._replace(flavour=None))
+        if offer.is_confirmed and can_run(context, question, offer)
     )
 
 
-def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
+def runnable_cudas(context: LintContext, question: BuildQuery) -> dict[str, str]:
     """Return CUDA versions with an admitted torch that runs there, each with the newest such torch,
     the best first.
 
@@ -128,7 +128,7 @@ def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
     newer ones the nearest comes first. Where none is asked for, the newest torch decides.
     """
     found: dict[str, str] = {}
-    for offer in runnable_builds(case, question):
+    for offer in runnable_builds(context, question):
         found.setdefault(offer.cuda, offer.release.release)
     if question.flavour is None:
         return found
@@ -142,69 +142,69 @@ def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
     return {cuda: found[cuda] for cuda in (*older, *newer)}
 
 
-def runnable_releases(case: LintContext, question: BuildQuery) -> tuple[str, ...]:
+def runnable_releases(context: LintContext, question: BuildQuery) -> tuple[str, ...]:
     """Return all known torch releases, admitted or not, that run there in the flavour that is
     settled; () where it is free.
     """
     return (
-        tuple(offer.release.release for offer in _nearest(case, question, question.flavour))
+        tuple(offer.release.release for offer in _nearest(context, question, question.flavour))
         if question.flavour
         else ()
     )
 
 
 def describe_alternatives(
-    case: LintContext, question: BuildQuery, else_do: str = "take another card"
+    context: LintContext, question: BuildQuery, else_do: str = "take another card"
 ) -> str:
     """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and
     what else can be done.
     """
-    same = runnable_cudas(case, question)
+    same = runnable_cudas(context, question)
     said = [
         f'write cuda: "{cuda}", for which torch {release} runs there'
         for cuda, release in list(same.items())[:2]
     ]
-    others = _nearest(case, question, question.flavour) if question.flavour else []
+    others = _nearest(context, question, question.flavour) if question.flavour else []
     if not same and not others:
-        others = _nearest(case, question, None)
+        others = _nearest(context, question, None)
     if others:
         said.append(
             f"take torch {format_versions(offer.release.release for offer in others)} for "
-            f"CUDA {others[0].cuda}{_pythons(case, question, others[-1])}"
+            f"CUDA {others[0].cuda}{_pythons(context, question, others[-1])}"
         )
     return ", or ".join([*said, else_do])
 
 
-def _questions(case: LintContext) -> Iterator[BuildQuery]:
-    sites = [
-        site
-        for site in case.targets
-        if site.card is not None
-        and site.gpu_settings.is_nvidia
-        and site.gpu_settings.flavour != "cpu"
+def _questions(context: LintContext) -> Iterator[BuildQuery]:
+    targets = [
+        target
+        for target in context.targets
+        if target.card is not None
+        and target.gpu_settings.is_nvidia
+        and target.gpu_settings.flavour != "cpu"
     ]
-    releases = possible_torch_releases(case) if sites else None
+    releases = possible_torch_releases(context) if targets else None
     if releases is None:
         return
-    for site in sites:
-        flavour = site.gpu_settings.flavour
-        if case.resolved is not None:
-            if case.resolved.flavour in (None, "cpu") or flavour not in (
+    for target in targets:
+        flavour = target.gpu_settings.flavour
+        if context.resolved is not None:
+            if context.resolved.flavour in (None, "cpu") or flavour not in (
                 None,
-                case.resolved.flavour,
+                context.resolved.flavour,
             ):
                 continue
-            flavour = case.resolved.flavour
-        for platform in site.platforms:
-            if platform in LINUX_PLATFORMS and site.card is not None:
-                yield BuildQuery(site, site.card, platform, flavour, releases)
+            flavour = context.resolved.flavour
+        for platform in target.platforms:
+            if platform in LINUX_PLATFORMS and target.card is not None:
+                yield BuildQuery(target, target.card, platform, flavour, releases)
 
 
-def _nearest(case: LintContext, question: BuildQuery, flavour: str | None) -> list[BuildOption]:
+def _nearest(context: LintContext, question: BuildQuery, flavour: str | None) -> list[BuildOption]:
     """Return the release nearest to the admitted ones that runs there, in its newest flavour; with
     a flavour, all releases that run there in it.
     """
-    known, rows = question.releases.known, case.facts.torch
+    known, rows = question.releases.known, context.facts.torch
     at = next(
         (number for number, row in enumerate(rows) if known and row.release == known[-1]),
         len(rows) - 1,
@@ -213,33 +213,33 @@ def _nearest(case: LintContext, question: BuildQuery, flavour: str | None) -> li
     good = [
         (number, offer)
         for number, row in enumerate(rows)
-        if (offer := _fitting(case, asked, row)) is not None
+        if (offer := _fitting(context, asked, row)) is not None
     ]
-    good = [(number, offer) for number, offer in good if _has_python(case, offer)] or good
+    good = [(number, offer) for number, offer in good if _has_python(context, offer)] or good
     if flavour is not None:
         return [offer for _, offer in good]
     return [min(good, key=lambda pair: (abs(pair[0] - at), -pair[0]))[1]] if good else []
 
 
-def _fitting(case: LintContext, question: BuildQuery, row: TorchRelease) -> BuildOption | None:
+def _fitting(context: LintContext, question: BuildQuery, row: TorchRelease) -> BuildOption | None:
     return next(
         (
             offer
-            for offer in _of(case, question, row)
-            if offer.is_confirmed and can_run(case, question, offer)
+            for offer in _of(context, question, row)
+            if offer.is_confirmed and can_run(context, question, offer)
         ),
         None,
     )
 
 
-def _of(case: LintContext, question: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
+def _of(context: LintContext, question: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
     for flavour in _newest_first(tuple(row.builds)):
         if question.flavour in (None, flavour):
             yield BuildOption(
                 row,
                 flavour,
                 question.platform,
-                case.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"),
+                context.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"),
             )
 
 
@@ -250,17 +250,17 @@ def _newest_first(flavours: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _pythons(case: LintContext, question: BuildQuery, offer: BuildOption) -> str:
+def _pythons(context: LintContext, question: BuildQuery, offer: BuildOption) -> str:
     return (
         ""
-        if _has_python(case, offer)
+        if _has_python(context, offer)
         else f", which has Python {format_versions(offer.release.pythons_on(question.platform))}"
     )
 
 
-def _has_python(case: LintContext, offer: BuildOption) -> bool:
-    return _python(case) in offer.release.pythons_on(offer.platform)
+def _has_python(context: LintContext, offer: BuildOption) -> bool:
+    return _python(context) in offer.release.pythons_on(offer.platform)
 
 
-def _python(case: LintContext) -> str:
-    return case.resolved.python if case.resolved else case.spec.python
+def _python(context: LintContext) -> str:
+    return context.resolved.python if context.resolved else context.spec.python

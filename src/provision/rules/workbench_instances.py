@@ -47,12 +47,12 @@ _SAMPLE = {
 class Instance(NamedTuple):
     """A Workbench target with what is known of its place."""
 
-    site: TargetFacts
+    facts: TargetFacts
     target: WorkbenchTarget
 
     def route(self, *parts: str | int) -> Route:
         """Return the route of one of the target's fields."""
-        return (*self.site.route, *parts)
+        return (*self.facts.route, *parts)
 
     @property
     def reserved(self) -> bool:
@@ -60,11 +60,11 @@ class Instance(NamedTuple):
         return self.target.reservation is not None
 
 
-def workbench_instances(case: LintContext) -> Iterator[Instance]:
+def workbench_instances(context: LintContext) -> Iterator[Instance]:
     """Yield every Workbench target."""
-    for site in case.targets:
-        if isinstance(site.target, WorkbenchTarget):
-            yield Instance(site, site.target)
+    for target in context.targets:
+        if isinstance(target.target, WorkbenchTarget):
+            yield Instance(target, target.target)
 
 
 def newest_image_family(facts: Facts) -> str:
@@ -103,19 +103,19 @@ def nearest_machine(machines: tuple[MachineType, ...], to: MachineType) -> Machi
     )
 
 
-def set_field_fix(case: LintContext, route: Route, text: str) -> Fix:
+def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
     """Return the fix that gives a field of the spec another value, whether it was written or left
     out; `text` true and false are truth values.
     """
-    absent = case.source.text(route) is None
+    absent = context.source.text(route) is None
     edited = (
         text
         if text in ("true", "false")
-        else yaml_scalar(text, plain=absent or case.source.is_plain(route))
+        else yaml_scalar(text, plain=absent or context.source.is_plain(route))
     )
     return Fix(
         f"write {route[-1]}: {text}" if absent else f"write {text}",
-        (set_field_edit(case, route, edited),),
+        (set_field_edit(context, route, edited),),
         Applicability.UNSAFE,
     )
 

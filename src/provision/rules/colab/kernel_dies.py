@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.facts.schema_platforms import ProtectedPackage
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
@@ -35,21 +35,21 @@ from provision.rules.package_lines import set_version_edit, yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that is certain to end the kernel of a Colab target."""
-    deadly = {row.package: row for row in case.facts.protected.values() if row.kills}
-    for system in base_runtimes(case):
-        for change in replaced_packages(case, system, deadly):
+    deadly = {row.package: row for row in context.facts.protected.values() if row.kills}
+    for system in base_runtimes(context):
+        for change in replaced_packages(context, system, deadly):
             if breaks_kernel(change, deadly[change.package]):
-                yield _finding(case, system, change, deadly[change.package])
+                yield _finding(context, system, change, deadly[change.package])
 
 
 def _finding(
-    case: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
+    context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
 ) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
     edit = (
-        set_version_edit(case, change.route, change.line, safe)
+        set_version_edit(context, change.route, change.line, safe)
         if change.line
         else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
     )
@@ -60,8 +60,8 @@ def _finding(
         severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
         "runtime helps then.",
-        way_out=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
+        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
     )
 
@@ -72,12 +72,10 @@ RULE = Rule(
     id="IMG028",
     name="colab-kernel-dies",
     severity=Severity.ERROR,
-    summary="A package that keeps Colab's kernel from starting.",
     sources=(
         "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
         "googlecolab/colabtools#5133",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["ipython>=9"]\n{COLAB}', '"ipython>=9"'),

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
@@ -36,20 +36,20 @@ from provision.rules.package_lines import set_version_edit, yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package of the kernel that a Colab target replaces."""
-    names = [row.package for row in case.facts.protected.values() if row.critical]
-    for system in base_runtimes(case):
-        for change in replaced_packages(case, system, names):
-            if not breaks_kernel(change, case.facts.protected[change.package]):
-                yield _finding(case, system, change)
+    names = [row.package for row in context.facts.protected.values() if row.critical]
+    for system in base_runtimes(context):
+        for change in replaced_packages(context, system, names):
+            if not breaks_kernel(change, context.facts.protected[change.package]):
+                yield _finding(context, system, change)
 
 
-def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
-    name, row = system.colab.name, case.facts.protected[change.package]
+def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
+    name, row = system.colab.name, context.facts.protected[change.package]
     pin = f"{change.package}=={change.installed}"
     edit = (
-        set_version_edit(case, change.route, change.line, f"=={change.installed}")
+        set_version_edit(context, change.route, change.line, f"=={change.installed}")
         if change.line
         else Insert(("packages",), None, yaml_scalar(pin))
     )
@@ -60,9 +60,9 @@ def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement)
         severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
         "starts; with another one the kernel may not come back.",
-        way_out=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
+        help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
         f"{name}",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
     )
 
@@ -73,12 +73,10 @@ RULE = Rule(
     id="IMG033",
     name="colab-kernel-package",
     severity=Severity.ERROR,
-    summary="A package that Colab's kernel runs on is replaced.",
     sources=(
         "googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins",
         "googlecolab/colabtools#5133",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}packages: [ipykernel==6.29.5]\n{COLAB}", "ipykernel==6.29.5"),

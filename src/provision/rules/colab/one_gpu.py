@@ -27,37 +27,37 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.colab import colab_targets, smallest_sufficient_card
+from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
 from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target with more than one card."""
-    for colab in colab_targets(case):
-        device = colab.site.gpu_settings
+    for colab in colab_targets(context):
+        device = colab.facts.gpu_settings
         if not device.is_nvidia or device.gpu.count <= 1:
             continue
-        own = device.gpu_route == (*colab.site.route, "gpu")
-        card = colab.site.card
+        own = device.gpu_route == (*colab.facts.route, "gpu")
+        card = colab.facts.card
         name = (
             device.gpu.type
             if card is None or card.colab
-            else smallest_sufficient_card(case, card).name
+            else smallest_sufficient_card(context, card).name
         )
         edit = (
             Replace(RouteLocation(device.gpu_route), name)
             if own
-            else Insert(colab.site.route, "gpu", name)
+            else Insert(colab.facts.route, "gpu", name)
         )
         yield RULE.diagnostic(
             f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab "
             "runtime has one",
-            device.gpu_route if own else colab.site.route,
+            device.gpu_route if own else colab.facts.route,
             why="Colab offers no runtime with several cards.",
-            way_out=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
+            help=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
             f"{device.gpu}",
             fix=None
-            if own and case.source.text(device.gpu_route) is None
+            if own and context.source.text(device.gpu_route) is None
             else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
         )
 
@@ -66,11 +66,9 @@ RULE = Rule(
     id="IMG026",
     name="colab-one-gpu",
     severity=Severity.ERROR,
-    summary="Several cards are asked for, and a Colab runtime has one.",
     sources=(
         "googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -22,32 +22,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.colab import base_runtimes, replaced_packages
+from provision.rules.colab.runtimes import base_runtimes, replaced_packages
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 MOST = 5
 """Packages named in one finding. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one note for each Colab target."""
     names = [
-        row.package for row in case.facts.protected.values() if row.pinned and not row.critical
+        row.package for row in context.facts.protected.values() if row.pinned and not row.critical
     ]
-    for system in base_runtimes(case):
-        found = tuple(replaced_packages(case, system, names))
+    for system in base_runtimes(context):
+        found = tuple(replaced_packages(context, system, names))
         if not found:
             continue
         pins = [f"{change.package}=={change.installed}" for change in found[:MOST]]
         yield RULE.diagnostic(
             f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
             + ", ".join(change.requested for change in found[:MOST])
-            + (" are installed" if len(found) > 1 or case.resolved else " is asked for")
+            + (" are installed" if len(found) > 1 or context.resolved else " is asked for")
             + (f" (and {len(found) - MOST} more)" if len(found) > MOST else ""),
             next((change.route for change in found if change.line), found[0].route),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
-            way_out=f"ask for {', '.join(pins)}, or isolation: venv",
-            related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+            help=f"ask for {', '.join(pins)}, or isolation: venv",
+            related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
         )
 
 
@@ -57,9 +57,7 @@ RULE = Rule(
     id="IMG030",
     name="colab-pinned",
     severity=Severity.INFO,
-    summary="A package that Colab's own package pins exactly is replaced there.",
     sources=("googlecolab/colabtools at 3c07d776, setup.py",),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),

@@ -1,5 +1,4 @@
-"""A package that Colab's kernel has loaded already is replaced there, so the runtime must be
-restarted.
+"""A package that Colab's kernel has loaded is replaced there.
 
 ## What it does
 
@@ -23,30 +22,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
-from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, replaced_packages
+from provision.rules.colab.runtimes import (
+    BaseRuntime,
+    PackageReplacement,
+    base_runtimes,
+    replaced_packages,
+)
 from provision.rules.package_lines import set_version_edit, yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target that needs a restart: at each line that brings it
     about, or one for all of a resolved set.
     """
-    names = [row.package for row in case.facts.protected.values() if row.restart]
-    for system in base_runtimes(case):
-        found = tuple(replaced_packages(case, system, names))
+    names = [row.package for row in context.facts.protected.values() if row.restart]
+    for system in base_runtimes(context):
+        found = tuple(replaced_packages(context, system, names))
         for group in (
-            (found,) if case.resolved is not None and found else [(change,) for change in found]
+            (found,) if context.resolved is not None and found else [(change,) for change in found]
         ):
-            yield _finding(case, system, group)
+            yield _finding(context, system, group)
 
 
 def _finding(
-    case: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
+    context: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
 ) -> Diagnostic:
     pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
     edits: tuple[Edit, ...] = tuple(
-        set_version_edit(case, change.route, change.line, f"=={change.installed}")
+        set_version_edit(context, change.route, change.line, f"=={change.installed}")
         if change.line
         else Insert(("packages",), None, yaml_scalar(f"{change.package}=={change.installed}"))
         for change in group
@@ -59,8 +63,8 @@ def _finding(
         next((change.route for change in group if change.line), group[0].route),
         why="Until then the old one is in memory and the new one on disk, which ends in "
         "numpy.dtype size changed and the like. A restart cuts off Run all.",
-        way_out=f"ask for {pins}, the runtime's own; or restart once after the installation",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        help=f"ask for {pins}, the runtime's own; or restart once after the installation",
+        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
     )
 
@@ -71,13 +75,11 @@ RULE = Rule(
     id="IMG029",
     name="colab-restart",
     severity=Severity.WARNING,
-    summary="A package that Colab's kernel has loaded is replaced there.",
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
         "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["numpy>=2.1"]\n{COLAB}', '"numpy>=2.1"'),

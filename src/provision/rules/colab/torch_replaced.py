@@ -31,7 +31,7 @@ from packaging.version import Version
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import cuda_of
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
@@ -53,25 +53,27 @@ class TorchReplacement(NamedTuple):
     back: str
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target whose torch is replaced: a warning where companions are
     left behind, else a note.
     """
-    for system in base_runtimes(case):
+    for system in base_runtimes(context):
         if (
             "torch" in system.packages
-            and (swap := _version(case, system) or _build(case, system)) is not None
+            and (swap := _version(context, system) or _build(context, system)) is not None
         ):
-            yield _finding(case, system, swap)
+            yield _finding(context, system, swap)
 
 
-def _version(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
-    change = next(replaced_packages(case, system, ("torch",)), None)
+def _version(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+    change = next(replaced_packages(context, system, ("torch",)), None)
     if change is None:
         return None
     older = change.version is not None and change.version < Version(change.installed)
     fitting = [
-        row.runtime for row in pinnable_runtimes(case, case.spec.python) if _lets(change, row.torch)
+        row.runtime
+        for row in pinnable_runtimes(context, context.spec.python)
+        if _lets(change, row.torch)
     ]
     return TorchReplacement(
         change.requested + (" (older)" if older else ""),
@@ -89,15 +91,15 @@ def _lets(change: PackageReplacement, torch: str) -> bool:
     return specifiers is not None and specifiers.contains(torch, prereleases=True)
 
 
-def _build(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+def _build(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return what is swapped where the version stays and the flavour does not."""
-    device, has = system.colab.site.gpu_settings, Version(system.packages["torch"]).local
+    device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
     named = (
-        case.spec.package("torch") is not None
-        if case.resolved is None
-        else "torch" in case.resolved.versions
+        context.spec.package("torch") is not None
+        if context.resolved is None
+        else "torch" in context.resolved.versions
     )
-    wanted = device.flavour or (case.resolved.flavour if case.resolved is not None else None)
+    wanted = device.flavour or (context.resolved.flavour if context.resolved is not None else None)
     if not named or has is None or wanted in (None, has):
         return None
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
@@ -111,8 +113,8 @@ def _build(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     )
 
 
-def _finding(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
-    left = _left(case, system, swap)
+def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
+    left = _left(context, system, swap)
     behind = (
         " and leaves "
         + " and ".join(f"{name} {system.packages[name]}" for name in left)
@@ -130,24 +132,24 @@ def _finding(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
         "for its torch: importing fails with another one."
         if left
         else "That is a download of gigabytes on every new runtime.",
-        way_out=(
+        help=(
             f"add {' and '.join(left)} to the packages, or "
             if left
             else "nothing, where that is meant, or "
         )
         + swap.back,
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
         fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
     )
 
 
-def _left(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
+def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
     """Return the companions of the runtime's torch that stay and do not go with what takes its
     place.
     """
-    mine = case.facts.torch_release(Version(system.packages["torch"]).public)
+    mine = context.facts.torch_release(Version(system.packages["torch"]).public)
     other = (
-        case.facts.torch_release(str(swap.change.version))
+        context.facts.torch_release(str(swap.change.version))
         if swap.change and swap.change.version
         else None
     )
@@ -157,7 +159,7 @@ def _left(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> lis
     for name in ("torchvision", "torchaudio"):
         held = Version(system.packages[name]).public if name in system.packages else None
         tied = held is not None and mine is not None and held in getattr(mine, name)
-        if tied and not _replaced(case, name) and not (other and held in getattr(other, name)):
+        if tied and not _replaced(context, name) and not (other and held in getattr(other, name)):
             left.append(name)
     return left
 
@@ -170,11 +172,11 @@ def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 
-def _replaced(case: LintContext, name: str) -> bool:
+def _replaced(context: LintContext, name: str) -> bool:
     return (
-        case.spec.package(name) is not None
-        if case.resolved is None
-        else name in case.resolved.versions
+        context.spec.package(name) is not None
+        if context.resolved is None
+        else name in context.resolved.versions
     )
 
 
@@ -183,13 +185,11 @@ RULE = Rule(
     id="IMG031",
     name="colab-torch-replaced",
     severity=Severity.WARNING,
-    summary="Another torch takes the place of the one that a Colab runtime brings.",
     sources=(
         "pytorch/vision#8985",
         "torchvision/extension.py",
         "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB}', "torch==2.13.0"),

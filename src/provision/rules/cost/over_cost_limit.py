@@ -39,18 +39,18 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target whose price is above the limit, or not known."""
-    if case.spec.cost is None:
+    if context.spec.cost is None:
         return
-    limit = case.spec.cost.limit_per_hour
-    for instance in workbench_instances(case):
-        known = _offers(case, instance)
+    limit = context.spec.cost.limit_per_hour
+    for instance in workbench_instances(context):
+        known = _offers(context, instance)
         here = [cheapest_offer(known, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
             yield _found(
-                case,
+                context,
                 instance,
                 over,
                 limit,
@@ -65,24 +65,24 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _offers(
-    case: LintContext, instance: Instance, *, any_type: bool = False
+    context: LintContext, instance: Instance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
     """Return all prices of the machines that this target may take, or with `any_type` of all that
     carry its cards.
     """
-    card, count = instance.site.card, instance.site.gpu_settings.gpu.count
+    card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
     if any_type or instance.target.machine_type == "auto":
         return list_offers(
-            find_machines(case.facts, card, count, reserved=instance.reserved) if card else (),
+            find_machines(context.facts, card, count, reserved=instance.reserved) if card else (),
             card,
             count,
         )
-    machine = case.facts.machines.get(instance.target.machine_type)
+    machine = context.facts.machines.get(instance.target.machine_type)
     return list_offers((machine,) if machine else (), card, count)
 
 
 def _found(
-    case: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
+    context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
 ) -> Diagnostic:
     offer = min(over, key=lambda one: one.dollars)
     return RULE.diagnostic(
@@ -92,17 +92,17 @@ def _found(
         severity=offer.evidence.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Disks, traffic and taxes come on top."
         + ("" if every else " Other zones of this target are within the limit."),
-        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to "
+        help=f"{_cheaper(context, instance, offer, limit)}raise the limit to "
         f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
 
 
-def _cheaper(case: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
+def _cheaper(context: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
     """Return in words what is within the limit: another machine type in the region, else another
     region; "" when nothing is.
     """
-    within = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
+    within = [one for one in _offers(context, instance, any_type=True) if one.dollars <= limit]
     here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
     best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
         within, key=lambda one: one.dollars, default=None
@@ -119,9 +119,9 @@ def _money(dollars: float) -> str:
 
 
 def _machine(offer: MachineOffer, instance: Instance) -> str:
-    attached = instance.site.card is not None and not offer.machine.gpus
+    attached = instance.facts.card is not None and not offer.machine.gpus
     return (
-        f"{offer.machine.name} with {instance.site.gpu_settings.gpu}"
+        f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
         if attached
         else offer.machine.name
     )
@@ -138,7 +138,7 @@ def _unknown(instance: Instance, regions: str) -> Diagnostic:
         ("cost", "limit_per_hour"),
         severity=Severity.UNKNOWN,
         why="Whether it is within the limit is not known.",
-        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: "
+        help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
         "provision facts list prices",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
@@ -148,12 +148,10 @@ RULE = Rule(
     id="CST001",
     name="over-cost-limit",
     severity=Severity.ERROR,
-    summary="The machine costs more than `cost` allows.",
     sources=(
         "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),

@@ -1,5 +1,4 @@
-"""The build of torch that the public index serves by default does not run on the card, or on the
-driver of the place.
+"""The default build of the newest admitted torch does not run on the card or the driver.
 
 ## What it does
 
@@ -44,42 +43,46 @@ from provision.rules.torch_builds import (
 from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place where the default build does not run and another one does."""
-    if case.resolved is not None:
+    if context.resolved is not None:
         return
-    for question in build_queries(case):
-        newest = next(possible_builds(case, question), None) if question.flavour is None else None
-        if newest is None or _runs(case, question, newest.release):
+    for question in build_queries(context):
+        newest = (
+            next(possible_builds(context, question), None) if question.flavour is None else None
+        )
+        if newest is None or _runs(context, question, newest.release):
             continue
-        found = runnable_cudas(case, question)
+        found = runnable_cudas(context, question)
         if not found and newest.release.default_on(question.platform) == "cpu":
             found = {
                 offer.cuda: offer.release.release
-                for offer in possible_builds(case, question)
+                for offer in possible_builds(context, question)
                 if offer.build is None and offer.release is newest.release
             }
         if found:
-            yield _finding(case, question, newest.release, found)
+            yield _finding(context, question, newest.release, found)
 
 
-def _runs(case: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
+def _runs(context: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
     """Tell whether the default build runs, or may run for all the facts know."""
     default = row.default_on(question.platform)
     if default == "cpu":
         return False
-    offer = next(iter(possible_builds(case, question._replace(flavour=default))), None)
-    return offer is None or offer.release is not row or can_run(case, question, offer) is not False
+    offer = next(iter(possible_builds(context, question._replace(flavour=default))), None)
+    return (
+        offer is None or offer.release is not row or can_run(context, question, offer) is not False
+    )
 
 
 def _finding(
-    case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]
+    context: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]
 ) -> Diagnostic:
-    default, driver = row.default_on(question.platform), question.site.driver
+    default, driver = row.default_on(question.platform), question.target.driver
     cuda, torch = next(iter(found.items()))
     covered = default != "cpu" and any(
         build.flavour == default
-        for build in case.facts.builds_for_card(question.card, row.release, question.platform)
+        for build in context.facts.builds_for_card(question.card, row.release, question.platform)
     )
     if default == "cpu":
         problem = f"is for the CPU alone on {question.platform}"
@@ -98,21 +101,21 @@ def _finding(
         question.gpu_route,
         why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
         f"for CUDA {cuda}.",
-        way_out=", or ".join(
+        help=", or ".join(
             f'write cuda: "{version}", which has torch {release}'
             for version, release in list(found.items())[:2]
         ),
         related=(related_at(question.releases.route, "torch comes from here"),),
-        fix=_fix(case, question, cuda),
+        fix=_fix(context, question, cuda),
     )
 
 
-def _fix(case: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
+def _fix(context: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
     """Say the CUDA version where that holds for this one place alone."""
-    if len(case.spec.targets) > 1:
+    if len(context.spec.targets) > 1:
         return None
-    route = question.site.gpu_settings.cuda_route
-    written = len(route) > 1 or "cuda" in case.spec.model_fields_set
+    route = question.target.gpu_settings.cuda_route
+    written = len(route) > 1 or "cuda" in context.spec.model_fields_set
     edit: Edit = (
         Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
     )
@@ -123,14 +126,12 @@ RULE = Rule(
     id="CUD009",
     name="default-build-unfit",
     severity=Severity.WARNING,
-    summary="The default build of the newest admitted torch does not run on the card or the driver.",  # noqa: E501
     sources=(
         "version.py and arch flags of the torch wheels on the public package index",
         "dev-discuss.pytorch.org 3290 and 3432",
         "Kaggle/docker-python#1546",
         "pytorch/pytorch#168065",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),

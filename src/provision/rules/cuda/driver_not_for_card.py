@@ -39,24 +39,24 @@ from provision.target_facts import TargetFacts
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each driver that a card does not work with."""
-    for site in case.targets:
-        if site.card is None:
+    for target in context.targets:
+        if target.card is None:
             continue
-        known = driver_branches(case, site.card)
-        if site.driver is not None:
-            yield from _brought(case, site, site.card, known)
-            yield from _too_early(case, site, site.card)
-        asked = find_machine_requirement(case, site, "driver")
+        known = driver_branches(context, target.card)
+        if target.driver is not None:
+            yield from _brought(context, target, target.card, known)
+            yield from _too_early(context, target, target.card)
+        asked = find_machine_requirement(context, target, "driver")
         if asked is not None:
-            yield from _asked(case, site, site.card, known, asked)
+            yield from _asked(context, target, target.card, known, asked)
 
 
 def _brought(
-    case: LintContext, site: TargetFacts, card: Card, known: DriverBranches
+    context: LintContext, target: TargetFacts, card: Card, known: DriverBranches
 ) -> Iterator[Diagnostic]:
-    driver = site.driver
+    driver = target.driver
     if driver is None:
         return
     branch = require_version(driver.value.split(".")[0])
@@ -67,17 +67,17 @@ def _brought(
             f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
             f"{card.name} ({card.arch}) {known}",
             driver.route,
-            severity=driver.evidence.cap_severity(_severity(case, card)),
+            severity=driver.evidence.cap_severity(_severity(context, card)),
             why=WHY,
-            way_out=f"take an image with a driver {known}, or another card",
-            related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+            help=f"take an image with a driver {known}, or another card",
+            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         )
 
 
-def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Diagnostic]:
+def _too_early(context: LintContext, target: TargetFacts, card: Card) -> Iterator[Diagnostic]:
     """Look for an image of a day before its family had a driver for such old cards."""
-    family, day = split_image_name(getattr(site.target, "image", None) or "")
-    for change in case.facts.image_changes:
+    family, day = split_image_name(getattr(target.target, "image", None) or "")
+    for change in context.facts.image_changes:
         if (
             change.family == family
             and day
@@ -88,17 +88,17 @@ def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Dia
             yield RULE.diagnostic(
                 f"images of {family} have a driver that works for {card.name} ({card.cc}) "
                 f"since {change.since}, and this one is of {day}",
-                (*site.route, "image"),
-                severity=change.evidence.cap_severity(_severity(case, card)),
+                (*target.route, "image"),
+                severity=change.evidence.cap_severity(_severity(context, card)),
                 why="Before that day the driver there knew no card older than Turing.",
-                way_out=f"take an image of {change.since} or later, or another card",
-                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+                help=f"take an image of {change.since} or later, or another card",
+                related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
             )
 
 
 def _asked(
-    case: LintContext,
-    site: TargetFacts,
+    context: LintContext,
+    target: TargetFacts,
     card: Card,
     known: DriverBranches,
     asked: MachineRequirement,
@@ -116,10 +116,10 @@ def _asked(
         f"requires.driver: {asked.text} admits no driver that knows {card.name} "
         f"({card.arch}): there are drivers for it {known}",
         asked.route,
-        severity=_severity(case, card),
+        severity=_severity(context, card),
         why=WHY,
-        way_out=f'write driver: "{right}", or take another card',
-        related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+        help=f'write driver: "{right}", or take another card',
+        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         fix=Fix(
             f'write driver: "{right}"',
             (Replace(RouteLocation(asked.route), yaml_scalar(right)),),
@@ -128,9 +128,12 @@ def _asked(
     )
 
 
-def _severity(case: LintContext, card: Card) -> Severity:
+def _severity(context: LintContext, card: Card) -> Severity:
     severity = card.evidence.cap_severity(Severity.ERROR)
-    last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
+    last, capability = (
+        context.facts.last_driver_branch(card),
+        context.facts.capabilities.get(card.cc),
+    )
     for row in (last, capability):
         severity = row.evidence.cap_severity(severity) if row else severity
     return severity
@@ -140,7 +143,6 @@ RULE = Rule(
     id="CUD005",
     name="driver-not-for-card",
     severity=Severity.ERROR,
-    summary="A driver that does not know the card: too new for it, or too old.",
     sources=(
         "NVIDIA, support answer 3142 on the last branch for Maxwell, Pascal and Volta",
         "NVIDIA R470 release notes",
@@ -151,7 +153,6 @@ RULE = Rule(
             "capability, and its driver"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

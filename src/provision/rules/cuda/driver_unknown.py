@@ -1,5 +1,4 @@
-"""Nobody published which driver an image carries, and the torch build asks for a newer one than it
-surely has.
+"""Nobody published which driver an image carries, and the torch build may need a newer one.
 
 ## What it does
 
@@ -33,55 +32,55 @@ from provision.rules.workbench_instances import EXAMPLE_TARGET
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image whose driver is not known to be new enough for any possible
     build.
     """
-    for question in build_queries(case):
-        image = question.site.image
+    for question in build_queries(context):
+        image = question.target.image
         offer = (
-            _doubtful(case, question, image)
-            if image is not None and question.site.driver is None
+            _doubtful(context, question, image)
+            if image is not None and question.target.driver is None
             else None
         )
         if offer is None or image is None:
             continue
-        floor = case.facts.driver_floor(offer.cuda)
-        other = describe_image_with_driver(case, question.site, floor or "")
+        floor = context.facts.driver_floor(offer.cuda)
+        other = describe_image_with_driver(context, question.target, floor or "")
         yield RULE.diagnostic(
             f"torch {offer.release.release} for CUDA {offer.cuda} needs driver {floor}, "
             f"and the driver of image {image.family} was not published",
-            (*question.site.route, "image"),
+            (*question.target.route, "image"),
             why="If it is older, torch says that the NVIDIA driver on your system is too old, "
             "and runs on the CPU.",
-            way_out=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
+            help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
             related=(related_at(question.cuda_route, "the CUDA version is decided here"),),
         )
 
 
-def _doubtful(case: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
+def _doubtful(context: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
     """Return the newest possible build when there are such for the card, and no build is sure to
     run.
     """
-    have, newest = _at_least(case, image), None
-    for offer in possible_builds(case, question):
-        if offer.build is None or not case.facts.has_code_for(question.card, offer.build):
+    have, newest = _at_least(context, image), None
+    for offer in possible_builds(context, question):
+        if offer.build is None or not context.facts.has_code_for(question.card, offer.build):
             continue
-        floor = case.facts.driver_floor(offer.cuda)
+        floor = context.facts.driver_floor(offer.cuda)
         if floor is None or (have is not None and is_driver_at_least(have, floor)):
             return None
         newest = newest or offer
     return newest
 
 
-def _at_least(case: LintContext, image: ImageFamily) -> str | None:
+def _at_least(context: LintContext, image: ImageFamily) -> str | None:
     """Return a driver that images of a family have at least.
 
     One with a CUDA toolkit has the driver that came with it; a container asks no more of its
     host than the floor of its CUDA.
     """
-    toolkit = case.facts.toolkits.get(image.cuda)
-    known = [row.driver for row in case.facts.image_drivers if row.family == image.family]
+    toolkit = context.facts.toolkits.get(image.cuda)
+    known = [row.driver for row in context.facts.image_drivers if row.family == image.family]
     oldest = [min(known, key=require_version)] if known else []
     carried = (
         (toolkit.floor_linux if image.kind == "container" else toolkit.driver_first)
@@ -95,13 +94,10 @@ RULE = Rule(
     id="CUD008",
     name="driver-unknown",
     severity=Severity.UNKNOWN,
-    summary="Nobody published which driver an image carries, and the torch build may need a newer "
-    "one.",
     sources=(
         "docs.cloud.google.com, Workbench image versioning and Deep Learning VM images",
         "NVIDIA, CUDA Compatibility, minor version compatibility",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

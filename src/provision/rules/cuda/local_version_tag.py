@@ -1,4 +1,4 @@
-"""A package line carries the tag of a CUDA build, as in torch==2.0.1+cu118.
+"""A package line carries the tag of a CUDA build.
 
 ## What it does
 
@@ -46,59 +46,59 @@ from provision.spec import Package
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each line with a build tag; the first one's fix also says the CUDA
     version.
     """
     tagged = [
         (route, package, match[1])
-        for route, package in package_lines(case)
-        if package.key in case.facts.flavoured and (match := _TAG.search(package.version))
+        for route, package in package_lines(context)
+        if package.key in context.facts.flavoured and (match := _TAG.search(package.version))
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
         yield _finding(
-            case,
+            context,
             route,
             package,
             tag,
-            fixable=_agrees(case, tag) and len(tags) == 1,
+            fixable=_agrees(context, tag) and len(tags) == 1,
             first=number == 0,
         )
 
 
 def _finding(
-    case: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
+    context: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
 ) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
     said = (
-        f"; the spec says cuda: {case.spec.cuda} and gpu: {case.spec.gpu.type}"
-        if not _agrees(case, tag)
+        f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
+        if not _agrees(context, tag)
         else ""
     )
     edits: tuple[Edit, ...] = (
-        set_version_edit(case, route, package, without_local(package.version)),
-        *(_says(case, cuda) if first else ()),
+        set_version_edit(context, route, package, without_local(package.version)),
+        *(_says(context, cuda) if first else ()),
     )
     return RULE.diagnostic(
         f"{package.key}{package.version} names the build {tag}{said}",
         route,
         why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
         "said once, in `cuda`, and the lock chooses the builds.",
-        way_out=right
+        help=right
         if fixable
         else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
         related=(related_at(("cuda",), "the CUDA version is said here"),)
-        if said and "cuda" in case.spec.model_fields_set
+        if said and "cuda" in context.spec.model_fields_set
         else (),
         fix=Fix(right, edits) if fixable else None,
     )
 
 
-def _agrees(case: LintContext, tag: str) -> bool:
+def _agrees(context: LintContext, tag: str) -> bool:
     """Tell whether saying `cuda` for this tag contradicts nothing that the spec says already."""
-    cuda, spec = cuda_of(tag), case.spec
+    cuda, spec = cuda_of(tag), context.spec
     return (
         spec.cuda in ("auto", cuda)
         and spec.gpu.is_none == (cuda == "none")
@@ -106,13 +106,13 @@ def _agrees(case: LintContext, tag: str) -> bool:
     )
 
 
-def _says(case: LintContext, cuda: str) -> tuple[Edit, ...]:
-    if cuda in (case.spec.cuda, "none"):
+def _says(context: LintContext, cuda: str) -> tuple[Edit, ...]:
+    if cuda in (context.spec.cuda, "none"):
         return ()
     text = yaml_scalar(cuda)
     return (
         (Replace(RouteLocation(("cuda",)), text),)
-        if "cuda" in case.spec.model_fields_set
+        if "cuda" in context.spec.model_fields_set
         else (Insert((), "cuda", text),)
     )
 
@@ -121,9 +121,7 @@ RULE = Rule(
     id="CUD001",
     name="local-version-tag",
     severity=Severity.ERROR,
-    summary="A package line carries the tag of a CUDA build.",
     sources=("PEP 440, local version identifiers", "https://download.pytorch.org/whl/"),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -27,24 +27,26 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 from provision.target_facts import GpuSettings
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""  # noqa: E501
-    releases = torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
+    releases = torch_releases(context)
+    rows = (
+        [row for row in map(context.facts.torch_release, releases.known) if row] if releases else []
+    )
     if releases is None or not rows:
         return
     for device in {
         device.cuda_route: device
-        for device in case.devices
+        for device in context.devices
         if device.is_nvidia and device.cuda not in ("auto", "none")
     }.values():
         sure = [row.builds.get(flavour_of(device.cuda)) for row in rows]
         if not any(confidence in ("high", "medium") for confidence in sure):
-            yield _finding(case, releases, rows, device, doubtful="low" in sure)
+            yield _finding(context, releases, rows, device, doubtful="low" in sure)
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     releases: AdmittedReleases,
     rows: list[TorchRelease],
     device: GpuSettings,
@@ -53,7 +55,7 @@ def _finding(
 ) -> Diagnostic:
     cuda, newest = device.cuda, rows[-1]
     built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
-    others = [row.release for row in case.facts.torch if flavour_of(cuda) in row.builds]
+    others = [row.release for row in context.facts.torch if flavour_of(cuda) in row.builds]
     what = "may have no build" if doubtful else "has no build"
     return RULE.diagnostic(
         f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for "
@@ -66,7 +68,7 @@ def _finding(
         else None,
         why="The PyTorch index for that CUDA version then holds no such torch."
         + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
-        way_out=f'write cuda: "{built[-1]}" or cuda: auto'
+        help=f'write cuda: "{built[-1]}" or cuda: auto'
         + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
         related=(related_at(releases.route, "torch asked for here"),),
     )
@@ -76,13 +78,11 @@ RULE = Rule(
     id="CUD002",
     name="no-torch-build",
     severity=Severity.ERROR,
-    summary="The torch that is asked for was not built for the CUDA version that is asked for.",
     sources=(
         "pytorch/test-infra generate_binary_build_matrix.py",
         "replicate/cog torch_compatibility.json",
         "torch wheels on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),

@@ -49,23 +49,25 @@ from provision.target_facts import ProvidedVersion
 _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that is too old for every torch that may come."""
-    yield from _libraries(case)
-    for question in build_queries(case):
-        driver = question.site.driver
+    yield from _libraries(context)
+    for question in build_queries(context):
+        driver = question.target.driver
         if driver is None:
             continue
-        found = _newest(case, question, driver)
+        found = _newest(context, question, driver)
         if found is not None:
-            yield _finding(case, question, driver, *found)
+            yield _finding(context, question, driver, *found)
 
 
-def _libraries(case: LintContext) -> Iterator[Diagnostic]:
-    releases = possible_torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
-    for site in case.targets if rows else ():
-        have, needed = site.glibc, [row.glibc_on("linux-x86_64") for row in rows]
+def _libraries(context: LintContext) -> Iterator[Diagnostic]:
+    releases = possible_torch_releases(context)
+    rows = (
+        [row for row in map(context.facts.torch_release, releases.known) if row] if releases else []
+    )
+    for target in context.targets if rows else ():
+        have, needed = target.glibc, [row.glibc_on("linux-x86_64") for row in rows]
         if (
             have is None
             or releases is None
@@ -77,7 +79,7 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
             continue
         fits = [
             row.release
-            for row in case.facts.torch
+            for row in context.facts.torch
             if (floor := row.glibc_on("linux-x86_64"))
             and require_version(floor) <= require_version(have.value)
         ]
@@ -87,29 +89,29 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
             have.route,
             severity=have.evidence.cap_severity(Severity.ERROR),
             why="The installer finds no wheel that runs on that system.",
-            way_out="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
+            help="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
             related=(related_at(releases.route, "torch comes from here"),),
         )
 
 
 def _newest(
-    case: LintContext, question: BuildQuery, driver: ProvidedVersion
+    context: LintContext, question: BuildQuery, driver: ProvidedVersion
 ) -> tuple[BuildOption, Incompatibility] | None:
     """Return the newest build that only an old driver keeps from running; None when some build
     runs, or none could.
     """
     newest = None
-    for offer in possible_builds(case, question):
-        if can_run(case, question, offer) is not False:
+    for offer in possible_builds(context, question):
+        if can_run(context, question, offer) is not False:
             return None
-        obstacles = case.facts.incompatibilities(driver.value, offer.build, question.card)
+        obstacles = context.facts.incompatibilities(driver.value, offer.build, question.card)
         if newest is None and all(one.kind in _OLD for one in obstacles):
             newest = offer, obstacles[0]
     return newest
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     question: BuildQuery,
     driver: ProvidedVersion,
     offer: BuildOption,
@@ -129,10 +131,10 @@ def _finding(
         if ptx
         else "torch would say: the NVIDIA driver on your system is too old. "
         "torch.cuda.is_available() would be false.",
-        way_out=describe_alternatives(
-            case,
+        help=describe_alternatives(
+            context,
             question,
-            describe_image_with_driver(case, question.site, obstacle.required)
+            describe_image_with_driver(context, question.target, obstacle.required)
             or "take a machine with a newer driver",
         ),
         related=(
@@ -146,13 +148,11 @@ RULE = Rule(
     id="CUD004",
     name="place-too-old",
     severity=Severity.ERROR,
-    summary="The driver, or the C library, that a place brings is older than the torch build needs.",  # noqa: E501
     sources=(
         "NVIDIA, CUDA Compatibility, minor version compatibility",
         "PEP 600 and the wheel tags of torch",
         "pytorch/pytorch#162531",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -28,14 +28,14 @@ from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import ProvidedVersion
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place whose driver does not satisfy `requires.driver`."""
-    for site in case.targets:
-        asked, driver = find_machine_requirement(case, site, "driver"), site.driver
+    for target in context.targets:
+        asked, driver = find_machine_requirement(context, target, "driver"), target.driver
         specifiers = asked.specifiers if asked else None
         if asked is None or driver is None or specifiers is None:
             continue
-        if site.card is not None and not driver_branches(case, site.card).admits(specifiers):
+        if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
         first, below = _span(driver)
         if has_version_in_range(specifiers, first, below):
@@ -47,8 +47,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=driver.evidence.cap_severity(Severity.ERROR),
             why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
             "so the check on the device would fail.",
-            way_out="take an image that brings such a driver, or ask for less"
-            if site.image
+            help="take an image that brings such a driver, or ask for less"
+            if target.image
             else f"ask for less at this target, as in requires: {{driver: "
             f'">={driver.value.split(".")[0]}"}}',
             related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
@@ -70,12 +70,10 @@ RULE = Rule(
     id="CUD006",
     name="required-driver-not-there",
     severity=Severity.ERROR,
-    summary="`requires.driver` asks for a driver that a place does not bring.",
     sources=(
         "googlecolab/backend-info 66982a15",
         "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -37,28 +37,28 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each `requires.driver` below the floor; an error where it admits nothing
     at or above it.
     """
     said = set()
-    for question in build_queries(case):
+    for question in build_queries(context):
         asked = (
-            find_machine_requirement(case, question.site, "driver")
-            if question.flavour and question.site.driver is None
+            find_machine_requirement(context, question.target, "driver")
+            if question.flavour and question.target.driver is None
             else None
         )
         if asked is not None and asked.route not in said:
-            found = _finding(case, question, asked)
+            found = _finding(context, question, asked)
             said |= {asked.route} if found else set()
             yield from [found] if found else []
 
 
 def _finding(
-    case: LintContext, question: BuildQuery, asked: MachineRequirement
+    context: LintContext, question: BuildQuery, asked: MachineRequirement
 ) -> Diagnostic | None:
-    toolkit = case.facts.toolkits.get(cuda_of(question.flavour or ""))
-    specifiers, known = asked.specifiers, driver_branches(case, question.card)
+    toolkit = context.facts.toolkits.get(cuda_of(question.flavour or ""))
+    specifiers, known = asked.specifiers, driver_branches(context, question.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
     floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
@@ -78,14 +78,14 @@ def _finding(
         severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
-        way_out=f'write driver: ">={floor}"'
+        help=f'write driver: ">={floor}"'
         + (
             f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
             if whose != question.card.name
             else ""
         ),
         related=(related_at(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
-        if question.site.gpu_settings.cuda != "auto"
+        if question.target.gpu_settings.cuda != "auto"
         else (),
         fix=None
         if beyond
@@ -101,10 +101,7 @@ RULE = Rule(
     id="CUD007",
     name="required-driver-too-low",
     severity=Severity.ERROR,
-    summary="`requires.driver` lets drivers through that the CUDA version or the card does not run "
-    "on.",
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

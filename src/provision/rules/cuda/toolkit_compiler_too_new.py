@@ -34,20 +34,22 @@ from provision.rules.source_builds import (
 from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place whose gcc the toolkit does not take."""
-    asked = case.spec.cuda_toolkit
-    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
+    asked = context.spec.cuda_toolkit
+    toolkit = (
+        context.facts.toolkits.get(asked) if asked and source_built_packages(context) else None
+    )
     if toolkit is None:
         return
-    for site in case.targets:
-        system = operating_system_at(case, site)
+    for target in context.targets:
+        system = operating_system_at(context, target)
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
-        wanted = major_version(wheel_cuda_at(case, site) or toolkit.cuda)
+        wanted = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
         enough = [
             row.cuda
-            for row in case.facts.toolkits.values()
+            for row in context.facts.toolkits.values()
             if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted
         ]
         right = min(enough, key=require_version, default=None)
@@ -57,11 +59,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             ("cuda_toolkit",),
             severity=system.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)),
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
-            way_out=(f'write cuda_toolkit: "{right}", or ' if right else "")
+            help=(f'write cuda_toolkit: "{right}", or ' if right else "")
             + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
             related=(
                 related_at(
-                    (*site.route, "image" if site.image else "runtime"),
+                    (*target.route, "image" if target.image else "runtime"),
                     f"{system.os} comes from here",
                 ),
             ),
@@ -79,13 +81,11 @@ RULE = Rule(
     id="CUD014",
     name="toolkit-compiler-too-new",
     severity=Severity.ERROR,
-    summary="The system's gcc is newer than nvcc takes.",
     sources=(
         "crt/host_config.h of the nvidia-cuda-nvcc wheels",
         "package lists of the distributions (gcc)",
         "pytorch/pytorch#136556",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

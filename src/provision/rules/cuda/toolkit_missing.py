@@ -27,15 +27,15 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that needs nvcc, when a place with a card has none for all
     that is said.
     """
-    if case.spec.cuda_toolkit is not None:
+    if context.spec.cuda_toolkit is not None:
         return
     rows = (
-        (route, package, case.facts.source_only.get(package.key))
-        for route, package in package_lines(case)
+        (route, package, context.facts.source_only.get(package.key))
+        for route, package in package_lines(context)
         if package.build
     )
     need = [
@@ -43,9 +43,9 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     ]
     without = (
         [
-            site
-            for site in case.targets
-            if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
+            target
+            for target in context.targets
+            if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
         ]
         if need
         else []
@@ -53,10 +53,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     if not without:
         return
     cuda = next(
-        (cuda for site in without if (cuda := wheel_cuda_at(case, site)) in case.facts.toolkits),
+        (
+            cuda
+            for target in without
+            if (cuda := wheel_cuda_at(context, target)) in context.facts.toolkits
+        ),
         None,
     )
-    where = ", ".join(site.name for site in without)
+    where = ", ".join(target.name for target in without)
     for number, (route, package) in enumerate(need):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
         yield RULE.diagnostic(
@@ -64,7 +68,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
-            way_out=f"say {right}",
+            help=f"say {right}",
             fix=Fix(
                 f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE
             )
@@ -77,13 +81,11 @@ RULE = Rule(
     id="CUD011",
     name="toolkit-missing",
     severity=Severity.WARNING,
-    summary="A package is built against CUDA, and nothing says that there is an nvcc.",
     sources=(
         "torch/utils/cpp_extension.py of torch 2.13.0 (CUDA_HOME)",
         "Dao-AILab/flash-attention setup.py",
         "file lists of the packages on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -22,14 +22,14 @@ from provision.facts.versions import format_versions, require_version
 from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a toolkit without a row: an error between two that have one, else
     unknown.
     """
-    asked = case.spec.cuda_toolkit
-    if asked is None or asked in case.facts.toolkits:
+    asked = context.spec.cuda_toolkit
+    if asked is None or asked in context.facts.toolkits:
         return
-    known = sorted(case.facts.toolkits, key=require_version)
+    known = sorted(context.facts.toolkits, key=require_version)
     below = [cuda for cuda in known if require_version(cuda) < require_version(asked)][-1:]
     above = [cuda for cuda in known if require_version(cuda) > require_version(asked)][:1]
     gap = bool(below and above)
@@ -45,7 +45,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         why="NVIDIA released no such version."
         if gap
         else "Whether it exists, and what it compiles for, cannot be told from here.",
-        way_out=f"write {' or '.join([*below, *above])}"
+        help=f"write {' or '.join([*below, *above])}"
         if gap
         else "check the version with `nvcc --version` where it is installed",
         fix=Fix(
@@ -62,12 +62,10 @@ RULE = Rule(
     id="CUD016",
     name="toolkit-not-released",
     severity=Severity.ERROR,
-    summary="A CUDA toolkit is asked for that does not exist, or that the facts do not know.",
     sources=(
         "releases of nvidia-cuda-nvcc on PyPI",
         "NVIDIA runfile names, by spack-packages cuda/package.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

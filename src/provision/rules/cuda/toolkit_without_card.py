@@ -29,27 +29,31 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that the toolkit makes no code for: an error for one it has
     dropped, a warning for one it does not know yet.
     """
-    asked = case.spec.cuda_toolkit
-    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
+    asked = context.spec.cuda_toolkit
+    toolkit = (
+        context.facts.toolkits.get(asked) if asked and source_built_packages(context) else None
+    )
     if toolkit is None:
         return
-    for route, site in {site.gpu_settings.gpu_route: site for site in case.targets}.items():
-        card = site.card
-        if card is None or _makes(case, toolkit, card):
+    for route, target in {
+        target.gpu_settings.gpu_route: target for target in context.targets
+    }.items():
+        card = target.card
+        if card is None or _makes(context, toolkit, card):
             continue
         dropped = require_version(card.cc) < require_version(toolkit.cc_min)
         knows = [
             row.cuda
             for row in sorted(
-                case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
+                context.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
             )
-            if _makes(case, row, card)
+            if _makes(context, row, card)
         ]
-        wheels = wheel_cuda_at(case, site)
+        wheels = wheel_cuda_at(context, target)
         same = [
             cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)
         ] or knows
@@ -63,7 +67,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             else Severity.WARNING,
             why="The build ends in: nvcc fatal: Unsupported gpu architecture."
             + ("" if dropped else " Only PTX of an older capability could serve."),
-            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
+            help=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
             if right
             else "take another card",
             related=(related_at(route, "card asked for here"),),
@@ -77,7 +81,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
+def _makes(context: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
     """Tell whether a compiler makes machine code that the card runs; between its bounds where its
     list was not read.
     """
@@ -87,7 +91,8 @@ def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
             and require_version(card.cc).major <= require_version(toolkit.cc_max).major
         )
     return any(
-        runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities
+        runs_machine_code(card.cc, code, context.facts.capabilities)
+        for code in toolkit.capabilities
     )
 
 
@@ -95,9 +100,7 @@ RULE = Rule(
     id="CUD015",
     name="toolkit-without-card",
     severity=Severity.ERROR,
-    summary="The CUDA compiler makes no code for the card.",
     sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -30,22 +30,22 @@ from provision.rules.spelling import nearest_word
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each part of it that torch refuses, or does not know."""
     for name in NAMES:
-        for part in re.split(r",(?![^\[]*\])", case.spec.env.get(name, "")):
-            if (found := _refused(case, part.strip())) is not None:
+        for part in re.split(r",(?![^\[]*\])", context.spec.env.get(name, "")):
+            if (found := _refused(context, part.strip())) is not None:
                 problem, way_out, severity = found
                 yield RULE.diagnostic(
                     f"{name}: {problem}",
                     ("env", name),
                     severity=severity,
                     why="torch reads it when the GPU is first used, and ends the program there.",
-                    way_out=way_out,
+                    help=way_out,
                 )
 
 
-def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
+def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
     if not part:
         return None
     option, colon, value = (text.strip() for text in part.partition(":"))
@@ -55,7 +55,7 @@ def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] |
             f"write {part.replace('=', ':')}" if "=" in part else "write OPTION:VALUE",
             None,
         )
-    row = case.facts.allocator_options.get(option)
+    row = context.facts.allocator_options.get(option)
     if row is not None:
         limits = _limits(row, value)
         return (
@@ -67,7 +67,7 @@ def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] |
             if limits
             else None
         )
-    meant = nearest_word(option, case.facts.allocator_options, 3)
+    meant = nearest_word(option, context.facts.allocator_options, 3)
     return (
         (
             f"the facts know no option {option}; the nearest is {meant}",
@@ -96,12 +96,10 @@ RULE = Rule(
     id="ENV014",
     name="allocator-refused",
     severity=Severity.ERROR,
-    summary="The configuration of torch's allocator is written as torch does not take it.",
     sources=(
         "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

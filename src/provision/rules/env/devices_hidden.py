@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES in `env` hides cards, or names ones that another machine does not have.
+"""CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.
 
 ## What it does
 
@@ -27,12 +27,12 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the variable is set and a card is asked for."""
-    devices = [device for device in case.devices if device.is_nvidia]
-    if NAME not in case.spec.env or not devices or case.resolved is not None:
+    devices = [device for device in context.devices if device.is_nvidia]
+    if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
-    value = case.spec.env[NAME].strip()
+    value = context.spec.env[NAME].strip()
     shown, most = _shown(value), max(devices, key=lambda device: device.gpu.count)
     if not shown:
         message, severity = (
@@ -56,7 +56,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         why="torch then finds no CUDA device."
         if not shown
         else "What it names depends on the machine; gpu says how many cards there are.",
-        way_out=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
+        help=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
         related=(related_at(most.gpu_route, "cards asked for here"),),
     )
 
@@ -75,9 +75,7 @@ RULE = Rule(
     id="ENV002",
     name="devices-hidden",
     severity=Severity.ERROR,
-    summary="CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.",
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

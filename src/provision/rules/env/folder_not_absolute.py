@@ -27,17 +27,17 @@ from provision.facts.schema_variables import FolderVariable
 from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
-    for name, value in case.spec.env.items():
-        row = case.facts.folders.get(name)
+    for name, value in context.spec.env.items():
+        row = context.facts.folders.get(name)
         if row is None or not value or (problem := _problem(row, value)) is None:
             continue
         yield RULE.diagnostic(
             f"{name} is {value!r}: {problem}",
             ("env", name),
             why=f"It says where {row.holds} lie, and is taken as it stands.",
-            way_out="write the whole path, as in /home/jupyter/cache",
+            help="write the whole path, as in /home/jupyter/cache",
         )
 
 
@@ -64,14 +64,11 @@ RULE = Rule(
     id="ENV011",
     name="folder-not-absolute",
     severity=Severity.WARNING,
-    summary="A variable that names a folder names one that is another everywhere, or that nobody "
-    "finds.",
     sources=(
         "huggingface-hub 2.4.0 constants.py",
         "datasets 5.2.0 config.py",
         "CPython, Lib/tempfile.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),

@@ -38,23 +38,25 @@ from provision.spec import LocalTarget, WorkbenchTarget
 from provision.target_facts import TargetFacts
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable at the first target where its folder is unfit."""
-    for name, value in case.spec.env.items():
-        row = case.facts.folders.get(name)
+    for name, value in context.spec.env.items():
+        row = context.facts.folders.get(name)
         if row is None or not row.big or not value.startswith("/"):
             continue
-        for site in case.targets:
-            if (unfit := _unfit(row, value, site)) is not None:
-                yield _finding(row, value, site, *unfit)
+        for target in context.targets:
+            if (unfit := _unfit(row, value, target)) is not None:
+                yield _finding(row, value, target, *unfit)
                 break
 
 
-def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity | None, str] | None:
-    workbench = isinstance(site.target, WorkbenchTarget)
+def _unfit(
+    row: FolderVariable, path: str, target: TargetFacts
+) -> tuple[Severity | None, str] | None:
+    workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
         return None, f"is memory: {row.holds} there take RAM"
-    if is_within(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
+    if is_within(path, COLAB_HOME) and (workbench or isinstance(target.target, LocalTarget)):
         return None, "exists on Colab only"
     if (
         not workbench
@@ -62,7 +64,7 @@ def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity 
         or (row.variable == "TMPDIR" and is_cleared_by_system(path))
     ):
         return None
-    if is_in_container(site):
+    if is_in_container(target):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
     return (
         Severity.INFO,
@@ -71,20 +73,20 @@ def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity 
 
 
 def _finding(
-    row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str
+    row: FolderVariable, path: str, target: TargetFacts, severity: Severity | None, what: str
 ) -> Diagnostic:
     proposed = (
         f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
-        if isinstance(site.target, WorkbenchTarget)
+        if isinstance(target.target, WorkbenchTarget)
         else "a folder on a disk"
     )
     return RULE.diagnostic(
-        f"{row.variable} is {path}, which at target {site.name} {what}",
+        f"{row.variable} is {path}, which at target {target.name} {what}",
         ("env", row.variable),
         severity=severity,
         why=f"It is where {row.holds} go, gigabytes of them.",
-        way_out=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=(related_at(site.route, "used here"),),
+        help=f"write {proposed}, or leave it out: the home of each place is used then",
+        related=(related_at(target.route, "used here"),),
     )
 
 
@@ -101,14 +103,11 @@ RULE = Rule(
     id="ENV012",
     name="folder-unfit",
     severity=Severity.WARNING,
-    summary="A variable sends gigabytes to a folder that is memory, that is not kept, or that is "
-    "not there.",
     sources=(
         "docs.cloud.google.com, Workbench instances: boot disk, data disk, custom containers",
         "Filesystem Hierarchy Standard 3.0",
         "shm_overview(7)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108

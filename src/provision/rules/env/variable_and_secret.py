@@ -22,16 +22,16 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable that both set."""
-    for name in case.spec.env:
-        if name in case.spec.secrets:
+    for name in context.spec.env:
+        if name in context.spec.secrets:
             yield RULE.diagnostic(
                 f"{name} stands in `env` and in `secrets`",
                 ("env", name),
                 at=RoutePart.KEY,
                 why="Only one of the two values can hold.",
-                way_out="take it out of `env`",
+                help="take it out of `env`",
                 related=(related_at(("secrets", name), "the secret"),),
             )
 
@@ -41,9 +41,7 @@ RULE = Rule(
     id="ENV013",
     name="variable-and-secret",
     severity=Severity.ERROR,
-    summary="A variable stands both in `env` and in `secrets`.",
     sources=("the spec language: both become variables of what runs there",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

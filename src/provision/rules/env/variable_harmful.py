@@ -38,44 +38,44 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable whose value has an effect that matters to this spec."""
-    for name, value in case.spec.env.items():
-        for row in case.facts.variables.get(name, ()):
-            if row.applies_to(value) and _holds(case, row) and _matters(case, row):
+    for name, value in context.spec.env.items():
+        for row in context.facts.variables.get(name, ()):
+            if row.applies_to(value) and _holds(context, row) and _matters(context, row):
                 yield _finding(row, value)
 
 
-def _holds(case: LintContext, row: VariableEffect) -> bool:
+def _holds(context: LintContext, row: VariableEffect) -> bool:
     """Tell whether the releases that the row is about may be there, or a package is missing that
     the others need.
     """
-    if not any(is_excluded(case, name, specifier) for name, specifier in row.holds_for.items()):
+    if not any(is_excluded(context, name, specifier) for name, specifier in row.holds_for.items()):
         return True
     names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
+        context.resolved.versions.keys()
+        if context.resolved
+        else {package.key for package in context.spec.packages}
     )
     return bool(row.else_without) and row.else_without not in names
 
 
-def _matters(case: LintContext, row: VariableEffect) -> bool:
+def _matters(context: LintContext, row: VariableEffect) -> bool:
     """Tell whether there is anything the variable could hinder."""
-    training = case.spec.training
+    training = context.spec.training
     cards = [
-        site
-        for site in case.targets
-        if site.gpu_settings.is_nvidia
-        and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia
+        and not (target.card and target.card.name.startswith(row.except_cards or ("?",)))
     ]
     match row.at:
         case "cuda":
             return bool(cards)
         case "several":
-            return any(site.gpu_settings.gpu.count > 1 for site in cards)
+            return any(target.gpu_settings.gpu.count > 1 for target in cards)
         case "mps":
-            return any(site.gpu_settings.gpu.type == "mps" for site in case.targets)
+            return any(target.gpu_settings.gpu.type == "mps" for target in context.targets)
         case "workers":
             return training.dataloader_workers > 0
         case "compile":
@@ -103,7 +103,7 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
         route,
         severity=row.evidence.cap_severity(Severity(row.severity)),
         why="Written here it holds for every run at every target, and no log says so.",
-        way_out=cure,
+        help=cure,
         fix=rename,
     )
     return found._replace(source=row.evidence.source)
@@ -114,14 +114,11 @@ RULE = Rule(
     id="ENV010",
     name="variable-harmful",
     severity=Severity.WARNING,
-    summary="An environment variable that slows training down, changes its results, or does "
-    "nothing.",
     sources=(
         "docs.pytorch.org, CUDA Environment Variables",
         "NVIDIA NCCL and DCGM documentation",
         "the wheels that read them: `provision facts list variable`",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),

@@ -1,4 +1,4 @@
-"""bf16 is declared for a CPU: Trainer wants to be told so, and it may be slow.
+"""Trainer refuses bf16 on a CPU unless use_cpu is set.
 
 ## What it does
 
@@ -27,17 +27,19 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that goes without an accelerator; only a note where nothing is
     refused.
     """
-    training = case.spec.training
+    training = context.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
     refused = (
-        case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
+        context.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
     )
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
+    for route in dict.fromkeys(
+        device.gpu_route for device in context.devices if device.gpu.is_none
+    ):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: bf16 is declared, and gpu is none{at}"
@@ -47,19 +49,19 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why="Trainer refuses bf16 without a GPU unless use_cpu is set."
             if refused
             else "Only CPUs with AVX512-BF16 or AMX compute fast in bf16.",
-            way_out="say arguments: {use_cpu: true} under training, or write precision: fp32"
+            help="say arguments: {use_cpu: true} under training, or write precision: fp32"
             if refused
             else "nothing needs to change; fp32 may be faster",
             related=(related_at(route, "no accelerator here"),),
-            fix=_fix(case) if refused else None,
+            fix=_fix(context) if refused else None,
         )
 
 
-def _fix(case: LintContext) -> Fix | None:
+def _fix(context: LintContext) -> Fix | None:
     """Offer use_cpu where no target has a card that it would keep idle."""
-    if not all(device.gpu.is_none for device in case.devices):
+    if not all(device.gpu.is_none for device in context.devices):
         return None
-    there = "arguments" in case.spec.training.model_fields_set
+    there = "arguments" in context.spec.training.model_fields_set
     edit = (
         Insert(("training", "arguments"), "use_cpu", "true")
         if there
@@ -72,12 +74,10 @@ RULE = Rule(
     id="GPU003",
     name="bf16-on-cpu",
     severity=Severity.WARNING,
-    summary="Trainer refuses bf16 on a CPU unless use_cpu is set.",
     sources=(
         "TrainingArguments.__post_init__ in transformers 5.23.0, tried on a CPU",
         "oneDNN, bfloat16 training on CPUs",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

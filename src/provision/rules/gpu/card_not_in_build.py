@@ -68,12 +68,12 @@ class _Looked(NamedTuple):
     ptx: BuildOption | None = None
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that none of the possible builds has machine code for."""
     said = set()
-    for question in build_queries(case):
+    for question in build_queries(context):
         key = (question.gpu_route, question.cuda_route, question.platform)
-        looked = None if key in said else _look(case, question)
+        looked = None if key in said else _look(context, question)
         said.add(key)
         if looked is None:
             continue
@@ -82,17 +82,17 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         elif looked.unread:
             yield _unread(question, looked.unread)
         elif looked.newest:
-            yield _lacking(case, question, *looked.newest)
+            yield _lacking(context, question, *looked.newest)
 
 
-def _look(case: LintContext, question: BuildQuery) -> _Looked | None:
+def _look(context: LintContext, question: BuildQuery) -> _Looked | None:
     """Return None when some possible build has machine code for the card."""
     newest = unread = ptx = None
-    for offer in possible_builds(case, question):
+    for offer in possible_builds(context, question):
         if offer.build is None:
             unread = unread or offer
             continue
-        code = case.facts.code_for(question.card, offer.build)
+        code = context.facts.code_for(question.card, offer.build)
         if code is not None and code.form is CodeForm.MACHINE:
             return None
         newest, ptx = newest or (offer, offer.build), ptx or (offer if code else None)
@@ -100,10 +100,10 @@ def _look(case: LintContext, question: BuildQuery) -> _Looked | None:
 
 
 def _lacking(
-    case: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild
+    context: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild
 ) -> Diagnostic:
     card, releases = question.card, question.releases
-    certain = not releases.includes_newer or _never(case, question, offer)
+    certain = not releases.includes_newer or _never(context, question, offer)
     severity = (
         build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
         if certain
@@ -120,7 +120,7 @@ def _lacking(
         if len(releases.known) > 1 or not question.flavour
         else "it"
     )
-    bound = _bound(case, question)
+    bound = _bound(context, question)
     route = bound[0] if bound else question.cuda_route
     return RULE.diagnostic(
         f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
@@ -128,24 +128,24 @@ def _lacking(
         route,
         severity=severity,
         why=WHY + ("" if certain else " Releases newer than the facts may have code for it."),
-        way_out=describe_alternatives(case, question),
+        help=describe_alternatives(context, question),
         related=_related(question)
         if bound is None
         else (related_at(question.gpu_route, "card asked for here"),),
-        fix=_fix(case, question) if bound is None else bound[1],
+        fix=_fix(context, question) if bound is None else bound[1],
     )
 
 
-def _never(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
+def _never(context: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
     """Tell whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
     CUDA has dropped; and a compiler that makes no code for a
     card has none to offer.
     """
-    if question.flavour and question.flavour not in case.facts.torch[-1].builds:
+    if question.flavour and question.flavour not in context.facts.torch[-1].builds:
         return True
-    toolkit = case.facts.toolkits.get(offer.cuda)
+    toolkit = context.facts.toolkits.get(offer.cuda)
     if toolkit is None or not toolkit.capabilities:
         return False
     if question.flavour is None:
@@ -153,7 +153,7 @@ def _never(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
             min(toolkit.capabilities, key=require_version)
         )
     return not any(
-        runs_machine_code(question.card.cc, code, case.facts.capabilities)
+        runs_machine_code(question.card.cc, code, context.facts.capabilities)
         for code in toolkit.capabilities
     )
 
@@ -167,9 +167,9 @@ def _related(question: BuildQuery) -> tuple[RelatedLocation, ...]:
     return (*card, related_at(question.releases.route, "torch comes from here"))
 
 
-def _fix(case: LintContext, question: BuildQuery) -> Fix | None:
-    found = next(iter(runnable_cudas(case, question)), None)
-    if found is None or question.site.gpu_settings.cuda == "auto" or case.resolved is not None:
+def _fix(context: LintContext, question: BuildQuery) -> Fix | None:
+    found = next(iter(runnable_cudas(context, question)), None)
+    if found is None or question.target.gpu_settings.cuda == "auto" or context.resolved is not None:
         return None
     return Fix(
         f'write cuda: "{found}"',
@@ -178,20 +178,22 @@ def _fix(case: LintContext, question: BuildQuery) -> Fix | None:
     )
 
 
-def _bound(case: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
+def _bound(context: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
     """Return the line that let a resolved torch in, and the bound under which the same CUDA version
     serves the card; None where no bound would.
     """
-    asked = find_line(case, "torch")
+    asked = find_line(context, "torch")
     good = (
-        runnable_releases(case, question) if case.resolved is not None and asked is not None else ()
+        runnable_releases(context, question)
+        if context.resolved is not None and asked is not None
+        else ()
     )
     if asked is None or not good:
         return None
     after = next(
         (
             row.release
-            for row in case.facts.torch
+            for row in context.facts.torch
             if require_version(row.release) > require_version(good[-1])
         ),
         None,
@@ -206,7 +208,7 @@ def _bound(case: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
     version = f"{asked[1].version}," if asked[1].version else ""
     return asked[0], Fix(
         f"ask for torch<{after}",
-        (set_version_edit(case, *asked, f"{version}<{after}"),),
+        (set_version_edit(context, *asked, f"{version}<{after}"),),
         Applicability.UNSAFE,
     )
 
@@ -219,7 +221,7 @@ def _compiles(question: BuildQuery, offer: BuildOption) -> Diagnostic:
         severity=Severity.INFO,
         why="The driver compiles it when the program first starts, which takes minutes, and "
         "keeps the result in ~/.nv/ComputeCache.",
-        way_out="nothing needs to change; a build with machine code for the card starts at once",
+        help="nothing needs to change; a build with machine code for the card starts at once",
         related=_related(question),
     )
 
@@ -232,7 +234,7 @@ def _unread(question: BuildQuery, offer: BuildOption) -> Diagnostic:
         question.cuda_route,
         severity=Severity.UNKNOWN,
         why=f"It may have no code for {question.card.name} ({question.card.cc}).",
-        way_out="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
+        help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
         "tells it",
         related=_related(question),
     )
@@ -242,14 +244,12 @@ RULE = Rule(
     id="GPU005",
     name="card-not-in-build",
     severity=Severity.ERROR,
-    summary="The torch build that is asked for holds no code for the card.",
     sources=(
         "arch flags inside libtorch_python.so of the torch wheels",
         "DEVICE_REQUIREMENT in torch/cuda/__init__.py of torch 2.13.0",
         "CUDA C++ Programming Guide, binary and PTX compatibility",
         "pytorch/pytorch#172352",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),

@@ -29,19 +29,19 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 from provision.rules.torch_builds import possible_torch_releases
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place on MPS whose precision is not to be had, or depends on its
     macOS.
     """
-    precision = case.spec.training.precision
+    precision = context.spec.training.precision
     for route in dict.fromkeys(
-        device.gpu_route for device in case.devices if device.gpu.type == "mps"
+        device.gpu_route for device in context.devices if device.gpu.type == "mps"
     ):
-        row = case.facts.mps.get(precision.value)
+        row = context.facts.mps.get(precision.value)
         found = (
-            _none(case)
+            _none(context)
             if row is None
-            else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
+            else _old_torch(context, row) or _accelerate(context, row) or _macos(row)
         )
         if found is not None:
             message, why, way_out, severity = found
@@ -50,7 +50,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 ("training", "precision"),
                 severity=severity,
                 why=why,
-                way_out=way_out,
+                help=way_out,
                 related=(related_at(route, "MPS asked for here"),),
             )
 
@@ -58,8 +58,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 _Said = tuple[str, str, str, Severity]
 
 
-def _none(case: LintContext) -> _Said:
-    precision = case.spec.training.precision.value
+def _none(context: LintContext) -> _Said:
+    precision = context.spec.training.precision.value
     return (
         f"precision: {precision} is declared for gpu: mps",
         "It is a format of NVIDIA's hardware.",
@@ -68,8 +68,8 @@ def _none(case: LintContext) -> _Said:
     )
 
 
-def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
-    releases, trainer = possible_torch_releases(case), case.spec.framework() == "hf-trainer"
+def _old_torch(context: LintContext, row: MpsPrecision) -> _Said | None:
+    releases, trainer = possible_torch_releases(context), context.spec.framework() == "hf-trainer"
     needed = (row.trainer_torch if trainer else "") or row.torch
     if (
         releases is None
@@ -91,10 +91,10 @@ def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
     )
 
 
-def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
+def _accelerate(context: LintContext, row: MpsPrecision) -> _Said | None:
     one = (
-        requested_package(case, "accelerate")
-        if row.accelerate and case.spec.framework() == "hf-trainer"
+        requested_package(context, "accelerate")
+        if row.accelerate and context.spec.framework() == "hf-trainer"
         else None
     )
     admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
@@ -131,12 +131,10 @@ RULE = Rule(
     id="GPU008",
     name="mps-precision",
     severity=Severity.ERROR,
-    summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",  # noqa: E501
     sources=(
         "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

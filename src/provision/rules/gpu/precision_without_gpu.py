@@ -1,4 +1,4 @@
-"""A precision that only a GPU can compute in is declared where there is none.
+"""fp16, fp8 or tf32 is declared for a CPU.
 
 ## What it does
 
@@ -33,20 +33,22 @@ _WHY = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that goes without an accelerator."""
-    precision = case.spec.training.precision
-    if precision not in _WHY or case.spec.training.method == "inference":
+    precision = context.spec.training.precision
+    if precision not in _WHY or context.spec.training.method == "inference":
         return
-    slow_only = precision is Precision.FP16 and case.spec.framework() != "hf-trainer"
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
+    slow_only = precision is Precision.FP16 and context.spec.framework() != "hf-trainer"
+    for route in dict.fromkeys(
+        device.gpu_route for device in context.devices if device.gpu.is_none
+    ):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: {precision.value} is declared, and gpu is none{at}",
             ("training", "precision"),
             severity=Severity.WARNING if slow_only else None,
             why=_WHY[precision],
-            way_out="write precision: fp32 or bf16, or ask for a GPU",
+            help="write precision: fp32 or bf16, or ask for a GPU",
             related=(related_at(route, "no accelerator here"),),
         )
 
@@ -55,7 +57,6 @@ RULE = Rule(
     id="GPU002",
     name="precision-without-gpu",
     severity=Severity.ERROR,
-    summary="fp16, fp8 or tf32 is declared for a CPU.",
     sources=(
         (
             "tried with transformers 5.23.0 and torch 2.13.0 on a CPU: the weights of an fp16 "
@@ -67,7 +68,6 @@ RULE = Rule(
         ),
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""tf32 is declared, and torch does not use it for matrix products unless it is told to.
+"""torch does not use tf32 for matrix products unless it is told to.
 
 ## What it does
 
@@ -27,11 +27,11 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding where tf32 is declared for a card that has it and nothing in the spec
     switches it on.
     """
-    training, framework = case.spec.training, case.spec.framework()
+    training, framework = context.spec.training, context.spec.framework()
     if (
         training.precision is not Precision.TF32
         or framework == "none"
@@ -39,7 +39,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     if not any(
-        site.card is not None and case.facts.has_feature(site.card, "tf32") for site in case.targets
+        target.card is not None and context.facts.has_feature(target.card, "tf32")
+        for target in context.targets
     ):
         return
     trainer = framework == "hf-trainer"
@@ -54,7 +55,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         "the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
-        way_out="say arguments: {tf32: true} under training"
+        help="say arguments: {tf32: true} under training"
         if trainer
         else 'call torch.set_float32_matmul_precision("high") in the program',
         fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE)
@@ -67,13 +68,11 @@ RULE = Rule(
     id="GPU007",
     name="tf32-not-default",
     severity=Severity.INFO,
-    summary="torch does not use tf32 for matrix products unless it is told to.",
     sources=(
         "PyTorch documentation, CUDA semantics, TensorFloat-32",
         "PyTorch 1.12 release notes",
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

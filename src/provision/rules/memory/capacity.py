@@ -52,75 +52,76 @@ def format_size(count: float) -> str:
     return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
 
 
-def training_workload(case: LintContext, site: TargetFacts) -> Workload | None:
+def training_workload(context: LintContext, target: TargetFacts) -> Workload | None:
     """Return what is trained at a place; None when the number of parameters is not given."""
-    return build_workload(case.spec.training, site.gpu_settings.gpu.count)
+    return build_workload(context.spec.training, target.gpu_settings.gpu.count)
 
 
-def required_size(case: LintContext, site: TargetFacts, field: str) -> RequiredSize | None:
+def required_size(context: LintContext, target: TargetFacts, field: str) -> RequiredSize | None:
     """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or
     None.
     """
-    asked = find_machine_requirement(case, site, field)
+    asked = find_machine_requirement(context, target, field)
     return RequiredSize(parse_size(asked.text), asked.text, asked.route) if asked else None
 
 
-def vram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
+def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the memory of one card: what nvidia-smi shows where that was seen, else the vendor's
     figure as GiB, which is never less.
     """
-    card = site.card
+    card = target.card
     if card is None:
         return None
     seen = next(
-        (shape for shape in case.facts.shapes if shape.card == card.name and shape.vram_mib), None
+        (shape for shape in context.facts.shapes if shape.card == card.name and shape.vram_mib),
+        None,
     )
     if seen is not None and seen.vram_mib is not None:
         return Capacity(
-            seen.vram_mib * 2**20, card.name, site.gpu_settings.gpu_route, seen.evidence
+            seen.vram_mib * 2**20, card.name, target.gpu_settings.gpu_route, seen.evidence
         )
-    return Capacity(card.memory_gb * GIB, card.name, site.gpu_settings.gpu_route, card.evidence)
+    return Capacity(card.memory_gb * GIB, card.name, target.gpu_settings.gpu_route, card.evidence)
 
 
-def ram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
+def ram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the memory of the machine: of a Colab shape, of a machine type, or of the largest one
     that `auto` may take; None where unknown.
     """
-    if isinstance(site.target, ColabTarget):
-        shape = colab_shape(case, site)
+    if isinstance(target.target, ColabTarget):
+        shape = colab_shape(context, target)
         return (
-            Capacity(shape.ram_gib * GIB, _named(shape), (*site.route, "shape"), shape.evidence)
+            Capacity(shape.ram_gib * GIB, _named(shape), (*target.route, "shape"), shape.evidence)
             if shape and shape.ram_gib
             else None
         )
-    if not isinstance(site.target, WorkbenchTarget):
+    if not isinstance(target.target, WorkbenchTarget):
         return None
-    kind, route = site.target.machine_type, (*site.route, "machine_type")
-    machine = case.facts.machines.get(kind)
-    if kind == "auto" and site.card is not None:
+    kind, route = target.target.machine_type, (*target.route, "machine_type")
+    machine = context.facts.machines.get(kind)
+    if kind == "auto" and target.card is not None:
         usable = find_machines(
-            case.facts,
-            site.card,
-            site.gpu_settings.gpu.count,
-            reserved=site.target.reservation is not None,
+            context.facts,
+            target.card,
+            target.gpu_settings.gpu.count,
+            reserved=target.target.reservation is not None,
         )
         machine = max(usable, key=lambda one: one.ram_gb, default=None)
-    elif kind == "auto" and site.gpu_settings.gpu.is_none:
-        machine = max(find_cpu_machines(case.facts), key=lambda one: one.ram_gb, default=None)
+    elif kind == "auto" and target.gpu_settings.gpu.is_none:
+        machine = max(find_cpu_machines(context.facts), key=lambda one: one.ram_gb, default=None)
     return (
         Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
     )
 
 
-def shm_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
+def shm_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None
     where unknown.
     """
-    if isinstance(site.target, ColabTarget):
-        seen = case.facts.conditions["shm"]
+    if isinstance(target.target, ColabTarget):
+        seen = context.facts.conditions["shm"]
         standard = (
-            site.target.shape == "standard"
-            and (shape := colab_shape(case, site)) is not None
+            target.target.shape == "standard"
+            and (shape := colab_shape(context, target)) is not None
             and shape.ram_gib
             and shape.ram_gib < _STANDARD_GIB
         )
@@ -128,50 +129,50 @@ def shm_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
             Capacity(
                 float(seen.value) * GIB,
                 "a Colab machine of standard shape",
-                (*site.route, "shape"),
+                (*target.route, "shape"),
                 seen.evidence,
             )
             if standard
             else None
         )
-    of, share = ram_capacity(case, site), case.facts.limits["shm share"]
+    of, share = ram_capacity(context, target), context.facts.limits["shm share"]
     return Capacity(of.bytes * share.value, of.provider, of.route, share.evidence) if of else None
 
 
-def disk_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
+def disk_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the size of the disk that environments, data and checkpoints lie on; None where
     unknown.
     """
-    if isinstance(site.target, ColabTarget):
-        shape = colab_shape(case, site)
+    if isinstance(target.target, ColabTarget):
+        shape = colab_shape(context, target)
         return (
             Capacity(
-                shape.disk_gb * 10**9, _named(shape), site.gpu_settings.gpu_route, shape.evidence
+                shape.disk_gb * 10**9, _named(shape), target.gpu_settings.gpu_route, shape.evidence
             )
             if shape and shape.disk_gb
             else None
         )
-    if not isinstance(site.target, WorkbenchTarget):
+    if not isinstance(target.target, WorkbenchTarget):
         return None
-    usual, own = case.facts.limits["data disk"], site.target.data_disk.size
+    usual, own = context.facts.limits["data disk"], target.target.data_disk.size
     return Capacity(
         parse_size(own) if own else usual.value * 10**9,
         "the data disk",
-        (*site.route, "data_disk"),
+        (*target.route, "data_disk"),
         usual.evidence,
     )
 
 
 def colab_shape(
-    case: LintContext, site: TargetFacts, shape: str | None = None
+    context: LintContext, target: TargetFacts, shape: str | None = None
 ) -> ColabShape | None:
     """Return the Colab machine of a target, or the one of another shape; None when it has no row."""  # noqa: E501
-    if not isinstance(site.target, ColabTarget):
+    if not isinstance(target.target, ColabTarget):
         return None
-    card = site.card.name if site.card else "none" if not site.gpu_settings.is_nvidia else ""
-    rows = {row.shape: row for row in case.facts.shapes if row.card == card}
+    card = target.card.name if target.card else "none" if not target.gpu_settings.is_nvidia else ""
+    rows = {row.shape: row for row in context.facts.shapes if row.card == card}
     # A card that is offered in one shape only is that shape, whatever the notebook asks for.
-    return rows.get(shape or site.target.shape) or (
+    return rows.get(shape or target.target.shape) or (
         next(iter(rows.values())) if len(rows) == 1 and shape is None else None
     )
 

@@ -30,27 +30,27 @@ from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each disk that is too small."""
     if (
-        case.spec.training.model is None
-        or case.spec.framework() != "hf-trainer"
-        or case.spec.training.method == "inference"
+        context.spec.training.model is None
+        or context.spec.framework() != "hf-trainer"
+        or context.spec.training.method == "inference"
     ):
         return
-    kept = _kept(case.spec.training.arguments)
-    for site in case.targets:
-        work, room = training_workload(case, site), disk_capacity(case, site)
-        each = case.facts.checkpoint_bytes(work) if work else None
+    kept = _kept(context.spec.training.arguments)
+    for target in context.targets:
+        work, room = training_workload(context, target), disk_capacity(context, target)
+        each = context.facts.checkpoint_bytes(work) if work else None
         if work is None or room is None or each is None or not kept:
             continue
         alone = 4 * work.parameters if work.method == "full" else 0
-        if case.spec.training.arguments.get("save_only_model") is True:
+        if context.spec.training.arguments.get("save_only_model") is True:
             each = alone
         downloaded = 2 * work.parameters
         if downloaded + kept * each > room.bytes:
             yield _found(
-                case,
+                context,
                 kept,
                 each,
                 downloaded,
@@ -60,7 +60,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _found(
-    case: LintContext, kept: int, each: int, downloaded: int, room: Capacity, *, enough_alone: bool
+    context: LintContext,
+    kept: int,
+    each: int,
+    downloaded: int,
+    room: Capacity,
+    *,
+    enough_alone: bool,
 ) -> Diagnostic:
     total = downloaded + kept * each
     most = int((room.bytes - downloaded) // each) - 1
@@ -73,12 +79,12 @@ def _found(
         f"downloaded weights take {format_size(total)}, and {room.provider} has "
         f"{format_size(room.bytes)}",
         ("training", "arguments")
-        if case.spec.training.arguments
+        if context.spec.training.arguments
         else ("training", "model", "parameters"),
         why="What does not fit ends the download or the run, and what was trained since the "
         "last checkpoint is lost.",
-        way_out=f"{limit}{model}make the disk larger than {format_size(total)}",
-        related=related_if_written(case, room.route, "disk of this place"),
+        help=f"{limit}{model}make the disk larger than {format_size(total)}",
+        related=related_if_written(context, room.route, "disk of this place"),
     )
 
 
@@ -105,7 +111,6 @@ RULE = Rule(
     id="MEM007",
     name="checkpoints-exceed-disk",
     severity=Severity.WARNING,
-    summary="The checkpoints do not fit on the disk.",
     sources=(
         (
             "transformers 5.23.0 trainer.py: model, optimizer and scheduler are saved, "
@@ -113,7 +118,6 @@ RULE = Rule(
         ),
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

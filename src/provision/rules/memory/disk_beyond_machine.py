@@ -25,16 +25,16 @@ from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a disk does not meet."""
-    for site in case.targets:
-        need = required_size(case, site, "disk")
-        room = disk_capacity(case, site) if need is not None else None
+    for target in context.targets:
+        need = required_size(context, target, "disk")
+        room = disk_capacity(context, target) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
         larger = (
             f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
-            if isinstance(site.target, WorkbenchTarget)
+            if isinstance(target.target, WorkbenchTarget)
             else ""
         )
         yield RULE.diagnostic(
@@ -43,8 +43,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
-            related=related_if_written(case, room.route, "disk of this place"),
+            help=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
+            related=related_if_written(context, room.route, "disk of this place"),
         )
 
 
@@ -52,12 +52,10 @@ RULE = Rule(
     id="MEM006",
     name="disk-beyond-machine",
     severity=Severity.ERROR,
-    summary="More free disk is required than the disk is large.",
     sources=(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),

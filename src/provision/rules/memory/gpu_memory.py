@@ -45,21 +45,21 @@ _SEVERAL = (2, 4, 8)
 """Cards of one machine that are proposed where nothing is known of the place. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each kind of card that the training does not fit."""
-    if case.spec.training.model is None or _offloaded(case):
+    if context.spec.training.model is None or _offloaded(context):
         return
-    for site in {site.gpu_settings.gpu_route: site for site in case.targets}.values():
-        work, room = training_workload(case, site), vram_capacity(case, site)
+    for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
+        work, room = training_workload(context, target), vram_capacity(context, target)
         if work is not None and room is not None:
-            yield from _judge(case, site, work, room)
+            yield from _judge(context, target, work, room)
 
 
 def _judge(
-    case: LintContext, site: TargetFacts, work: Workload, room: Capacity
+    context: LintContext, target: TargetFacts, work: Workload, room: Capacity
 ) -> Iterator[Diagnostic]:
-    least, found = case.facts.minimum_memory(work), case.facts.estimate_memory(work)
-    if least > room.bytes and _certain(case):
+    least, found = context.facts.minimum_memory(work), context.facts.estimate_memory(work)
+    if least > room.bytes and _certain(context):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
             f"each GPU, and {room.provider} has {format_size(room.bytes)}"
@@ -76,7 +76,7 @@ def _judge(
         )
         why, severity = (
             _why(found, work),
-            Severity.INFO if least <= room.bytes and _quantized(case) else Severity.WARNING,
+            Severity.INFO if least <= room.bytes and _quantized(context) else Severity.WARNING,
         )
     else:
         return
@@ -85,24 +85,24 @@ def _judge(
         ("training", "model", "parameters"),
         severity=severity,
         why=why,
-        way_out=_way_out(case, site, work, room),
+        help=_way_out(context, target, work, room),
         related=(related_at(room.route, "card asked for here"),),
     )
 
 
-def _offloaded(case: LintContext) -> bool:
-    arguments = case.spec.training.arguments
+def _offloaded(context: LintContext) -> bool:
+    arguments = context.spec.training.arguments
     return any("offload" in str(arguments.get(key, "")).lower() for key in _ELSEWHERE)
 
 
-def _quantized(case: LintContext) -> bool:
-    return case.spec.training.method == "inference" and any(
-        find_line(case, name) for name in _QUANTIZED
+def _quantized(context: LintContext) -> bool:
+    return context.spec.training.method == "inference" and any(
+        find_line(context, name) for name in _QUANTIZED
     )
 
 
-def _certain(case: LintContext) -> bool:
-    training = case.spec.training
+def _certain(context: LintContext) -> bool:
+    training = context.spec.training
     return (
         training.method != "inference"
         and not training.strategy.startswith("deepspeed")
@@ -131,21 +131,21 @@ def _why(found: MemoryEstimate, work: Workload) -> str:
     return ". ".join(["What does not fit ends in an out-of-memory error", *said]) + "."
 
 
-def _way_out(case: LintContext, site: TargetFacts, work: Workload, room: Capacity) -> str:
-    half = "bf16" if site.card and case.facts.has_feature(site.card, "bf16") else "fp16"
+def _way_out(context: LintContext, target: TargetFacts, work: Workload, room: Capacity) -> str:
+    half = "bf16" if target.card and context.facts.has_feature(target.card, "bf16") else "fp16"
     *most, last = [
-        *_levers(case, work, room, half),
-        *_other(case, site, work, room, half),
-        _larger(case, site, work),
+        *_levers(context, work, room, half),
+        *_other(context, target, work, room, half),
+        _larger(context, target, work),
     ]
     return "; ".join([*most, f"or {last}"]) if most else last
 
 
-def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tuple[str, ...]:
+def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> tuple[str, ...]:
     """Return the changes of `training` that are named: the gentlest that is enough, sharding where
     it is, and the one that saves most.
     """
-    levers = case.facts.memory_savings(work, half=half)
+    levers = context.facts.memory_savings(work, half=half)
     enough = [lever for lever in levers if lever.total <= room.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
     sharded = [lever for lever in enough if "strategy" in lever.change]
@@ -157,7 +157,7 @@ def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tup
         )
     )
     if levers and levers[0].total > room.bytes:
-        together = case.facts.combined_savings(work, room.bytes, half=half)
+        together = context.facts.combined_savings(work, room.bytes, half=half)
         more = (
             f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
             f"{format_size(together[-1].total)}"
@@ -169,10 +169,10 @@ def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tup
 
 
 def _other(
-    case: LintContext, site: TargetFacts, work: Workload, room: Capacity, half: str
+    context: LintContext, target: TargetFacts, work: Workload, room: Capacity, half: str
 ) -> Iterator[str]:
     """Yield what a program can do beside the fields of `training`."""
-    least = case.facts.minimum_memory(work)
+    least = context.facts.minimum_memory(work)
     if work.method == "full" and least <= room.bytes:
         spread = f" on each of {work.devices} GPUs" if work.devices > 1 else ""
         (
@@ -185,24 +185,26 @@ def _other(
     if least <= room.bytes:
         yield f"take a model quantized to 4 bits, with weights of {format_size(least)}"
     if (
-        site.card is not None
+        target.card is not None
         and work.strategy == "none"
-        and isinstance(site.target, LocalTarget | WorkbenchTarget)
+        and isinstance(target.target, LocalTarget | WorkbenchTarget)
     ):
-        reserved = isinstance(site.target, WorkbenchTarget) and site.target.reservation is not None
+        reserved = (
+            isinstance(target.target, WorkbenchTarget) and target.target.reservation is not None
+        )
         offered = (
-            available_gpu_counts(case.facts, site.card, reserved=reserved)
-            if isinstance(site.target, WorkbenchTarget)
+            available_gpu_counts(context.facts, target.card, reserved=reserved)
+            if isinstance(target.target, WorkbenchTarget)
             else _SEVERAL
         )
         fits = (
             count
             for count in offered
             if count > work.devices
-            and case.facts.estimate_memory(work._replace(devices=count)).total <= room.bytes
+            and context.facts.estimate_memory(work._replace(devices=count)).total <= room.bytes
         )
         if count := next(fits, None):
-            yield f"spread the model over more cards, gpu: {site.card.name}:{count}"
+            yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
 
 
 def _change(lever: MemorySaving) -> str:
@@ -212,12 +214,12 @@ def _change(lever: MemorySaving) -> str:
     )
 
 
-def _larger(case: LintContext, site: TargetFacts, work: Workload) -> str:
-    total = case.facts.estimate_memory(work).total
+def _larger(context: LintContext, target: TargetFacts, work: Workload) -> str:
+    total = context.facts.estimate_memory(work).total
     offered = (
         card
-        for card in case.facts.cards
-        if getattr(card, site.target.kind, "") and card.status not in ("retired", "removed")
+        for card in context.facts.cards
+        if getattr(card, target.target.kind, "") and card.status not in ("retired", "removed")
     )
     larger = min(
         (card for card in offered if card.memory_gb * 2**30 > total),
@@ -235,7 +237,6 @@ RULE = Rule(
     id="MEM001",
     name="gpu-memory",
     severity=Severity.ERROR,
-    summary="The training does not fit into the memory of the card.",
     sources=(
         "Hugging Face transformers documentation, Model training anatomy",
         "Korthikanti et al., arXiv 2205.05198, table 2 (activations)",
@@ -246,7 +247,6 @@ RULE = Rule(
             "documentation, Quantization"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

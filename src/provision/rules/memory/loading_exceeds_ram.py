@@ -35,15 +35,18 @@ only with cpu_ram_efficient_loading, off by default).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine that is too small."""
-    if case.spec.training.model is None or case.spec.training.method not in BYTES_PER_PARAMETER:
+    if (
+        context.spec.training.model is None
+        or context.spec.training.method not in BYTES_PER_PARAMETER
+    ):
         return
-    copied = case.spec.training.strategy in _COPIES and not _on_one(case)
-    for site in case.targets:
+    copied = context.spec.training.strategy in _COPIES and not _on_one(context)
+    for target in context.targets:
         work, room = (
-            training_workload(case, site),
-            ram_capacity(case, site) if site.gpu_settings.is_nvidia else None,
+            training_workload(context, target),
+            ram_capacity(context, target) if target.gpu_settings.is_nvidia else None,
         )
         if work is None or room is None:
             continue
@@ -59,15 +62,15 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
-            way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
+            help='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
             "straight to the GPU, or take a machine with more RAM",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            related=related_if_written(context, room.route, "machine asked for here"),
         )
 
 
-def _on_one(case: LintContext) -> bool:
+def _on_one(context: LintContext) -> bool:
     """Tell whether FSDP loads on one process and sends the weights to the others."""
-    configured = case.spec.training.arguments.get("fsdp_config")
+    configured = context.spec.training.arguments.get("fsdp_config")
     return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
 
 
@@ -75,7 +78,6 @@ RULE = Rule(
     id="MEM004",
     name="loading-exceeds-ram",
     severity=Severity.WARNING,
-    summary="The weights do not fit into the RAM of the machine while they are loaded.",
     sources=(
         "transformers documentation, Loading models (dtype, device_map)",
         (
@@ -83,7 +85,6 @@ RULE = Rule(
             "(cpu_ram_efficient_loading)"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -39,54 +39,56 @@ a test compares the two).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a machine does not meet."""
-    for site in case.targets:
-        need, room = required_size(case, site, "ram"), None
+    for target in context.targets:
+        need, room = required_size(context, target, "ram"), None
         if need is not None:
-            room = ram_capacity(case, site)
+            room = ram_capacity(context, target)
         if need is None or room is None or room.bytes >= need.bytes * USABLE_RAM_SHARE:
             continue
-        words, fix = _enough(case, site, need)
+        words, fix = _enough(context, target, need)
         yield RULE.diagnostic(
             f"ram: {need.text} is required, and {room.provider} has {format_size(room.bytes)}",
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"{words}require at most {format_size(room.bytes)}",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            help=f"{words}require at most {format_size(room.bytes)}",
+            related=related_if_written(context, room.route, "machine asked for here"),
             fix=fix,
         )
 
 
-def _enough(case: LintContext, site: TargetFacts, need: RequiredSize) -> tuple[str, Fix | None]:
+def _enough(
+    context: LintContext, target: TargetFacts, need: RequiredSize
+) -> tuple[str, Fix | None]:
     """Return the machine that has enough, in words, and the fix that takes it."""
-    if isinstance(site.target, ColabTarget):
-        high = colab_shape(case, site, "high")
+    if isinstance(target.target, ColabTarget):
+        high = colab_shape(context, target, "high")
         if (
-            site.target.shape == "high"
+            target.target.shape == "high"
             or high is None
             or high.ram_gib is None
             or high.ram_gib * GIB < need.bytes * USABLE_RAM_SHARE
         ):
             return "", None
         return f"write shape: high, which has {high.ram_gib:g} GiB, or ", set_field_fix(
-            case, (*site.route, "shape"), "high"
+            context, (*target.route, "shape"), "high"
         )
-    if not isinstance(site.target, WorkbenchTarget):
+    if not isinstance(target.target, WorkbenchTarget):
         return "", None
-    if site.card is not None:
+    if target.card is not None:
         machines = find_machines(
-            case.facts,
-            site.card,
-            site.gpu_settings.gpu.count,
-            reserved=site.target.reservation is not None,
+            context.facts,
+            target.card,
+            target.gpu_settings.gpu.count,
+            reserved=target.target.reservation is not None,
         )
     else:
         machines = tuple(
             machine
-            for machine in case.facts.machines.values()
-            if not machine.gpus and machine.family == _family(site.target)
+            for machine in context.facts.machines.values()
+            if not machine.gpus and machine.family == _family(target.target)
         )
     machine = min(
         (one for one in machines if one.ram_gb * GIB >= need.bytes * USABLE_RAM_SHARE),
@@ -96,7 +98,7 @@ def _enough(case: LintContext, site: TargetFacts, need: RequiredSize) -> tuple[s
     if machine is None:
         return "", None
     return f"take {machine.name} with {machine.ram_gb:g} GiB, or ", set_field_fix(
-        case, (*site.route, "machine_type"), machine.name
+        context, (*target.route, "machine_type"), machine.name
     )
 
 
@@ -108,12 +110,10 @@ RULE = Rule(
     id="MEM003",
     name="ram-beyond-machine",
     severity=Severity.ERROR,
-    summary="More RAM is required than the machine has.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "googlecolab/google-colab-cli#105",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),

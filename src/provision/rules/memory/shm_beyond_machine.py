@@ -25,11 +25,11 @@ from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a machine does not meet."""
-    for site in case.targets:
-        need = required_size(case, site, "shm")
-        room = shm_capacity(case, site) if need is not None else None
+    for target in context.targets:
+        need = required_size(context, target, "shm")
+        room = shm_capacity(context, target) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
         yield RULE.diagnostic(
@@ -39,8 +39,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device; there, workers whose batches do "
             "not fit die with a bus error.",
-            way_out=f"require at most {format_size(room.bytes)}, or take a machine with more RAM",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            help=f"require at most {format_size(room.bytes)}, or take a machine with more RAM",
+            related=related_if_written(context, room.route, "machine asked for here"),
         )
 
 
@@ -48,9 +48,7 @@ RULE = Rule(
     id="MEM005",
     name="shm-beyond-machine",
     severity=Severity.ERROR,
-    summary="More shared memory is required than the machine gives.",
     sources=("Linux kernel documentation, filesystems/tmpfs", "googlecolab/colabtools#4254"),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),

@@ -31,16 +31,16 @@ two): driver and error correction keep a part.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a card does not meet."""
-    for site in case.targets:
-        need, room = required_size(case, site, "vram"), vram_capacity(case, site)
+    for target in context.targets:
+        need, room = required_size(context, target, "vram"), vram_capacity(context, target)
         if need is None or room is None or room.bytes >= need.bytes * USABLE_VRAM_SHARE:
             continue
         enough = min(
             (
                 card
-                for card in case.facts.cards
+                for card in context.facts.cards
                 if card.gcp and card.memory_gb * GIB >= need.bytes * USABLE_VRAM_SHARE
             ),
             key=lambda card: card.memory_gb,
@@ -51,7 +51,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"require at most {format_size(room.bytes)}"
+            help=f"require at most {format_size(room.bytes)}"
             + (f", or take {enough.name}" if enough else ""),
             related=(related_at(room.route, "card asked for here"),),
         )
@@ -61,9 +61,7 @@ RULE = Rule(
     id="MEM002",
     name="vram-beyond-card",
     severity=Severity.ERROR,
-    summary="More GPU memory is required than the card has.",
     sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),

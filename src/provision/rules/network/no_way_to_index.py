@@ -24,19 +24,19 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.workbench_instances import example_spec, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that is cut off."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         target = instance.target
-        if target.public_ip or target.nat or target.mirrors or not case.spec.packages:
+        if target.public_ip or target.nat or target.mirrors or not context.spec.packages:
             continue
         yield RULE.diagnostic(
-            f"{instance.site.name} has no public IP, no Cloud NAT and no mirror to install from",
-            instance.site.route,
+            f"{instance.facts.name} has no public IP, no Cloud NAT and no mirror to install from",
+            instance.facts.route,
             at=RoutePart.KEY,
             why="Private Google Access reaches Google's services only: uv cannot fetch a "
             "package from PyPI.",
-            way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
+            help="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
             "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
         )
 
@@ -45,12 +45,10 @@ RULE = Rule(
     id="NET001",
     name="no-way-to-index",
     severity=Severity.WARNING,
-    summary="The instance cannot reach a package index.",
     sources=(
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
         "Google Cloud documentation, Private Google Access",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(nat=None), "wb"),

@@ -1,4 +1,4 @@
-"""transformers refuses checkpoints in .bin files beside a torch older than 2.6.
+"""transformers refuses .bin checkpoints beside a torch older than 2.6.
 
 ## What it does
 
@@ -32,18 +32,18 @@ from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when torch is surely too old for that, and not too old altogether."""
-    one, torch = requested_package(case, "transformers"), requested_package(case, "torch")
-    releases = transformers_releases(case) if one and torch else None
+    one, torch = requested_package(context, "transformers"), requested_package(context, "torch")
+    releases = transformers_releases(context) if one and torch else None
     if one is None or torch is None or releases is None or not releases.known:
         return
-    floor = case.facts.torch_floor(releases.known[-1])
+    floor = context.facts.torch_floor(releases.known[-1])
     if floor is not None and not has_version_in_range(
         parse_specifiers(torch.specifiers), floor.version
     ):
         return
-    for need in case.facts.undeclared:
+    for need in context.facts.undeclared:
         applies = (
             need.severity == "info"
             and (need.package, need.of) == ("transformers", "torch")
@@ -53,10 +53,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             yield RULE.diagnostic(
                 f"{one.description} loads .bin checkpoints with torch{need.specifier} "
                 f"only, and {torch.description} is "
-                f"{'there' if case.resolved else 'asked for'}",
-                origin_route(case, torch, one.route),
+                f"{'there' if context.resolved else 'asked for'}",
+                origin_route(context, torch, one.route),
                 why=f"Otherwise {need.effect}.",
-                way_out="nothing, where models come as safetensors; else ask for "
+                help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
                 related=(related_at(one.route, "transformers asked for here"),)
                 if one.package
@@ -68,9 +68,7 @@ RULE = Rule(
     id="PKG024",
     name="bin-checkpoints-refused",
     severity=Severity.INFO,
-    summary="transformers refuses .bin checkpoints beside a torch older than 2.6.",
     sources=("check_torch_load_is_safe in utils/import_utils.py of the transformers wheels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

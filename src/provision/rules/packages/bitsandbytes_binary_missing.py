@@ -1,4 +1,4 @@
-"""bitsandbytes carries no binary for the CUDA version that torch is built for.
+"""bitsandbytes carries no binary for torch's CUDA version.
 
 ## What it does
 
@@ -39,18 +39,18 @@ from provision.rules.package_requirements import (
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a
     binary for.
     """
-    one = requested_package(case, "bitsandbytes")
-    rows = _possible(case, one) if one is not None else ()
+    one = requested_package(context, "bitsandbytes")
+    rows = _possible(context, one) if one is not None else ()
     for device in (
-        {device.cuda_route: device for device in case.devices if device.is_nvidia}.values()
+        {device.cuda_route: device for device in context.devices if device.is_nvidia}.values()
         if rows
         else ()
     ):
-        flavour = case.resolved.flavour if case.resolved else device.flavour
+        flavour = context.resolved.flavour if context.resolved else device.flavour
         if (
             one is None
             or flavour is None
@@ -60,7 +60,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         cuda, having = (
             cuda_of(flavour),
-            [row for row in case.facts.bitsandbytes if _has(row, cuda_of(flavour))],
+            [row for row in context.facts.bitsandbytes if _has(row, cuda_of(flavour))],
         )
         fitting = (
             f"bitsandbytes>={having[0].version}"
@@ -70,22 +70,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{one.description} carries no binary for CUDA {cuda}: it has "
             f"{', '.join(rows[-1].cudas)}",
-            origin_route(case, one, device.cuda_route),
+            origin_route(context, one, device.cuda_route),
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
             "optimizer or quantized layer without it.",
-            way_out=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
+            help=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
             related=(related_at(device.cuda_route, "CUDA asked for here"),)
-            if case.resolved is None
+            if context.resolved is None
             else (),
-            fix=set_version_fix(case, one, f">={having[0].version}") if fitting else None,
+            fix=set_version_fix(context, one, f">={having[0].version}") if fitting else None,
         )
 
 
-def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
+def _possible(context: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the releases that are possible, those around an unread one included; ()
     where newer ones than the table's are.
     """
-    table, admits = case.facts.bitsandbytes, parse_specifiers(one.specifiers)
+    table, admits = context.facts.bitsandbytes, parse_specifiers(one.specifiers)
     if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)
@@ -130,12 +130,10 @@ RULE = Rule(
     id="PKG016",
     name="bitsandbytes-binary-missing",
     severity=Severity.ERROR,
-    summary="bitsandbytes carries no binary for torch's CUDA version.",
     sources=(
         "libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI",
         "bitsandbytes-foundation/bitsandbytes#631",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

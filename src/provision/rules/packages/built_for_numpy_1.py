@@ -1,4 +1,4 @@
-"""A package was built for NumPy 1 and meets NumPy 2.
+"""A package that was built for NumPy 1 meets NumPy 2.
 
 ## What it does
 
@@ -45,17 +45,17 @@ OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
     names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
+        context.resolved.versions.keys()
+        if context.resolved
+        else {package.key for package in context.spec.packages}
     )
-    if require_version(case.spec.python) < require_version(OLDEST_PYTHON):
+    if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
-    for name, floor in case.facts.numpy_floors.items():
-        one = requested_package(case, name) if name in names else None
+    for name, floor in context.facts.numpy_floors.items():
+        one = requested_package(context, name) if name in names else None
         if (
             one is not None
             and one.specifiers
@@ -64,29 +64,31 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             declares = bool(floor.declared_first) and is_certainly_within(
                 one.specifiers, floor.declared_first, floor.declared_last
             )
-            if case.resolved is not None or not _is_known_to_conflict(case, one):
+            if context.resolved is not None or not _is_known_to_conflict(context, one):
                 yield from check_undeclared(
-                    RULE, case, one, _as_need(case, floor), declared=declares
+                    RULE, context, one, _as_need(context, floor), declared=declares
                 )
 
 
-def _is_known_to_conflict(case: LintContext, one: RequestedPackage) -> bool:
+def _is_known_to_conflict(context: LintContext, one: RequestedPackage) -> bool:
     """Tell whether the table of declarations has numpy<2 for all that is asked for, so that
     declared-conflict speaks of it.
     """
-    found = possible_releases(case.facts, one.name, one.specifiers)
+    found = possible_releases(context.facts, one.name, one.specifiers)
     said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
     return bool(said) and all(
         bound is not None and not is_satisfiable(bound, ">=2") for bound in said
     )
 
 
-def _as_need(case: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
+def _as_need(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
     effect = (
         f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
         "with NumPy 2"
     )
-    trainer = case.spec.framework() == "hf-trainer" and case.spec.training.method != "inference"
+    trainer = (
+        context.spec.framework() == "hf-trainer" and context.spec.training.method != "inference"
+    )
     severity = "error" if floor.package != "torch" or trainer else "warning"
     return UndeclaredRequirement(
         floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence
@@ -97,13 +99,11 @@ RULE = Rule(
     id="PKG011",
     name="built-for-numpy-1",
     severity=Severity.ERROR,
-    summary="A package that was built for NumPy 1 meets NumPy 2.",
     sources=(
         "NumPy 2.0 migration guide",
         "libtorch_python.so of the torch wheels",
         "pyg-team/pytorch-frame#525",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

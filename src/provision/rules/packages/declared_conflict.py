@@ -1,5 +1,4 @@
-"""Two listed packages cannot be installed together: what one declares about the other, or both
-about a third, cannot be met.
+"""Two listed packages cannot be installed together by what their releases declare.
 
 ## What it does
 
@@ -46,29 +45,29 @@ room there. Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each pair; not for a resolved set, where the resolver has looked."""
-    if case.resolved is not None or len(case.spec.packages) < 2:
+    if context.resolved is not None or len(context.spec.packages) < 2:
         return
-    listed = requested_packages(case)
+    listed = requested_packages(context)
     held = {
         name: found
         for name, one in listed.items()
         if one.specifiers
-        and (found := possible_releases(case.facts, name, one.specifiers))
+        and (found := possible_releases(context.facts, name, one.specifiers))
         and found.rows
     }
     for name, found in held.items():
         for of in {key.partition("[")[0] for key in found.rows[0].declared} & listed.keys():
             if listed[of].specifiers:
-                yield from _between(case, listed[name], found, listed[of])
+                yield from _between(context, listed[name], found, listed[of])
     for (one, left), (two, right) in itertools.combinations(held.items(), 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
-            yield from _over_a_third(case, listed, (listed[one], left), (listed[two], right))
+            yield from _over_a_third(context, listed, (listed[one], left), (listed[two], right))
 
 
 def _between(
-    case: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage
+    context: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage
 ) -> Iterator[Diagnostic]:
     said = [
         declared_specifier(row, other.name, one.package.extras if one.package else ())
@@ -77,23 +76,23 @@ def _between(
     if any(specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in said):
         return
     wanted = sort_specifiers(said[0] or "")
-    fits = _that_takes(case, one, other)
+    fits = _that_takes(context, one, other)
     yield RULE.diagnostic(
         f"{one.description} needs {other.name}{wanted}, and {other.description} is asked for",
         other.route,
         severity=None if found.is_complete else Severity.WARNING,
         why=f"No {one.name} that is asked for takes it, so that no set of versions can be found.",
-        way_out=f"ask for {other.name}{wanted}" + (f", or for {one.name}=={fits}" if fits else ""),
+        help=f"ask for {other.name}{wanted}" + (f", or for {one.name}=={fits}" if fits else ""),
         related=(related_at(one.route, f"{one.name} asked for here"),),
-        fix=set_version_fix(case, other, wanted),
+        fix=set_version_fix(context, other, wanted),
     )
 
 
-def _that_takes(case: LintContext, one: RequestedPackage, other: RequestedPackage) -> str | None:
+def _that_takes(context: LintContext, one: RequestedPackage, other: RequestedPackage) -> str | None:
     extras = one.package.extras if one.package else ()
     fitting = (
         row
-        for row in reversed(release_rows(case.facts, one.name))
+        for row in reversed(release_rows(context.facts, one.name))
         if (said := declared_specifier(row, other.name, extras)) is not None
         and is_satisfiable(said, other.specifiers)
     )
@@ -101,7 +100,7 @@ def _that_takes(case: LintContext, one: RequestedPackage, other: RequestedPackag
 
 
 def _over_a_third(
-    case: LintContext,
+    context: LintContext,
     listed: dict[str, RequestedPackage],
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
@@ -125,13 +124,13 @@ def _over_a_third(
             two.route,
             severity=None if held.is_complete and other.is_complete else Severity.WARNING,
             why=f"No {name} satisfies both, so that no set of versions can be found.",
-            way_out=_nearer(case, name, (one, held), (two, other)),
+            help=_nearer(context, name, (one, held), (two, other)),
             related=(related_at(one.route, f"{one.name} asked for here"),),
         )
 
 
 def _nearer(
-    case: LintContext,
+    context: LintContext,
     name: str,
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
@@ -142,7 +141,7 @@ def _nearer(
         wanted = other.rows[0].declared[name]
         fitting = (
             row.last
-            for row in reversed(release_rows(case.facts, one.name))
+            for row in reversed(release_rows(context.facts, one.name))
             if (said := declared_specifier(row, name)) is not None and is_satisfiable(said, wanted)
         )
         ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
@@ -157,13 +156,11 @@ RULE = Rule(
     id="PKG009",
     name="declared-conflict",
     severity=Severity.ERROR,
-    summary="Two listed packages cannot be installed together by what their releases declare.",
     sources=(
         "METADATA of the wheels on PyPI",
         "hiyouga/EasyR1#27",
         "YanWenKun/Hunyuan3D-2-WinPortable#104",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""flash-attn has no ready-made wheel for this torch, CUDA or Python and will be compiled.
+"""flash-attn has no ready-made wheel for this torch, CUDA or Python.
 
 ## What it does
 
@@ -33,20 +33,20 @@ from provision.rules.releases import torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
-    one = requested_package(case, "flash-attn")
+    one = requested_package(context, "flash-attn")
     wanted = (
         one is not None
         and one.package is not None
         and one.package.build
-        and any(device.is_nvidia for device in case.devices)
+        and any(device.is_nvidia for device in context.devices)
     )
-    releases = torch_releases(case) if wanted else None
+    releases = torch_releases(context) if wanted else None
     if one is None or releases is None or not releases.known:
         return
-    wheels = _wheels(case, one)
-    lacking = next(_lacking(case, wheels, releases.known), None) if wheels else None
+    wheels = _wheels(context, one)
+    lacking = next(_lacking(context, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
     newer = (
@@ -61,8 +61,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
         + (" A newer release may have wheels." if newer else ""),
-        way_out=f"take torch {wheels.torch_last}.* on Python "
-        f"{wheels.pythons[-1] if wheels.pythons else case.spec.python}, or leave "
+        help=f"take torch {wheels.torch_last}.* on Python "
+        f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or leave "
         "flash-attn out",
         related=(related_at(releases.route, "torch asked for here"),),
     )
@@ -73,28 +73,28 @@ def _majors(wheels: FlashAttentionWheels) -> str:
     return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
 
 
-def _wheels(case: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
+def _wheels(context: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
     admitted = [
         row
-        for row in case.facts.flash_attention
+        for row in context.facts.flash_attention
         if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)
     ]
     return admitted[-1] if admitted else None
 
 
 def _lacking(
-    case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
+    context: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
 ) -> Iterator[str]:
     minors = [require_version(release) for release in torch]
     if all(minor < require_version(wheels.torch_first) for minor in minors) or all(
         minor.release[:2] > require_version(wheels.torch_last).release for minor in minors
     ):
         yield f"torch is {torch[-1]}"
-    if wheels.pythons and case.spec.python not in wheels.pythons:
-        yield f"Python is {case.spec.python}"
-    for device in case.devices:
-        flavour = (case.resolved.flavour if case.resolved else None) or device.flavour
+    if wheels.pythons and context.spec.python not in wheels.pythons:
+        yield f"Python is {context.spec.python}"
+    for device in context.devices:
+        flavour = (context.resolved.flavour if context.resolved else None) or device.flavour
         if (
             device.is_nvidia
             and flavour
@@ -108,7 +108,6 @@ RULE = Rule(
     id="PKG015",
     name="flash-attn-compiled",
     severity=Severity.WARNING,
-    summary="flash-attn has no ready-made wheel for this torch, CUDA or Python.",
     sources=(
         (
             "Dao-AILab/flash-attention README.md, setup.py and .github/workflows/publish.yml "
@@ -116,7 +115,6 @@ RULE = Rule(
         ),
         "Dao-AILab/flash-attention#1717",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

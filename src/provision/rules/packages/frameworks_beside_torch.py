@@ -49,25 +49,25 @@ allocation).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such framework."""
-    if not any(device.is_nvidia for device in case.devices):
+    if not any(device.is_nvidia for device in context.devices):
         return
-    torch = requested_package(case, "torch")
+    torch = requested_package(context, "torch")
     for name, (variable, value, others) in PREALLOCATION_VARIABLES.items():
-        one = requested_package(case, name) if torch is not None else None
-        if torch is None or one is None or one.package is None or not _on_gpu(case, one):
+        one = requested_package(context, name) if torch is not None else None
+        if torch is None or one is None or one.package is None or not _on_gpu(context, one):
             continue
-        if case.resolved is None and (conflict := _cudnn(case, one)):
-            yield _pinned_apart(case, torch, one, conflict)
-        elif not {variable, *others} & case.spec.env.keys() and case.resolved is None:
-            yield _takes_memory(case, torch, one, variable, value)
+        if context.resolved is None and (conflict := _cudnn(context, one)):
+            yield _pinned_apart(context, torch, one, conflict)
+        elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
+            yield _takes_memory(context, torch, one, variable, value)
 
 
-def _on_gpu(case: LintContext, one: RequestedPackage) -> bool:
+def _on_gpu(context: LintContext, one: RequestedPackage) -> bool:
     extras = set(one.package.extras) if one.package else set()
     plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
-        package.key for package in case.spec.packages
+        package.key for package in context.spec.packages
     }
     return one.name == "tensorflow" or bool(
         extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"}
@@ -75,18 +75,18 @@ def _on_gpu(case: LintContext, one: RequestedPackage) -> bool:
     )
 
 
-def _cudnn(case: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
+def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
     """Return the pins of both frameworks on cuDNN when no version satisfies both; torch's are known
     for its default build only.
     """
-    releases = torch_releases(case)
+    releases = torch_releases(context)
     rows = (
-        [row for row in map(case.facts.torch_release, releases.known) if row]
+        [row for row in map(context.facts.torch_release, releases.known) if row]
         if releases and not releases.includes_newer
         else []
     )
     found = (
-        possible_releases(case.facts, one.name, one.specifiers)
+        possible_releases(context.facts, one.name, one.specifiers)
         if one.package and one.specifiers
         else None
     )
@@ -96,7 +96,7 @@ def _cudnn(case: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
         or not found.rows
         or any(
             device.flavour not in (None, rows[0].default)
-            for device in case.devices
+            for device in context.devices
             if device.is_nvidia
         )
     ):
@@ -115,22 +115,22 @@ def _cudnn(case: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
 
 
 def _pinned_apart(
-    case: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]
+    context: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]
 ) -> Diagnostic:
     return RULE.diagnostic(
         f"{torch.description} needs {pins[0]}, and {one.description} needs {pins[1]}",
         one.route,
-        severity=None if all(device.flavour for device in case.devices) else Severity.WARNING,
+        severity=None if all(device.flavour for device in context.devices) else Severity.WARNING,
         why="No cuDNN satisfies both, so that no set of versions can be found.",
-        way_out=f"make an environment for {one.name} of its own, or leave its CUDA extra out",
+        help=f"make an environment for {one.name} of its own, or leave its CUDA extra out",
         related=(related_at(torch.route, "torch asked for here"),),
     )
 
 
 def _takes_memory(
-    case: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
+    context: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
 ) -> Diagnostic:
-    route = ("env",) if case.spec.env else ()
+    route = ("env",) if context.spec.env else ()
     edit = (
         Insert(("env",), variable, f'"{value}"')
         if route
@@ -143,7 +143,7 @@ def _takes_memory(
         severity=Severity.INFO,
         why="torch then runs out of memory in the same process, and on the same card in "
         "another one.",
-        way_out=f"keep them in environments of their own, or set {variable}={value}",
+        help=f"keep them in environments of their own, or set {variable}={value}",
         related=(related_at(torch.route, "torch asked for here"),),
         fix=Fix(f"set {variable}={value}", (edit,), Applicability.UNSAFE),
     )
@@ -153,14 +153,12 @@ RULE = Rule(
     id="PKG018",
     name="frameworks-beside-torch",
     severity=Severity.ERROR,
-    summary="TensorFlow or JAX stands beside torch in one GPU environment.",
     sources=(
         "METADATA of the tensorflow, jax and torch wheels on PyPI",
         "TensorFlow guide, Use a GPU",
         "JAX documentation, GPU memory allocation",
         "apple/axlearn#858",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""An index is defined and no package is bound to it.
+"""An index is defined that no package comes from.
 
 ## What it does
 
@@ -23,12 +23,12 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a package."""
-    used = {package.index for package in case.spec.packages} | {
-        package.channel for package in case.spec.conda_packages
+    used = {package.index for package in context.spec.packages} | {
+        package.channel for package in context.spec.conda_packages
     }
-    for name in case.spec.indexes:
+    for name in context.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.diagnostic(
                 f"no package comes from the index {name}",
@@ -36,7 +36,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 at=RoutePart.KEY,
                 why="An index is asked only for the packages that are bound to it; this one is "
                 "never asked.",
-                way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",  # noqa: E501
+                help=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
             )
 
 
@@ -44,9 +44,7 @@ RULE = Rule(
     id="PKG008",
     name="index-unused",
     severity=Severity.WARNING,
-    summary="An index is defined that no package comes from.",
     sources=("the spec language: a package is bound to its index",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -26,52 +26,52 @@ from provision.rules.package_requirements import RequestedPackage, origin_route,
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package after the first. Those with a marker of their own may
     be for different platforms and are let be.
     """
     names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
+        context.resolved.versions.keys()
+        if context.resolved
+        else {package.key for package in context.spec.packages}
     )
-    groups = [group for group in case.facts.one_of if names & set(group.packages)]
-    found = requested_packages(case) if groups else {}
+    groups = [group for group in context.facts.one_of if names & set(group.packages)]
+    found = requested_packages(context) if groups else {}
     for group in groups:
         there = [found[name] for name in group.packages if name in found]
-        yield from (_twice(case, group.module, there[0], other) for other in there[1:])
+        yield from (_twice(context, group.module, there[0], other) for other in there[1:])
         if group.module == "cupy":
             for one in there:
-                yield from _other_major(case, one)
+                yield from _other_major(context, one)
 
 
 def _twice(
-    case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
+    context: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
 ) -> Diagnostic:
     return RULE.diagnostic(
         f"{other.name} and {first.name} both install the module {module}",
-        origin_route(case, other, first.route),
+        origin_route(context, other, first.route),
         why="They write into the same folder: the one installed last wins in part.",
-        way_out=f"keep one of {first.name} and {other.name}",
+        help=f"keep one of {first.name} and {other.name}",
         related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
     )
 
 
-def _other_major(case: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
+def _other_major(context: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
     major = one.name.removeprefix("cupy-cuda").rstrip("x")
-    for device in case.devices:
-        flavour = case.resolved.flavour if case.resolved else device.flavour
+    for device in context.devices:
+        flavour = context.resolved.flavour if context.resolved else device.flavour
         if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
             wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
             yield RULE.diagnostic(
                 f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
-                origin_route(case, one, device.cuda_route),
+                origin_route(context, one, device.cuda_route),
                 severity=Severity.WARNING,
                 why="It looks for CUDA libraries of its own major, which torch's wheels then "
                 "do not bring.",
-                way_out=f"write {wanted}",
+                help=f"write {wanted}",
                 related=(related_at(device.cuda_route, "CUDA asked for here"),)
-                if case.resolved is None
+                if context.resolved is None
                 else (),
             )
             return
@@ -81,13 +81,11 @@ RULE = Rule(
     id="PKG020",
     name="module-twice",
     severity=Severity.WARNING,
-    summary="Two packages install the same module.",
     sources=(
         "README of opencv/opencv-python",
         "opencv/opencv-python#467",
         "cupy, the warning about multiple CuPy packages",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

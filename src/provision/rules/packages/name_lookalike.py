@@ -1,4 +1,4 @@
-"""A package name differs by a slip from one that many people ask for.
+"""A package name is a slip away from a well-known one.
 
 ## What it does
 
@@ -38,15 +38,15 @@ are both real; no other name in Colab's lists is near one.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown name that is nearly a popular one."""
     unknown = [
         (route, package)
-        for route, package in package_lines(case)
-        if package.source != "conda" and _is_unknown(package.key, case.facts)
+        for route, package in package_lines(context)
+        if package.source != "conda" and _is_unknown(package.key, context.facts)
     ]
     for route, package in unknown:
-        meant = _meant(package.key, case.facts.popular)
+        meant = _meant(package.key, context.facts.popular)
         if meant is None:
             continue
         yield RULE.diagnostic(
@@ -54,9 +54,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             route,
             why="Packages are published under misspelt names to be installed by mistake; "
             "whoever wrote one runs on your machine.",
-            way_out=f"write {meant}, or leave the line as it is when {package.key} is what you want",  # noqa: E501
+            help=f"write {meant}, or leave the line as it is when {package.key} is what you want",
             fix=Fix(
-                f"write {meant}", (rename_edit(case, route, package, meant),), Applicability.UNSAFE
+                f"write {meant}",
+                (rename_edit(context, route, package, meant),),
+                Applicability.UNSAFE,
             ),
         )
 
@@ -96,9 +98,7 @@ RULE = Rule(
     id="PKG005",
     name="name-lookalike",
     severity=Severity.WARNING,
-    summary="A package name is a slip away from a well-known one.",
     sources=("names on the public package index", "pytorch/pytorch#92226"),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),

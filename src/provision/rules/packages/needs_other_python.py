@@ -1,4 +1,4 @@
-"""None of the releases of a package that are asked for runs on the Python that is asked for.
+"""No release of a package that is asked for runs on the Python that is asked for.
 
 ## What it does
 
@@ -39,26 +39,26 @@ from provision.rules.package_requirements import (
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package; not for a resolved set, where the resolver has looked."""  # noqa: E501
-    if case.resolved is not None:
+    if context.resolved is not None:
         return
-    for name, one in requested_packages(case).items():
+    for name, one in requested_packages(context).items():
         found = (
-            possible_releases(case.facts, name, one.specifiers)
-            if one.specifiers and release_rows(case.facts, name)
+            possible_releases(context.facts, name, one.specifiers)
+            if one.specifiers and release_rows(context.facts, name)
             else None
         )
-        if found and found.rows and not any(_runs(row, case.spec.python) for row in found.rows):
-            yield _finding(case, one, found.rows[0], sure=found.is_complete)
+        if found and found.rows and not any(_runs(row, context.spec.python) for row in found.rows):
+            yield _finding(context, one, found.rows[0], sure=found.is_complete)
         elif (
             one.specifiers
             and not (one.package and one.package.build)
-            and _without_wheel(case, name, one.specifiers)
+            and _without_wheel(context, name, one.specifiers)
         ):
-            yield _wheelless(case, one, name, one.specifiers)
+            yield _wheelless(context, one, name, one.specifiers)
         elif found and name == "transformers":
-            yield from _tokenizers(case, one, found)
+            yield from _tokenizers(context, one, found)
 
 
 def _runs(row: ReleaseRow, python: str) -> bool:
@@ -66,26 +66,26 @@ def _runs(row: ReleaseRow, python: str) -> bool:
 
 
 def _finding(
-    case: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool
+    context: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
-    pythons = [known.version for known in case.facts.pythons if _runs(row, known.version)]
+    pythons = [known.version for known in context.facts.pythons if _runs(row, known.version)]
     fitting = next(
         (
             other
-            for other in reversed(release_rows(case.facts, one.name))
-            if _runs(other, case.spec.python)
+            for other in reversed(release_rows(context.facts, one.name))
+            if _runs(other, context.spec.python)
         ),
         None,
     )
     others = f", or {one.name}=={fitting.last}" if fitting else ""
     return RULE.diagnostic(
         f"{one.description} needs Python {sort_specifiers(row.python)}, and python is "
-        f"{case.spec.python}",
+        f"{context.spec.python}",
         one.route,
         severity=None if sure else Severity.WARNING,
         why="An installer does not take a release that declares another Python.",
-        way_out=(
-            f'write python: "{_nearest(pythons, case.spec.python)}"'
+        help=(
+            f'write python: "{_nearest(pythons, context.spec.python)}"'
             if pythons
             else "take another release"
         )
@@ -94,18 +94,18 @@ def _finding(
     )
 
 
-def _without_wheel(case: LintContext, name: str, specifiers: str) -> bool:
+def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
     """Tell whether no release that is admitted has a wheel for the Python; False where newer ones
     than the table's are admitted.
     """
     table, admits, python = (
-        case.facts.wheel_pythons.get(name, ()),
+        context.facts.wheel_pythons.get(name, ()),
         parse_specifiers(specifiers),
-        case.spec.python,
+        context.spec.python,
     )
     if (
         not table
-        or python not in {known.version for known in case.facts.pythons}
+        or python not in {known.version for known in context.facts.pythons}
         or has_version_in_range(admits, next_version(table[-1].last))
     ):
         return False
@@ -116,26 +116,28 @@ def _without_wheel(case: LintContext, name: str, specifiers: str) -> bool:
 
 
 def _tokenizers(
-    case: LintContext, one: RequestedPackage, found: PossibleReleases
+    context: LintContext, one: RequestedPackage, found: PossibleReleases
 ) -> Iterator[Diagnostic]:
     """Yield a finding where no tokenizers that the possible releases of transformers declare has a
     wheel; not where tokenizers has a line of its own.
     """
     windows = (
         [declared_specifier(row, "tokenizers") for row in found.rows]
-        if find_line(case, "tokenizers") is None
+        if find_line(context, "tokenizers") is None
         else []
     )
     if (
         windows
         and found.is_complete
-        and all(window and _without_wheel(case, "tokenizers", window) for window in windows)
+        and all(window and _without_wheel(context, "tokenizers", window) for window in windows)
     ):
-        yield _wheelless(case, one, "tokenizers", windows[0] or "")
+        yield _wheelless(context, one, "tokenizers", windows[0] or "")
 
 
-def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: str) -> Diagnostic:
-    table, python = case.facts.wheel_pythons[name], case.spec.python
+def _wheelless(
+    context: LintContext, one: RequestedPackage, name: str, specifiers: str
+) -> Diagnostic:
+    table, python = context.facts.wheel_pythons[name], context.spec.python
     admitted = [
         row
         for row in table
@@ -149,7 +151,7 @@ def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: 
     )
     pythons = [
         known.version
-        for known in case.facts.pythons
+        for known in context.facts.pythons
         if any(row.supports(known.version) for row in admitted)
     ]
     ways = [f'write python: "{_nearest(pythons, python)}"'] if pythons else []
@@ -170,7 +172,7 @@ def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: 
         one.route,
         severity=table[0].evidence.cap_severity(Severity.ERROR),
         why="A lock holds wheels only: nothing is built from source.",
-        way_out=", or ".join(ways) or "take another release",
+        help=", or ".join(ways) or "take another release",
         related=(related_at(("python",), "Python asked for here"),),
     )
 
@@ -186,12 +188,10 @@ RULE = Rule(
     id="PKG013",
     name="needs-other-python",
     severity=Severity.ERROR,
-    summary="No release of a package that is asked for runs on the Python that is asked for.",
     sources=(
         "Requires-Python in the METADATA of the wheels on PyPI",
         "tags in the file names of the wheels on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

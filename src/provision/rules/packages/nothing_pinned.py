@@ -31,13 +31,13 @@ FEWEST = 3
 """Fewer without a bound are no habit. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding, at the first such package."""
-    if case.resolved is not None or case.spec.exclude_newer is not None:
+    if context.resolved is not None or context.spec.exclude_newer is not None:
         return
     found = {
         package.key: (route, package)
-        for route, package in package_lines(case)
+        for route, package in package_lines(context)
         if package.key in CORE
     }
     if len(found) < FEWEST or any(
@@ -46,7 +46,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     (name, (route, _)), *others = found.items()
-    newest = case.facts.transformers[-1].last if "transformers" in found else None
+    newest = context.facts.transformers[-1].last if "transformers" in found else None
     example = (
         f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
         if newest
@@ -56,7 +56,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         f"none of {', '.join(found)} has a bound",
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
-        way_out=f"bound the one that the code is written for, as in {example}, or set exclude_newer",  # noqa: E501
+        help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
         related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
     )
 
@@ -65,9 +65,7 @@ RULE = Rule(
     id="PKG021",
     name="nothing-pinned",
     severity=Severity.INFO,
-    summary="None of the packages that training hangs on has a bound.",
     sources=("the lock: one version of each package, until it is made anew",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

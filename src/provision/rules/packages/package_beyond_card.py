@@ -1,4 +1,4 @@
-"""A package's CUDA code does not run on the card that is asked for.
+"""A package's CUDA code does not run on the card.
 
 ## What it does
 
@@ -38,25 +38,25 @@ ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package and each card that it does not run on."""
     cards = {
-        site.gpu_settings.gpu_route: (site, site.card)
-        for site in case.targets
-        if site.card is not None
+        target.gpu_settings.gpu_route: (target, target.card)
+        for target in context.targets
+        if target.card is not None
     }
-    names = {floor.package for floor in case.facts.capability_floors} if cards else set()
+    names = {floor.package for floor in context.facts.capability_floors} if cards else set()
     there = (
-        {name: one for name, one in requested_packages(case).items() if name in names}
+        {name: one for name, one in requested_packages(context).items() if name in names}
         if cards
         else {}
     )
-    for site, card in cards.values():
+    for target, card in cards.values():
         worst: dict[str, CapabilityFloor] = {}
-        for floor in case.facts.capability_floors:
+        for floor in context.facts.capability_floors:
             if (
                 floor.package in there
-                and _applies(case, floor, there[floor.package], site)
+                and _applies(context, floor, there[floor.package], target)
                 and not _within(card, floor)
             ):
                 worst[floor.package] = max(
@@ -65,13 +65,13 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     key=lambda one: require_version(one.cc_min),
                 )
         for name, floor in worst.items():
-            yield _finding(case, there[name], floor, site, card)
+            yield _finding(context, there[name], floor, target, card)
 
 
 def _applies(
-    case: LintContext, floor: CapabilityFloor, one: RequestedPackage, site: TargetFacts
+    context: LintContext, floor: CapabilityFloor, one: RequestedPackage, target: TargetFacts
 ) -> bool:
-    flavour = (case.resolved.flavour if case.resolved else site.gpu_settings.flavour) or ""
+    flavour = (context.resolved.flavour if context.resolved else target.gpu_settings.flavour) or ""
     if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
         wanted, have = floor.use.removeprefix("CUDA "), cuda_of(flavour)
         same_major = have.partition(".")[0] == wanted.partition(".")[0]
@@ -80,7 +80,7 @@ def _applies(
         )
     if floor.use == "cuda13":
         return (one.package is not None and floor.use in one.package.extras) or find_line(
-            case, "jax-cuda13-plugin"
+            context, "jax-cuda13-plugin"
         ) is not None
     newer = floor.last and (
         not one.specifiers
@@ -96,26 +96,32 @@ def _within(card: Card, floor: CapabilityFloor) -> bool:
 
 
 def _finding(
-    case: LintContext, one: RequestedPackage, floor: CapabilityFloor, site: TargetFacts, card: Card
+    context: LintContext,
+    one: RequestedPackage,
+    floor: CapabilityFloor,
+    target: TargetFacts,
+    card: Card,
 ) -> Diagnostic:
     most = f"{floor.cc_min} to {floor.cc_max}" if floor.cc_max else f"{floor.cc_min} or more"
     wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
     on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
     return RULE.diagnostic(
         f"{one.description} needs compute capability {wanted}{on}, and "
-        f"{site.gpu_settings.gpu.type} has {card.cc}",
-        origin_route(case, one, site.gpu_settings.gpu_route),
+        f"{target.gpu_settings.gpu.type} has {card.cc}",
+        origin_route(context, one, target.gpu_settings.gpu_route),
         severity=floor.evidence.cap_severity(Severity.ERROR),
         why="It installs and imports, and fails when it is used"
         + (f" ({floor.what})." if floor.what else "."),
-        way_out=f"take {_cards(case, floor)}, or leave {one.name} out",
-        related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+        help=f"take {_cards(context, floor)}, or leave {one.name} out",
+        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
     )
 
 
-def _cards(case: LintContext, floor: CapabilityFloor) -> str:
+def _cards(context: LintContext, floor: CapabilityFloor) -> str:
     names = [
-        card.name for card in case.facts.cards if _within(card, floor) and card.status == "offered"
+        card.name
+        for card in context.facts.cards
+        if _within(card, floor) and card.status == "offered"
     ]
     return f"a card such as {', '.join(names[:3])}" if names else "a newer card"
 
@@ -124,14 +130,12 @@ RULE = Rule(
     id="PKG017",
     name="package-beyond-card",
     severity=Severity.ERROR,
-    summary="A package's CUDA code does not run on the card.",
     sources=(
         "Dao-AILab/flash-attention README.md",
         "bitsandbytes-foundation/bitsandbytes docs/source/installation.mdx",
         "Dao-AILab/flash-attention#762",
         "huggingface/transformers#28188",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

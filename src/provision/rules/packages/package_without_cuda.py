@@ -26,43 +26,43 @@ from provision.rules.package_requirements import RequestedPackage, origin_route,
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each use of a package that is surely not to be had without CUDA; not
     where any target has a card.
     """
-    kinds = {device.gpu.type: device.gpu_route for device in case.devices}
+    kinds = {device.gpu.type: device.gpu_route for device in context.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
-    for row in case.facts.cuda_only:
-        route = _route(case, row)
-        one = requested_package(case, row.package) if route is not None else None
+    for row in context.facts.cuda_only:
+        route = _route(context, row)
+        one = requested_package(context, row.package) if route is not None else None
         if (
             route is None
             or one is None
             or (
                 row.package == "flash-attn"
                 and not (one.package and one.package.build)
-                and case.resolved is None
+                and context.resolved is None
             )
         ):
             continue
         for kind, gpu_route in kinds.items():
             severity = _severity(row, one, row.mps if kind == "mps" else row.cpu)
             if severity is not None:
-                yield _finding(case, row, one, kind, gpu_route, severity, route)
+                yield _finding(context, row, one, kind, gpu_route, severity, route)
                 break
 
 
-def _route(case: LintContext, row: CudaOnlyUse) -> Route | None:
+def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
     """Return where a use is asked for: () for the package's own line; None where it is not."""
-    training = case.spec.training
+    training = context.spec.training
     if row.use == "any":
         return ()
     if row.use == "4-bit":
         return ("training", "method") if training.method == "qlora" else None
-    if case.spec.framework() != "hf-trainer" or training.method == "inference":
+    if context.spec.framework() != "hf-trainer" or training.method == "inference":
         return None
-    name = case.facts.optimizer_names.get(training.optimizer)
+    name = context.facts.optimizer_names.get(training.optimizer)
     eight_bit = (
         name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
     )
@@ -86,7 +86,7 @@ def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity |
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     row: CudaOnlyUse,
     one: RequestedPackage,
     kind: str,
@@ -99,20 +99,20 @@ def _finding(
         ""
         if row.use == "any"
         else " for "
-        f"{case.spec.training.method if row.use == '4-bit' else case.spec.training.optimizer}"
+        f"{context.spec.training.method if row.use == '4-bit' else context.spec.training.optimizer}"
     )
     return RULE.diagnostic(
         f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
-        route or origin_route(case, one, ("packages",)),
+        route or origin_route(context, one, ("packages",)),
         severity=severity,
         why="It is CUDA code, and is compiled with nvcc."
         if row.use == "any"
         else f"It has no code for that {place}" + (f" before {first}." if first else "."),
-        way_out=f"leave {one.name} out, or ask for a card"
+        help=f"leave {one.name} out, or ask for a card"
         if row.use == "any"
         else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
         related=(related_at(gpu_route, "gpu asked for here"),)
-        if "gpu" in case.spec.model_fields_set
+        if "gpu" in context.spec.model_fields_set
         else (),
     )
 
@@ -121,13 +121,11 @@ RULE = Rule(
     id="PKG025",
     name="package-without-cuda",
     severity=Severity.ERROR,
-    summary="Something that needs an NVIDIA card is asked for where there is none.",
     sources=(
         "Dao-AILab/flash-attention README.md and setup.py",
         "backends/ in the bitsandbytes wheels, 0.45.5 to 0.50.2",
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -24,15 +24,17 @@ from provision.rules.package_lines import package_lines, yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without a marker."""
-    if case.resolved is not None or not any(site.target.kind == "local" for site in case.targets):
+    if context.resolved is not None or not any(
+        target.target.kind == "local" for target in context.targets
+    ):
         return
-    for route, package in package_lines(case):
-        known = case.facts.platforms.get(package.key)
+    for route, package in package_lines(context):
+        known = context.facts.platforms.get(package.key)
         lacking = [
             platform.value
-            for platform in case.spec.platforms
+            for platform in context.spec.platforms
             if known and platform.value not in known.platforms
         ]
         if (
@@ -43,7 +45,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             or package.index is not None
         ):
             continue
-        text = case.source.text(route)
+        text = context.source.text(route)
         marked = (
             Replace(
                 RouteLocation(route),
@@ -57,7 +59,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"{' and '.join(known.platforms)}",
             route,
             why="The lock covers every platform, and only wheels are installed.",
-            way_out=f"write {package.requirement} ; sys_platform == 'linux', or take "
+            help=f"write {package.requirement} ; sys_platform == 'linux', or take "
             f"{' and '.join(lacking)} out of platforms",
             related=(related_at(("platforms",), "platforms of the lock"),),
             fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
@@ -68,9 +70,7 @@ RULE = Rule(
     id="PKG019",
     name="platform-without-wheel",
     severity=Severity.ERROR,
-    summary="A package has no wheel for a platform of the lock.",
     sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
-    page=__doc__,
     check=check,
     bad=(
         Example(

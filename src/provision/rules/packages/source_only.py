@@ -1,4 +1,4 @@
-"""A package comes as source alone, and `build: true` does not say that it may be built.
+"""A package comes as source alone, and building it is not allowed.
 
 ## What it does
 
@@ -40,10 +40,10 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Package
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without `build: true`."""
-    for route, package in package_lines(case):
-        known = case.facts.source_only.get(package.key)
+    for route, package in package_lines(context):
+        known = context.facts.source_only.get(package.key)
         if (
             known is None
             or package.build
@@ -66,13 +66,15 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=None if known_release else Severity.WARNING,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            way_out="write build: true, or bind it to an index that has wheels of it",
-            fix=Fix("allow building it", (_allowing(case, route, package),), Applicability.UNSAFE),
+            help="write build: true, or bind it to an index that has wheels of it",
+            fix=Fix(
+                "allow building it", (_allowing(context, route, package),), Applicability.UNSAFE
+            ),
         )
 
 
-def _allowing(case: LintContext, route: Route, package: Package) -> Edit:
-    if case.source.text(route) is None:
+def _allowing(context: LintContext, route: Route, package: Package) -> Edit:
+    if context.source.text(route) is None:
         return Insert(route, "build", "true")
     version = f", version: {json.dumps(package.version)}" if package.version else ""
     extras = f", extras: [{', '.join(package.extras)}]" if package.extras else ""
@@ -86,9 +88,7 @@ RULE = Rule(
     id="PKG014",
     name="source-only",
     severity=Severity.ERROR,
-    summary="A package comes as source alone, and building it is not allowed.",
     sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""torchvision, torchaudio or triton is not the release that was made for torch.
+"""torchvision, torchaudio or triton is not the release made for torch.
 
 ## What it does
 
@@ -35,26 +35,26 @@ from provision.rules.releases import AdmittedReleases, torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each companion that fits none of the torch releases that are possible."""
     companions = [
         one
         for name in ("torchvision", "torchaudio", "triton")
-        if (one := requested_package(case, name)) and one.specifiers
+        if (one := requested_package(context, name)) and one.specifiers
     ]
-    releases = torch_releases(case) if companions else None
+    releases = torch_releases(context) if companions else None
     rows = (
-        [row for row in map(case.facts.torch_release, releases.known) if row]
+        [row for row in map(context.facts.torch_release, releases.known) if row]
         if releases and not releases.includes_newer
         else []
     )
     for one in companions if rows else ():
-        fitting = [made for row in rows if (made := _made_for(case, one.name, row)) is not None]
+        fitting = [made for row in rows if (made := _made_for(context, one.name, row)) is not None]
         if releases is not None and len(fitting) == len(rows) and not _fits(one, fitting):
-            yield _finding(case, one, releases, rows[-1], fitting[-1])
+            yield _finding(context, one, releases, rows[-1], fitting[-1])
 
 
-def _made_for(case: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
+def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
     """Return the specifiers of what goes with a torch release, the newest last; None when the table
     does not tell.
     """
@@ -65,7 +65,7 @@ def _made_for(case: LintContext, name: str, row: TorchRelease) -> tuple[str, ...
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
         return tuple(f"=={version}" for version in made) or None
-    tied = [other for other in case.facts.torch if other.torchaudio]
+    tied = [other for other in context.facts.torch if other.torchaudio]
     return (
         (f">{tied[-1].torchaudio[-1]}",)
         if tied and require_version(row.release) > require_version(tied[-1].release)
@@ -87,7 +87,7 @@ def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     one: RequestedPackage,
     releases: AdmittedReleases,
     row: TorchRelease,
@@ -100,9 +100,9 @@ def _finding(
         one.route,
         why="It is compiled against one torch; with another, importing fails or no set of "
         "versions is found.",
-        way_out=f"ask for {one.name}{wanted}, or leave its version out",
+        help=f"ask for {one.name}{wanted}, or leave its version out",
         related=(related_at(releases.route, "torch asked for here"),),
-        fix=set_version_fix(case, one, wanted),
+        fix=set_version_fix(context, one, wanted),
     )
 
 
@@ -110,13 +110,11 @@ RULE = Rule(
     id="PKG012",
     name="torch-companion-mismatch",
     severity=Severity.ERROR,
-    summary="torchvision, torchaudio or triton is not the release made for torch.",
     sources=(
         "METADATA of the torch, torchvision and torchaudio wheels on PyPI",
         "pytorch/vision#8985",
         "pytorch/pytorch#157648",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""Trainer runs only beside accelerate, and each transformers release asks for a minimum of it.
+"""The Hugging Face Trainer needs accelerate, at the floor of the transformers release.
 
 ## What it does
 
@@ -50,27 +50,27 @@ WHY = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when accelerate is missing or too old for Trainer."""
-    releases = transformers_releases(case)
+    releases = transformers_releases(context)
     if (
         releases is None
-        or case.spec.framework() != "hf-trainer"
-        or case.spec.training.method == "inference"
-        or _used_otherwise(case)
+        or context.spec.framework() != "hf-trainer"
+        or context.spec.training.method == "inference"
+        or _used_otherwise(context)
     ):
         return
-    if case.resolved is not None:
-        yield from _resolved(case, releases, case.resolved)
-    elif (asked := find_line(case, "accelerate")) is None:
-        yield from _missing(case, releases)
+    if context.resolved is not None:
+        yield from _resolved(context, releases, context.resolved)
+    elif (asked := find_line(context, "accelerate")) is None:
+        yield from _missing(context, releases)
     else:
-        yield from _excluded(case, releases, *asked)
+        yield from _excluded(context, releases, *asked)
 
 
-def _missing(case: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(releases.known[-1]) if releases.known else None
-    if _brought(case) or not (floor or (releases.includes_newer and not releases.known)):
+def _missing(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
+    floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
+    if _brought(context) or not (floor or (releases.includes_newer and not releases.known)):
         return
     asked = f"accelerate>={floor.version}" if floor else "accelerate"
     yield RULE.diagnostic(
@@ -82,25 +82,25 @@ def _missing(case: LintContext, releases: AdmittedReleases) -> Iterator[Diagnost
         severity=Severity.UNKNOWN
         if not floor
         else Severity.WARNING
-        if has_unknown_packages(case)
+        if has_unknown_packages(context)
         else None,
         why=WHY,
-        way_out=f"add {asked} to the packages, or write transformers[torch]",
+        help=f"add {asked} to the packages, or write transformers[torch]",
         fix=Fix(f"add {asked}", (Insert(("packages",), None, yaml_scalar(asked)),)),
     )
 
 
 def _excluded(
-    case: LintContext, releases: AdmittedReleases, route: Route, package: Package
+    context: LintContext, releases: AdmittedReleases, route: Route, package: Package
 ) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(releases.known[0]) if releases.known else None
+    floor = context.facts.accelerate_floor(releases.known[0]) if releases.known else None
     specifiers = version_specifiers(package)
     if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
     sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
     fix = Fix(
         f"ask for accelerate>={floor.version}",
-        (set_version_edit(case, route, package, f">={floor.version}"),),
+        (set_version_edit(context, route, package, f">={floor.version}"),),
         Applicability.UNSAFE,
     )
     yield _too_old(
@@ -114,9 +114,9 @@ def _excluded(
 
 
 def _resolved(
-    case: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
+    context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
 ) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(resolved.versions["transformers"])
+    floor = context.facts.accelerate_floor(resolved.versions["transformers"])
     have = resolved.versions.get("accelerate")
     if floor is None or (
         have is not None and require_version(have) >= require_version(floor.version)
@@ -128,10 +128,10 @@ def _resolved(
             "resolved set holds no accelerate",
             releases.route,
             why=WHY,
-            way_out=f"add accelerate>={floor.version} to the packages",
+            help=f"add accelerate>={floor.version} to the packages",
         )
         return
-    asked = find_line(case, "accelerate")
+    asked = find_line(context, "accelerate")
     sure = floor.certain is not None and require_version(have) < require_version(floor.certain)
     yield _too_old(
         f"accelerate {have} is below",
@@ -156,29 +156,29 @@ def _too_old(
         route,
         severity=severity,
         why=WHY,
-        way_out=f"ask for accelerate>={floor.version}",
+        help=f"ask for accelerate>={floor.version}",
         related=(related_at(releases.route, "transformers asked for here"),),
         fix=fix,
     )
 
 
-def _used_otherwise(case: LintContext) -> bool:
+def _used_otherwise(context: LintContext) -> bool:
     """Tell whether nothing says that anything is trained, and a listed package accounts for
     transformers.
     """
-    return "training" not in case.spec.model_fields_set and any(
-        package.key in case.facts.uses_transformers for package in case.spec.packages
+    return "training" not in context.spec.model_fields_set and any(
+        package.key in context.facts.uses_transformers for package in context.spec.packages
     )
 
 
-def _brought(case: LintContext) -> bool:
-    asked = find_line(case, "transformers")
+def _brought(context: LintContext) -> bool:
+    asked = find_line(context, "transformers")
     extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
-    conda = any(package.name == "accelerate" for package in case.spec.conda_packages)
+    conda = any(package.name == "accelerate" for package in context.spec.conda_packages)
     return (
-        bool(extras & case.facts.accelerate_extras)
+        bool(extras & context.facts.accelerate_extras)
         or conda
-        or is_known_dependency(case, "accelerate")
+        or is_known_dependency(context, "accelerate")
     )
 
 
@@ -186,13 +186,11 @@ RULE = Rule(
     id="PKG001",
     name="trainer-needs-accelerate",
     severity=Severity.ERROR,
-    summary="The Hugging Face Trainer needs accelerate, at the floor of the transformers release.",
     sources=(
         "ACCELERATE_MIN_VERSION in utils/import_utils.py of the transformers wheels",
         "huggingface/transformers#24147",
         "huggingface/transformers#28294",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

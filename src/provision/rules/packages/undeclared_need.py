@@ -1,5 +1,4 @@
-"""A package needs more, or less, of another than it declares, so that an installer puts together
-what does not work.
+"""A package needs a release of another that it does not declare.
 
 ## What it does
 
@@ -38,35 +37,35 @@ from provision.rules.packages.undeclared_requirements import check_undeclared
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
     names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
+        context.resolved.versions.keys()
+        if context.resolved
+        else {package.key for package in context.spec.packages}
     )
     found: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(
-        case.facts.undeclared, key=lambda need: need.severity
+        context.facts.undeclared, key=lambda need: need.severity
     ):  # "error" is before "warning"
         if (
             need.severity != "info"
             and need.package in names
-            and (one := requested_package(case, need.package))
+            and (one := requested_package(context, need.package))
             and is_certainly_within(one.specifiers, need.first, need.last)
         ):
-            for finding in check_undeclared(RULE, case, one, need):
+            for finding in check_undeclared(RULE, context, one, need):
                 found.setdefault((need.package, need.of), finding)
     yield from found.values()
     for name in ("transformers", "trl"):
-        if name in names and (one := requested_package(case, name)) is not None:
-            for need in _checked_inside(case, one):
-                yield from check_undeclared(RULE, case, one, need)
+        if name in names and (one := requested_package(context, name)) is not None:
+            for need in _checked_inside(context, one):
+                yield from check_undeclared(RULE, context, one, need)
 
 
-def _checked_inside(case: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
+def _checked_inside(context: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
     """Yield what a package checks itself, where all its possible releases ask for the same or more."""  # noqa: E501
-    found = possible_releases(case.facts, one.name, one.specifiers)
+    found = possible_releases(context.facts, one.name, one.specifiers)
     for row in found.rows[-1:] if found else ():
         for of, floor in row.floors.items():
             yield _checked(row, one, of, f">={floor}", "at least that")
@@ -90,13 +89,11 @@ RULE = Rule(
     id="PKG010",
     name="undeclared-need",
     severity=Severity.ERROR,
-    summary="A package needs a release of another that it does not declare.",
     sources=(
         "imports and *_MIN_VERSION constants inside the wheels on PyPI",
         "huggingface/datasets#7742",
         "huggingface/peft#3333",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -24,7 +24,7 @@ from provision.rules.rule import LintContext, Rule, related_at
 
 def check_undeclared(
     rule: Rule,
-    case: LintContext,
+    context: LintContext,
     one: RequestedPackage,
     need: UndeclaredRequirement,
     *,
@@ -34,42 +34,42 @@ def check_undeclared(
     is seen to by an installer, as long as it can be met.
     """
     other, severity = (
-        requested_package(case, need.of),
+        requested_package(context, need.of),
         need.evidence.cap_severity(Severity(need.severity)),
     )
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
-        yield _unmet(rule, case, one, other, need, severity, declared=declared)._replace(
+        yield _unmet(rule, context, one, other, need, severity, declared=declared)._replace(
             source=need.evidence.source
         )
-    elif not declared and case.resolved is None and _runs_away(case, need, other):
-        yield _open(rule, case, one, other, need)._replace(source=need.evidence.source)
+    elif not declared and context.resolved is None and _runs_away(context, need, other):
+        yield _open(rule, context, one, other, need)._replace(source=need.evidence.source)
 
 
 def _runs_away(
-    case: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
+    context: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
 ) -> bool:
     """Tell whether an installer would take a release at or above a ceiling, as nothing in the spec
     holds it below.
     """
     if (
         not need.specifier.startswith("<")
-        or case.spec.exclude_newer is not None
-        or find_line(case, need.package) is None
+        or context.spec.exclude_newer is not None
+        or find_line(context, need.package) is None
     ):
         return False
     if other is None and (
-        find_line(case, need.of) is not None or find_listed_provider(case, need.of) is None
+        find_line(context, need.of) is not None or find_listed_provider(context, need.of) is None
     ):
         return False
     return (
         other is None
         or has_version_in_range(parse_specifiers(other.specifiers), need.specifier[1:])
-    ) and not is_capped(case, need.of, need.specifier)
+    ) and not is_capped(context, need.of, need.specifier)
 
 
 def _unmet(
     rule: Rule,
-    case: LintContext,
+    context: LintContext,
     one: RequestedPackage,
     other: RequestedPackage,
     need: UndeclaredRequirement,
@@ -79,27 +79,27 @@ def _unmet(
 ) -> Diagnostic:
     used = (
         need.of == "bitsandbytes"
-        and case.spec.training.method == "qlora"
+        and context.spec.training.method == "qlora"
         and severity is Severity.WARNING
     )
     undeclared = "" if declared else ", which it does not declare"
     return rule.diagnostic(
         f"{one.description} needs {need.of}{need.specifier}{undeclared}; "
-        f"{other.description} is {'there' if case.resolved else 'asked for'}",
-        origin_route(case, other, one.route),
+        f"{other.description} is {'there' if context.resolved else 'asked for'}",
+        origin_route(context, other, one.route),
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
-        way_out=f"ask for {need.of}{need.specifier}" + _or_else(need),
+        help=f"ask for {need.of}{need.specifier}" + _or_else(need),
         related=(related_at(one.route, f"{one.name} let in here"),)
         if other.package and one.package
         else (),
-        fix=set_version_fix(case, other, need.specifier),
+        fix=set_version_fix(context, other, need.specifier),
     )
 
 
 def _open(
     rule: Rule,
-    case: LintContext,
+    context: LintContext,
     one: RequestedPackage,
     other: RequestedPackage | None,
     need: UndeclaredRequirement,
@@ -110,9 +110,9 @@ def _open(
         other.route if other else one.route,
         severity=Severity.WARNING,
         why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
-        way_out=f"add {need.of}{need.specifier}" + _or_else(need),
+        help=f"add {need.of}{need.specifier}" + _or_else(need),
         related=(related_at(one.route, f"{one.name} asked for here"),) if other else (),
-        fix=set_version_fix(case, other, need.specifier)
+        fix=set_version_fix(context, other, need.specifier)
         if other
         else add_package_fix(need.of, need.specifier),
     )

@@ -34,15 +34,15 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder at each target where it is out of place."""
-    for folder in declared_folders(case):
-        match folder.site.target:
+    for folder in declared_folders(context):
+        match folder.target.target:
             case ColabTarget() if (
                 is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results
             ):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "Colab",
                     COLAB_HOME,
@@ -51,7 +51,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 )
             case WorkbenchTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "Workbench",
                     WORKBENCH_HOME,
@@ -60,7 +60,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 )
             case LocalTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "this machine",
                     "",
@@ -70,7 +70,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     folder: DeclaredFolder,
     place: str,
     home: str,
@@ -80,21 +80,21 @@ def _finding(
     path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
     fix = (
         Fix(
-            f"write {path} at target {folder.site.name}",
-            (override_edit(case, folder, path),),
+            f"write {path} at target {folder.target.name}",
+            (override_edit(context, folder, path),),
             Applicability.UNSAFE,
         )
         if path and shared
         else None
     )
     return RULE.diagnostic(
-        f"paths.{folder.key} is {folder.path!r}, and target {folder.site.name} is on {place}",
+        f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {place}",
         folder.route,
         severity=severity,
         why=why,
-        way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: "
+        help=f"give target {folder.target.name} its own: paths: {{{folder.key}: "
         f"{path or 'a folder that you may write to'}}}",
-        related=(related_at(folder.site.route, "used here"),),
+        related=(related_at(folder.target.route, "used here"),),
         fix=fix,
     )
 
@@ -104,12 +104,10 @@ RULE = Rule(
     id="REF102",
     name="path-wrong-place",
     severity=Severity.WARNING,
-    summary="A folder that belongs to another kind of place.",
     sources=(
         "googlecolab/colabtools: a notebook's working directory is /content",
         "docs.cloud.google.com, Workbench instances: /home/jupyter",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

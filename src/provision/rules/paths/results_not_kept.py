@@ -41,22 +41,22 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder of results at each target that does not keep it."""
-    for folder in declared_folders(case):
+    for folder in declared_folders(context):
         if (
             folder.holds_results
             and folder.path.startswith("/")
             and (lost := _lost(folder)) is not None
         ):
-            yield _finding(case, folder, *lost)
+            yield _finding(context, folder, *lost)
 
 
 def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     """Return how grave it is, how the results are lost, and where they would stay; None where they
     do.
     """
-    path, target = folder.path, folder.site.target
+    path, target = folder.path, folder.target.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
     stays = (
         to_target_path(path, WORKBENCH_HOME)
@@ -77,7 +77,7 @@ def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
     if workbench and not is_within(path, WORKBENCH_HOME):
-        if is_in_container(folder.site):
+        if is_in_container(folder.target):
             return (
                 None,
                 f"is gone when the container starts anew: only {WORKBENCH_HOME} stays",
@@ -96,19 +96,19 @@ def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
 
 
 def _finding(
-    case: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
+    context: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
 ) -> Diagnostic:
     proposed = stays if stays.startswith(WORKBENCH_HOME) and folder.route[0] == "paths" else ""
     return RULE.diagnostic(
-        f"target {folder.site.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
+        f"target {folder.target.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
         folder.route,
         severity=severity,
         why="Its name says that it holds results, and they do not outlive the work there.",
-        way_out=f"write {stays}" if stays else "write a folder on a disk that stays",
-        related=(related_at(folder.site.route, "used here"),),
+        help=f"write {stays}" if stays else "write a folder on a disk that stays",
+        related=(related_at(folder.target.route, "used here"),),
         fix=Fix(
-            f"write {proposed} at target {folder.site.name}",
-            (override_edit(case, folder, proposed),),
+            f"write {proposed} at target {folder.target.name}",
+            (override_edit(context, folder, proposed),),
             Applicability.UNSAFE,
         )
         if proposed
@@ -125,7 +125,6 @@ RULE = Rule(
     id="REF105",
     name="results-not-kept",
     severity=Severity.WARNING,
-    summary="A folder for results lies where it does not outlive the work.",
     sources=(
         (
             "docs.cloud.google.com, Workbench instances, create a custom container: only "
@@ -134,7 +133,6 @@ RULE = Rule(
         "Colab FAQ, research.google.com/colaboratory/faq.html",
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f"{HEAD}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108

@@ -26,17 +26,17 @@ from provision.rules.rule import Example, LintContext, Rule
 _OLDEST = (3, 10)
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a Python below 3.10."""
-    if tuple(map(int, case.spec.python.split("."))) >= _OLDEST:
+    if tuple(map(int, context.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
-        f"an environment with Python {case.spec.python} cannot be verified: that needs "
+        f"an environment with Python {context.spec.python} cannot be verified: that needs "
         "3.10 or newer",
         ("python",),
         why="what verifies an environment runs inside it, and needs Python 3.10; the Python "
         "project maintains no older one.",
-        way_out="use Python 3.10 or newer",
+        help="use Python 3.10 or newer",
     )
 
 
@@ -44,12 +44,10 @@ RULE = Rule(
     id="PYT002",
     name="python-too-old",
     severity=Severity.ERROR,
-    summary="The Python that is asked for is older than what verifies an environment needs.",
     sources=(
         "https://devguide.python.org/versions/",
         "requires-python of provision's programs for devices (docs/architecture.md)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),

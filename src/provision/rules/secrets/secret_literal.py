@@ -51,9 +51,9 @@ switches. Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each value that is, or by its name is said to be, a secret."""
-    yield from _findings(_values(case))
+    yield from _findings(_values(context))
 
 
 def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -82,13 +82,13 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
                 f"{'.'.join(map(str, route))} holds a secret",
                 route,
                 why="Whoever can read this file, a copy of it or its history can use it.",
-                way_out="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
+                help="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
                 "projects/...} or {colab: NAME}",
             )
 
 
-def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
-    spec = case.spec
+def _values(context: LintContext) -> Iterator[tuple[Route, str]]:
+    spec = context.spec
     for name, value in spec.env.items():
         yield ("env", name), value
     for name, index in spec.indexes.items():
@@ -129,9 +129,7 @@ RULE = Rule(
     id="SEC001",
     name="secret-literal",
     severity=Severity.ERROR,
-    summary="A secret is written out in the spec.",
     sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -32,10 +32,10 @@ _WAYS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each secret that none of the targets can fetch."""
-    kinds = {target.kind for target in case.spec.targets.values()}
-    for name, reference in case.spec.secrets.items():
+    kinds = {target.kind for target in context.spec.targets.values()}
+    for name, reference in context.spec.secrets.items():
         for field, kind in _KINDS.items():
             if getattr(reference, field) is not None and kind not in kinds:
                 yield RULE.diagnostic(
@@ -43,7 +43,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     f"are {', '.join(sorted(kinds))}",
                     ("secrets", name, field),
                     why=f"{name} would not be set at any of them.",
-                    way_out=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
+                    help=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
                     or _MANAGER,
                 )
 
@@ -52,9 +52,7 @@ RULE = Rule(
     id="SEC004",
     name="secret-unreachable",
     severity=Severity.ERROR,
-    summary="A secret is named in a way that no declared target can follow.",
     sources=("the spec language: kinds of secret references",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,5 +1,4 @@
-"""An argument of Trainer is not in the transformers that is asked for: it was removed, renamed, or
-came later.
+"""An argument of Trainer is not in the transformers that is asked for.
 
 ## What it does
 
@@ -34,38 +33,38 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known argument that is not in the newest release that is possible."""  # noqa: E501
-    known = trainer_releases(case)
-    for name in case.spec.training.arguments if known else ():
-        row = case.facts.arguments.get(name)
-        if row is not None and is_in_release(case.facts, row, known[-1]) is False:
-            yield _finding(case, row, known)
+    known = trainer_releases(context)
+    for name in context.spec.training.arguments if known else ():
+        row = context.facts.arguments.get(name)
+        if row is not None and is_in_release(context.facts, row, known[-1]) is False:
+            yield _finding(context, row, known)
 
 
-def _finding(case: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
+def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
     newest, later = (
         known[-1],
         bool(row.first)
-        and is_in_release(case.facts, row, case.facts.arguments_read[-1]) is not False
+        and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
         and not row.last,
     )
-    instead, renamed = (None, False) if later else find_successor(case.facts, row, newest)
-    transformers = requested_package(case, "transformers")
+    instead, renamed = (None, False) if later else find_successor(context.facts, row, newest)
+    transformers = requested_package(context, "transformers")
     was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
     return RULE.diagnostic(
         f"transformers {newest} has no argument {row.argument}: {was}",
         (*ARGUMENTS_ROUTE, row.argument),
         at=RoutePart.KEY,
         severity=None
-        if all(is_in_release(case.facts, row, release) is False for release in known)
+        if all(is_in_release(context.facts, row, release) is False for release in known)
         else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
-        way_out=_way_out(row, instead, later=later, renamed=renamed),
+        help=_way_out(row, instead, later=later, renamed=renamed),
         related=(related_at(transformers.route, "transformers asked for here"),)
         if transformers and transformers.package
         else (),
-        fix=rename_argument_fix(case, row.argument, instead) if instead and renamed else None,
+        fix=rename_argument_fix(context, row.argument, instead) if instead and renamed else None,
     )
 
 
@@ -85,13 +84,11 @@ RULE = Rule(
     id="TRN001",
     name="argument-not-there",
     severity=Severity.ERROR,
-    summary="An argument of Trainer is not in the transformers that is asked for.",
     sources=(
         "training_args.py in the transformers wheels on PyPI",
         "huggingface/course#987",
         "ROCm/MAD#136",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

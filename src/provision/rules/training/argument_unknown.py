@@ -1,4 +1,4 @@
-"""No transformers release has that argument.
+"""No transformers release has that argument of Trainer.
 
 ## What it does
 
@@ -39,26 +39,32 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that the facts do not know."""
-    unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
+    unknown = [
+        name for name in context.spec.training.arguments if name not in context.facts.arguments
+    ]
     found = (
-        transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
+        transformers_releases(context)
+        if unknown and context.spec.framework() == "hf-trainer"
+        else None
     )
     if found is None:
         return
-    newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
+    newest = found.known[-1] if found.known else context.facts.arguments_read[-1]
     possible = [
-        name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)
+        name
+        for name, row in context.facts.arguments.items()
+        if is_in_release(context.facts, row, newest)
     ]
-    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(
-        case, "trl"
+    trl = any(package.key == "trl" for package in context.spec.packages) or is_known_dependency(
+        context, "trl"
     )
     for name in unknown:
         if name == _OF_THE_MODEL:
             yield _of_the_model()
             continue
-        if (row := case.facts.subclass_arguments.get(name)) is not None:
+        if (row := context.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
                 yield _of_subclass(row)
             continue
@@ -67,18 +73,18 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         yield RULE.diagnostic(
             f"TrainingArguments has no argument {name} in any transformers from "
-            f"{case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
+            f"{context.facts.arguments_read[0]} to {context.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
             severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
             why="TrainingArguments takes no other names; those of a subclass belong into the "
             "program.",
-            way_out=f"write {meant}"
+            help=f"write {meant}"
             if meant
             else "correct the name, or leave it out; a newer transformers may have it"
             if found.includes_newer
             else "correct the name",
-            fix=rename_argument_fix(case, name, meant) if meant else None,
+            fix=rename_argument_fix(context, name, meant) if meant else None,
         )
 
 
@@ -94,7 +100,7 @@ def _of_the_model() -> Diagnostic:
         severity=Severity.INFO,
         why="What is called in a forward pass is compared with it (R07); your program passes "
         "it to from_pretrained or the configuration.",
-        way_out="pass it to the model in the program, and leave it here",
+        help="pass it to the model in the program, and leave it here",
     )
 
 
@@ -105,7 +111,7 @@ def _of_subclass(row: SubclassArgument) -> Diagnostic:
         at=RoutePart.KEY,
         severity=Severity.WARNING,
         why="TrainingArguments takes no other names; those of a subclass belong into the program.",
-        way_out=f"give it to {row.of} in the program, and leave it out here",
+        help=f"give it to {row.of} in the program, and leave it out here",
     )._replace(source=row.evidence.source)
 
 
@@ -119,9 +125,7 @@ RULE = Rule(
     id="TRN002",
     name="argument-unknown",
     severity=Severity.ERROR,
-    summary="No transformers release has that argument of Trainer.",
     sources=("training_args.py in the transformers wheels on PyPI",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""`load_best_model_at_end` needs evaluation and saving at the same steps.
+"""load_best_model_at_end needs evaluation and saving at the same steps.
 
 ## What it does
 
@@ -39,26 +39,26 @@ of 4.57.6 and 5.23.0).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the two do not match."""
-    said = case.spec.training.arguments
+    said = context.spec.training.arguments
     if (
         said.get("load_best_model_at_end") is not True
-        or case.spec.framework() != "hf-trainer"
-        or case.resolved is not None
+        or context.spec.framework() != "hf-trainer"
+        or context.resolved is not None
     ):
         return
     key = next((name for name in ("eval_strategy", "evaluation_strategy") if name in said), None)
     evaluating, saving = str(said[key] if key else "no"), str(said.get("save_strategy", "steps"))
     if saving not in ("best", evaluating):
         yield _differ(evaluating, saving, key, said)
-    elif saving == "steps" and (every := _apart(case)):
+    elif saving == "steps" and (every := _apart(context)):
         yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
             (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
             why="TrainingArguments refuses that: the best checkpoint is one that was both "
             "evaluated and saved.",
-            way_out=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
+            help=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
         )
 
 
@@ -79,7 +79,7 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
         (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
         why="TrainingArguments refuses that: the best checkpoint is one that was both "
         "evaluated and saved.",
-        way_out=f"write {name}: {value}",
+        help=f"write {name}: {value}",
         related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),)
         if key
         else (),
@@ -87,11 +87,11 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
     )
 
 
-def _apart(case: LintContext) -> tuple[int, int] | None:
+def _apart(context: LintContext) -> tuple[int, int] | None:
     """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of
     the second.
     """
-    said = case.spec.training.arguments
+    said = context.spec.training.arguments
     save, evaluate = (
         said.get("save_steps", STEPS),
         said.get("eval_steps", said.get("logging_steps", STEPS)),
@@ -104,13 +104,11 @@ RULE = Rule(
     id="TRN005",
     name="best-model-needs-evaluation",
     severity=Severity.ERROR,
-    summary="load_best_model_at_end needs evaluation and saving at the same steps.",
     sources=(
         "__post_init__ in training_args.py of transformers 4.20.1, 4.57.6 and 5.23.0",
         "zjunlp/DeepKE#394",
         "hiyouga/LlamaFactory#8133",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""torch.compile is declared, and the torch that is asked for does not have it on that Python.
+"""torch.compile does not run on that Python with the torch that is asked for.
 
 ## What it does
 
@@ -28,16 +28,18 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 ROUTE = ("training", "torch_compile")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when every known torch that is possible is too old for torch.compile on the
     Python.
     """
     row = (
-        case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python)
-        if case.spec.training.torch_compile
+        context.facts.compile_pythons.get(
+            context.resolved.python if context.resolved else context.spec.python
+        )
+        if context.spec.training.torch_compile
         else None
     )
-    found = torch_releases(case) if row is not None else None
+    found = torch_releases(context) if row is not None else None
     if (
         row is None
         or found is None
@@ -53,7 +55,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         severity=row.evidence.cap_severity(Severity.ERROR),
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
         f"on Python {row.python}.",
-        way_out=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
+        help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
         related=(
             related_at(found.route, "torch asked for here"),
             related_at(("python",), "Python asked for here"),
@@ -70,12 +72,10 @@ RULE = Rule(
     id="TRN018",
     name="compile-without-python",
     severity=Severity.ERROR,
-    summary="torch.compile does not run on that Python with the torch that is asked for.",
     sources=(
         "check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels",
         "pytorch/pytorch#120233",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -28,21 +28,21 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, relate
 ROUTE = ("training", "torch_compile")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a set without torch, and for each card and platform that triton does not
     run on.
     """
-    if not case.spec.training.torch_compile:
+    if not context.spec.training.torch_compile:
         return
-    if case.resolved is not None:
-        if not {"torch", "pytorch"} & set(case.resolved.versions):
+    if context.resolved is not None:
+        if not {"torch", "pytorch"} & set(context.resolved.versions):
             yield RULE.diagnostic(
                 "torch_compile: true, and torch is not among the resolved packages",
                 ROUTE,
                 severity=Severity.WARNING,
                 why="Nothing can be compiled without torch, so the verification leaves the "
                 "checks of torch.compile out.",
-                way_out="add torch to packages, or write torch_compile: false",
+                help="add torch to packages, or write torch_compile: false",
             )
         return
     fix = Fix(
@@ -53,49 +53,51 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     floor = next(
         (
             one
-            for one in case.facts.capability_floors
+            for one in context.facts.capability_floors
             if (one.package, one.use) == ("triton", "torch.compile")
         ),
         None,
     )
-    for site in {
-        site.gpu_settings.gpu_route: site for site in case.targets if site.card is not None
+    for target in {
+        target.gpu_settings.gpu_route: target
+        for target in context.targets
+        if target.card is not None
     }.values():
         if (
             floor is not None
-            and site.card is not None
-            and require_version(site.card.cc) < require_version(floor.cc_min)
+            and target.card is not None
+            and require_version(target.card.cc) < require_version(floor.cc_min)
         ):
             yield RULE.diagnostic(
                 f"torch_compile: true needs compute capability {floor.cc_min}, and "
-                f"{site.gpu_settings.gpu.type} has {site.card.cc}",
+                f"{target.gpu_settings.gpu.type} has {target.card.cc}",
                 ROUTE,
                 severity=floor.evidence.cap_severity(Severity.ERROR),
                 why="torch.compile makes triton code, and triton refuses older cards.",
-                way_out="write torch_compile: false, or take a newer card",
-                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+                help="write torch_compile: false, or take a newer card",
+                related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
                 fix=fix,
             )
     known, local = (
-        case.facts.platforms.get("triton"),
-        any(site.target.kind == "local" for site in case.targets),
+        context.facts.platforms.get("triton"),
+        any(target.target.kind == "local" for target in context.targets),
     )
     lacking = (
         [
             one.value
-            for one in case.spec.platforms
+            for one in context.spec.platforms
             if known and one.value not in known.platforms and one.value.startswith("windows")
         ]
         if local
         else []
     )
-    if lacking and any(site.gpu_settings.is_nvidia for site in case.targets):
+    if lacking and any(target.gpu_settings.is_nvidia for target in context.targets):
         yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
             ROUTE,
             severity=Severity.WARNING,
             why='torch.compile ends in "Cannot find a working triton installation" there.',
-            way_out="write torch_compile: false, or take Windows out of platforms and use WSL2",
+            help="write torch_compile: false, or take Windows out of platforms and use WSL2",
             related=(related_at(("platforms",), "platforms of the lock"),),
             fix=fix,
         )
@@ -105,13 +107,11 @@ RULE = Rule(
     id="TRN014",
     name="compile-without-triton",
     severity=Severity.ERROR,
-    summary="torch.compile is declared where triton does not run.",
     sources=(
         "torch/_inductor, the error that names triton",
         "wheel tags of triton 3.9.0 on PyPI",
         "pytorch/pytorch#136361",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

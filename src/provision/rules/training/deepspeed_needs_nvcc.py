@@ -28,21 +28,23 @@ from provision.rules.rule import Example, LintContext, Rule
 from provision.rules.source_builds import nvcc_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""  # noqa: E501
-    strategy = case.spec.training.strategy
-    if case.resolved is not None or not strategy.startswith("deepspeed"):
+    strategy = context.spec.training.strategy
+    if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
     without = [
-        site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
     ]
     if not without:
         return
     cuda = next(
         (
-            site.gpu_settings.cuda
-            for site in without
-            if site.gpu_settings.cuda not in ("auto", "none")
+            target.gpu_settings.cuda
+            for target in without
+            if target.gpu_settings.cuda not in ("auto", "none")
         ),
         "",
     )
@@ -57,7 +59,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
         "machine; an optimizer of torch needs none of them.",
-        way_out=f"write {toolkit}, or keep to an optimizer of torch",
+        help=f"write {toolkit}, or keep to an optimizer of torch",
     )
 
 
@@ -65,10 +67,7 @@ RULE = Rule(
     id="TRN019",
     name="deepspeed-needs-nvcc",
     severity=Severity.INFO,
-    summary="DeepSpeed compiles operators of its own when they are first used, and nothing says "
-    "that there is an nvcc.",
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

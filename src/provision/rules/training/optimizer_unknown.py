@@ -1,4 +1,4 @@
-"""TrainingArguments(optim=...) does not take that optimizer in the transformers that is asked for.
+"""TrainingArguments does not take that optimizer.
 
 ## What it does
 
@@ -29,25 +29,25 @@ from provision.rules.training.trainer_arguments import is_in_release
 ROUTE = ("training", "optimizer")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the newest transformers that is possible does not take the optimizer."""
-    training = case.spec.training
-    if "optimizer" not in training.model_fields_set or case.spec.framework() != "hf-trainer":
+    training = context.spec.training
+    if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
         return
-    found = transformers_releases(case)
-    row = case.facts.optimizer_names.get(training.optimizer)
+    found = transformers_releases(context)
+    row = context.facts.optimizer_names.get(training.optimizer)
     if (
         found is None
         or not found.known
-        or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False)
+        or (row is not None and is_in_release(context.facts, row, found.known[-1]) is not False)
     ):
         return
     newest, taken = (
         found.known[-1],
         [
             name
-            for name, one in case.facts.optimizer_names.items()
-            if is_in_release(case.facts, one, found.known[-1])
+            for name, one in context.facts.optimizer_names.items()
+            if is_in_release(context.facts, one, found.known[-1])
         ],
     )
     meant = (
@@ -64,7 +64,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         if row is None and found.includes_newer and meant is None
         else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        way_out=f"write {meant}"
+        help=f"write {meant}"
         if meant
         else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
         related=(related_at(found.route, "transformers asked for here"),),
@@ -86,9 +86,7 @@ RULE = Rule(
     id="TRN013",
     name="optimizer-unknown",
     severity=Severity.ERROR,
-    summary="TrainingArguments does not take that optimizer.",
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -24,12 +24,12 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when no target has more than one card."""
-    strategy, devices = case.spec.training.strategy, case.devices
+    strategy, devices = context.spec.training.strategy, context.devices
     if (
         strategy == "none"
-        or case.resolved is not None
+        or context.resolved is not None
         or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
     ):
         return
@@ -48,7 +48,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         why="It then helps only where it offloads to the CPU."
         if offloads and device.is_nvidia
         else "There is nothing to spread, and no memory to save.",
-        way_out="write strategy: none, or ask for more cards",
+        help="write strategy: none, or ask for more cards",
         related=(related_at(device.gpu_route, "asked for here"),),
         fix=Fix(
             "write strategy: none",
@@ -62,12 +62,10 @@ RULE = Rule(
     id="TRN007",
     name="strategy-without-gpus",
     severity=Severity.WARNING,
-    summary="A strategy for several GPUs, and no target has several.",
     sources=(
         "PyTorch documentation, distributed communication",
         "DeepSpeed documentation, ZeRO-Offload",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -31,13 +31,13 @@ nothing that the field could.
 """
 
 
-def trainer_releases(case: LintContext) -> tuple[str, ...]:
+def trainer_releases(context: LintContext) -> tuple[str, ...]:
     """Return the transformers releases that Trainer's arguments go to, oldest first; () where they
     are unknown, or Trainer is not used.
     """
-    if case.spec.framework() != "hf-trainer" or not case.spec.training.arguments:
+    if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
         return ()
-    found = transformers_releases(case)
+    found = transformers_releases(context)
     return found.known if found else ()
 
 
@@ -71,9 +71,9 @@ def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[s
     return None, False
 
 
-def rename_argument_fix(case: LintContext, old: str, new: str) -> Fix | None:
+def rename_argument_fix(context: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
-    if new in case.spec.training.arguments:
+    if new in context.spec.training.arguments:
         return None
     return Fix(
         f"write {new}",

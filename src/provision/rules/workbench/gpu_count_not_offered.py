@@ -29,10 +29,10 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that no machine type fits."""
-    for instance in workbench_instances(case):
-        card, count = instance.site.card, instance.site.gpu_settings.gpu.count
+    for instance in workbench_instances(context):
+        card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
         if (
             card is None
             or instance.target.machine_type != "auto"
@@ -40,11 +40,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             or card.status in UNAVAILABLE_STATUS
         ):
             continue
-        if find_machines(case.facts, card, count, reserved=instance.reserved):
+        if find_machines(context.facts, card, count, reserved=instance.reserved):
             continue
         offered, kept = (
-            available_gpu_counts(case.facts, card, reserved=instance.reserved),
-            available_gpu_counts(case.facts, card, reserved=True),
+            available_gpu_counts(context.facts, card, reserved=instance.reserved),
+            available_gpu_counts(context.facts, card, reserved=True),
         )
         reserve = (
             f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
@@ -55,10 +55,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"no machine type gives Workbench {count} x {card.name}"
             + (" without a reservation" if count in kept else ""),
-            instance.site.gpu_settings.gpu_route,
+            instance.facts.gpu_settings.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="There is nothing that machine_type: auto could choose.",
-            way_out=", or ".join(filter(None, (reserve, fewer))) or "take another card",
+            help=", or ".join(filter(None, (reserve, fewer))) or "take another card",
             related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
@@ -71,12 +71,10 @@ RULE = Rule(
     id="GCP005",
     name="gpu-count-not-offered",
     severity=Severity.ERROR,
-    summary="No machine type has that number of that card.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),

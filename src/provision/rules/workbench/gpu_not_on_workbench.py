@@ -29,11 +29,11 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that cannot be had."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         near: tuple[str, ...] = ()
-        card, device = instance.site.card, instance.site.gpu_settings
+        card, device = instance.facts.card, instance.facts.gpu_settings
         if device.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
@@ -42,7 +42,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     f"{card.name} "
                     f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
                 ),
-                _nearest(case.facts, card),
+                _nearest(context.facts, card),
             )
         else:
             continue
@@ -51,7 +51,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             device.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
             why="The instance cannot be made, in any zone.",
-            way_out=f"take {format_list(near)}"
+            help=f"take {format_list(near)}"
             if near
             else "give this target a gpu of its own, or none",
             related=(related_at(instance.route("kind"), "kind of place"),),
@@ -73,12 +73,10 @@ RULE = Rule(
     id="GCP004",
     name="gpu-not-on-workbench",
     severity=Severity.ERROR,
-    summary="Workbench does not offer this GPU.",
     sources=(
         "notebooks.v2 discovery document, revision 20261006, AcceleratorConfig",
         "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

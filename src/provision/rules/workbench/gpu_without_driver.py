@@ -23,19 +23,19 @@ from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each GPU without a driver."""
-    for instance in workbench_instances(case):
-        if instance.target.gpu_driver or not instance.site.gpu_settings.is_nvidia:
+    for instance in workbench_instances(context):
+        if instance.target.gpu_driver or not instance.facts.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"{instance.site.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
+            f"{instance.facts.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
             "it without a driver",
             instance.route("gpu_driver"),
             why="Workbench installs no driver then: torch finds no GPU.",
-            way_out="write true, or leave gpu_driver out",
-            related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
-            fix=set_field_fix(case, instance.route("gpu_driver"), "true"),
+            help="write true, or leave gpu_driver out",
+            related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+            fix=set_field_fix(context, instance.route("gpu_driver"), "true"),
         )
 
 
@@ -43,9 +43,7 @@ RULE = Rule(
     id="GCP020",
     name="gpu-without-driver",
     severity=Severity.ERROR,
-    summary="The instance gets a GPU and no driver for it.",
     sources=("notebooks.v2 discovery document, GPUDriverConfig.enableGpuDriver",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(gpu_driver="false"), "false"),

@@ -30,14 +30,14 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that moves."""
-    for instance in workbench_instances(case):
-        name, image = instance.target.image, instance.site.image
+    for instance in workbench_instances(context):
+        name, image = instance.target.image, instance.facts.image
         if name is None:
             problem, family = (
-                f"{instance.site.name} names no image, so it gets whatever is newest on the day",
-                newest_image_family(case.facts),
+                f"{instance.facts.name} names no image, so it gets whatever is newest on the day",
+                newest_image_family(context.facts),
             )
         elif (
             image is not None
@@ -53,10 +53,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         yield RULE.diagnostic(
             problem,
-            instance.site.route if name is None else instance.route("image"),
+            instance.facts.route if name is None else instance.route("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
             why="A family is published anew about weekly, with other drivers and libraries.",
-            way_out=f"write the name that this gives: {_ask(family)}",
+            help=f"write the name that this gives: {_ask(family)}",
         )
 
 
@@ -71,9 +71,7 @@ RULE = Rule(
     id="IMG002",
     name="image-floats",
     severity=Severity.WARNING,
-    summary="The image is not pinned by its name.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),

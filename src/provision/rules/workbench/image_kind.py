@@ -34,10 +34,10 @@ _KINDS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image of another kind."""
-    for instance in workbench_instances(case):
-        image = instance.site.image
+    for instance in workbench_instances(context):
+        image = instance.facts.image
         if image is None or image.kind not in _KINDS:
             continue
         yield RULE.diagnostic(
@@ -49,7 +49,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why="Without Workbench's agent the instance never becomes active."
             if image.kind == "dlvm"
             else "It is no image of a virtual machine.",
-            way_out=f"take an image of the family {newest_image_family(case.facts)}",
+            help=f"take an image of the family {newest_image_family(context.facts)}",
         )
 
 
@@ -57,12 +57,10 @@ RULE = Rule(
     id="IMG004",
     name="image-kind",
     severity=Severity.ERROR,
-    summary="A Workbench instance does not start from this image.",
     sources=(
         "docs.cloud.google.com, Workbench instances, image versioning",
         "notebooks.v2 discovery document, VmImage and ContainerImage",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),

@@ -30,10 +30,10 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that has had its day."""
-    for instance in workbench_instances(case):
-        image = instance.site.image
+    for instance in workbench_instances(context):
+        image = instance.facts.image
         state = _state(image) if image else None
         if image is None or state is None or image.kind == "container":
             continue
@@ -55,7 +55,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why=f"It carries {carries}."
             if severity is Severity.WARNING
             else "An image that is gone cannot be started.",
-            way_out=f"take an image of the family {newest_image_family(case.facts)}",
+            help=f"take an image of the family {newest_image_family(context.facts)}",
         )
 
 
@@ -78,9 +78,7 @@ RULE = Rule(
     id="IMG003",
     name="image-legacy",
     severity=Severity.ERROR,
-    summary="The image is of a legacy family, or out of support.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -24,15 +24,15 @@ from provision.rules.spelling import nearest_word
 from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a row."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         name = instance.target.image
-        if name is None or instance.site.image is not None:
+        if name is None or instance.facts.image is not None:
             continue
         meant = nearest_word(
             split_image_name(name)[0],
-            (image.family for image in case.facts.images.values() if image.kind == "workbench"),
+            (image.family for image in context.facts.images.values() if image.kind == "workbench"),
             3,
         )
         yield RULE.diagnostic(
@@ -41,7 +41,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("image"),
             why="Its Python, C library, CUDA and driver are not known, so no rule can tell "
             "what runs on it.",
-            way_out="ask: gcloud compute images list --project=cloud-notebooks-managed "
+            help="ask: gcloud compute images list --project=cloud-notebooks-managed "
             "--show-deprecated --filter=name~workbench-instances",
         )
 
@@ -50,9 +50,7 @@ RULE = Rule(
     id="IMG001",
     name="image-unknown",
     severity=Severity.UNKNOWN,
-    summary="The facts know no image of that name.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -39,22 +39,22 @@ KEY, VALUE = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each label that is refused or not the author's."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            yield from _judge(case, instance, key, value)
+            yield from _judge(context, instance, key, value)
         if len(labels) > MOST:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
                 instance.route("labels"),
                 why="Google Cloud refuses the instance.",
-                way_out=f"leave {len(labels) - MOST} of them out",
+                help=f"leave {len(labels) - MOST} of them out",
             )
 
 
-def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
+def _judge(context: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
     if not KEY.fullmatch(_latin(key)):
         proposed = (
@@ -65,16 +65,16 @@ def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Itera
             route,
             at=RoutePart.KEY,
             why=refused,
-            way_out=proposed,
+            help=proposed,
         )
     if not VALUE.fullmatch(_latin(value)):
         yield RULE.diagnostic(
             f"{json_quote(value)} cannot be the value of a label",
             route,
             why=refused,
-            way_out=f"write {_respelled(value)}",
+            help=f"write {_respelled(value)}",
         )
-    reserved = case.facts.reserved_labels.get(key)
+    reserved = context.facts.reserved_labels.get(key)
     if reserved is not None:
         yield RULE.diagnostic(
             f"Workbench sets the label {key} by itself",
@@ -82,7 +82,7 @@ def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Itera
             at=RoutePart.KEY,
             severity=Severity.WARNING,
             why="What is written here is written over.",
-            way_out="choose another key",
+            help="choose another key",
         )
 
 
@@ -101,9 +101,7 @@ RULE = Rule(
     id="GCP015",
     name="label-malformed",
     severity=Severity.ERROR,
-    summary="A label is not written as Google Cloud wants it.",
     sources=("Google Cloud documentation, Requirements for labels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(labels="{Team: research}"), "Team"),

@@ -34,24 +34,24 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known machine type that does not fit its cards."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         machine, device = (
-            case.facts.machines.get(instance.target.machine_type),
-            instance.site.gpu_settings,
+            context.facts.machines.get(instance.target.machine_type),
+            instance.facts.gpu_settings,
         )
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
             yield _idle(instance, machine)
         problem = (
-            _problem(case.facts, machine, instance.site.card, device.gpu.count)
-            if instance.site.card
+            _problem(context.facts, machine, instance.facts.card, device.gpu.count)
+            if instance.facts.card
             else ""
         )
-        if instance.site.card and problem:
-            yield _found(case, instance, machine, instance.site.card, problem)
+        if instance.facts.card and problem:
+            yield _found(context, instance, machine, instance.facts.card, problem)
 
 
 def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
@@ -88,11 +88,11 @@ def _cards(count: float, name: str) -> str:
 
 
 def _found(
-    case: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
+    context: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
 ) -> Diagnostic:
-    count, route = instance.site.gpu_settings.gpu.count, instance.route("machine_type")
+    count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
     near = nearest_machine(
-        find_machines(case.facts, card, count, reserved=instance.reserved), machine
+        find_machines(context.facts, card, count, reserved=instance.reserved), machine
     )
     return RULE.diagnostic(
         f"{machine.name} {problem}; {_cards(count, card.name)} "
@@ -100,24 +100,23 @@ def _found(
         route,
         severity=machine.evidence.cap_severity(Severity.ERROR),
         why="Google Cloud refuses to make such a machine.",
-        way_out=f"write machine_type: {near.name}, or auto"
+        help=f"write machine_type: {near.name}, or auto"
         if near
         else "no machine type of Workbench's has that number of that card: ask for another",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
-        fix=set_field_fix(case, route, near.name) if near else None,
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+        fix=set_field_fix(context, route, near.name) if near else None,
     )
 
 
 def _idle(instance: Instance, machine: MachineType) -> Diagnostic:
     return RULE.diagnostic(
         f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: "
-        f"{instance.site.gpu_settings.gpu.type}",
+        f"{instance.facts.gpu_settings.gpu.type}",
         instance.route("machine_type"),
         severity=Severity.WARNING,
         why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-        way_out=f"write gpu: {machine.card}, or a machine type without a card, such as "
-        "n2-standard-8",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU declared here"),),
+        help=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),),
     )
 
 
@@ -125,12 +124,10 @@ RULE = Rule(
     id="GCP002",
     name="machine-lacks-gpu",
     severity=Severity.ERROR,
-    summary="The machine type does not carry the GPUs that are asked for.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py (N1 limits)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),

@@ -30,20 +30,22 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine type that is withheld."""
-    for instance in workbench_instances(case):
-        machine = case.facts.machines.get(instance.target.machine_type)
+    for instance in workbench_instances(context):
+        machine = context.facts.machines.get(instance.target.machine_type)
         why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
         if machine is None or not why:
             continue
-        card = case.facts.card(machine.card)
-        offered = available_gpu_counts(case.facts, card, reserved=instance.reserved) if card else ()
+        card = context.facts.card(machine.card)
+        offered = (
+            available_gpu_counts(context.facts, card, reserved=instance.reserved) if card else ()
+        )
         others = tuple(
             one.name
             for count in offered
             if card
-            for one in find_machines(case.facts, card, count, reserved=instance.reserved)[:1]
+            for one in find_machines(context.facts, card, count, reserved=instance.reserved)[:1]
         )
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
@@ -51,7 +53,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("machine_type"),
             severity=machine.evidence.cap_severity(Severity.ERROR),
             why="Google Cloud refuses to make such a Workbench instance.",
-            way_out=f"{reserve}take {format_list(others)}"
+            help=f"{reserve}take {format_list(others)}"
             if others
             else f"{reserve}take another card",
         )
@@ -61,13 +63,11 @@ RULE = Rule(
     id="GCP003",
     name="machine-type-withheld",
     severity=Severity.ERROR,
-    summary="Workbench cannot have this machine type.",
     sources=(
         "notebooks.v2 discovery document (no field for Spot)",
         "dstackai/gpuhunt providers/gcp.py",
         "Compute Engine documentation, reservation-bound VMs",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),

@@ -28,9 +28,9 @@ from provision.rules.workbench_instances import example_spec, workbench_instance
 SCRIPTS = ("startup-script", "startup-script-url")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance with managed credentials."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         if not instance.target.managed_euc:
             continue
         related: tuple[RelatedLocation, ...] = ()
@@ -54,7 +54,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("managed_euc"),
             why="The script is dropped without an error: the instance starts, and nothing is "
             "installed or verified on it.",
-            way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
+            help="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
             "person access",
             related=related,
         )
@@ -64,12 +64,10 @@ RULE = Rule(
     id="GCP012",
     name="managed-euc",
     severity=Severity.ERROR,
-    summary="Managed end user credentials contradict another field.",
     sources=(
         "docs.cloud.google.com, Workbench instances, managed end user credentials",
         "GoogleCloudPlatform/magic-modules TestAccWorkbenchInstance_metadataEUC",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(managed_euc="true"), "true"),

@@ -44,12 +44,12 @@ _WHY = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each key that is not the author's, or not one."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         metadata = instance.target.metadata
         for key in metadata:
-            owned = next((row for row in case.facts.metadata_keys if row.matches(key)), None)
+            owned = next((row for row in context.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
                 yield _owned(instance, key, owned)
             elif not KEY.fullmatch(key):
@@ -73,7 +73,7 @@ def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
         if owned.owner == "create"
         else owned.evidence.cap_severity(Severity.ERROR),
         why=_WHY[owned.owner],
-        way_out=f"use the field {owned.instead}" if owned.instead else "leave it out",
+        help=f"use the field {owned.instead}" if owned.instead else "leave it out",
     )
 
 
@@ -83,7 +83,7 @@ def _malformed(instance: Instance, key: str) -> Diagnostic:
         instance.route("metadata", key),
         at=RoutePart.KEY,
         why="Google Cloud refuses the instance.",
-        way_out="write letters, digits, hyphens and underscores, at most 128",
+        help="write letters, digits, hyphens and underscores, at most 128",
     )
 
 
@@ -92,7 +92,7 @@ def _large(instance: Instance, total: int) -> Diagnostic:
         f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
         instance.route("metadata"),
         why="Google Cloud refuses the instance.",
-        way_out="keep it in the bucket, and its address here",
+        help="keep it in the bucket, and its address here",
     )
 
 
@@ -100,13 +100,11 @@ RULE = Rule(
     id="GCP017",
     name="metadata-key",
     severity=Severity.ERROR,
-    summary="A metadata key is not the author's to set, or not one at all.",
     sources=(
         "docs.cloud.google.com, Workbench instances, manage metadata",
         "hashicorp/terraform-provider-google#19342",
         "compute.v1 discovery document, Metadata",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),

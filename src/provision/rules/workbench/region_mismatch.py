@@ -38,9 +38,9 @@ documentation, Locations).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone out of reach."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         for route, value, what in _placed(instance):
             match = _REGION.search(value)
             if match is None:
@@ -76,7 +76,7 @@ def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
         f"the subnet lies in one region, and the zones in {format_list(regions)}",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
-        way_out=f"name zones of one region only, as in {regions[0]}",
+        help=f"name zones of one region only, as in {regions[0]}",
         related=(related_at(instance.route("zones", other), "a zone of another region"),),
     )
 
@@ -105,7 +105,7 @@ def _found(
         f"{'does' if len(away) == 1 else 'do'} not",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
-        way_out=f"name zones of {region} only, or one of {region_of(away[0])} here",
+        help=f"name zones of {region} only, or one of {region_of(away[0])} here",
         related=(related_at(instance.route("zones", first), "a zone of another region"),),
     )
 
@@ -114,12 +114,10 @@ RULE = Rule(
     id="GCP008",
     name="region-mismatch",
     severity=Severity.ERROR,
-    summary="A subnet or a key lies in another region than the zones.",
     sources=(
         "notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey",
         "Cloud KMS documentation, Locations",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -66,9 +66,9 @@ NAME_PATTERNS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name of a wrong form."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         for route, form, value in _names(instance):
             pattern, words = NAME_PATTERNS[form]
             if re.fullmatch(pattern, value):
@@ -77,7 +77,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 f"{json_quote(value)} cannot be a {form.replace('_', ' ')}",
                 route,
                 why="Google Cloud refuses it, or looks for something that cannot exist.",
-                way_out=f"write {words}",
+                help=f"write {words}",
             )
 
 
@@ -96,7 +96,6 @@ RULE = Rule(
     id="GCP019",
     name="resource-name-malformed",
     severity=Severity.ERROR,
-    summary="A name is not written as Google Cloud wants it.",
     sources=(
         "cloudresourcemanager.v3 discovery document, Project.projectId",
         (
@@ -106,7 +105,6 @@ RULE = Rule(
         "compute.v1 discovery document, Network.name",
         "Cloud Storage documentation, Bucket names",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(project="My Project"), "My Project"),

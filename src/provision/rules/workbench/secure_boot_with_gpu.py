@@ -30,14 +30,14 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a signed driver."""
-    for instance in workbench_instances(case):
-        image, name = instance.site.image, instance.target.image or ""
+    for instance in workbench_instances(context):
+        image, name = instance.facts.image, instance.target.image or ""
         if (
             image is None
             or not instance.target.shielded.secure_boot
-            or not instance.site.gpu_settings.is_nvidia
+            or not instance.facts.gpu_settings.is_nvidia
         ):
             continue
         since, day = image.secure_boot_with_gpu.replace("-", ""), split_image_name(name)[1]
@@ -50,11 +50,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=image.evidence.cap_severity(Severity.ERROR),
             why="Secure Boot loads signed modules only: the machine starts, and its GPU driver "
             "does not.",
-            way_out="take an image of "
-            f"{image.family if since else newest_image_family(case.facts)} that is newer, "
+            help="take an image of "
+            f"{image.family if since else newest_image_family(context.facts)} that is newer, "
             "or leave secure_boot out",
             related=(related_at(instance.route("image"), "image asked for here"),),
-            fix=set_field_fix(case, instance.route("shielded", "secure_boot"), "false"),
+            fix=set_field_fix(context, instance.route("shielded", "secure_boot"), "false"),
         )
 
 
@@ -62,14 +62,12 @@ RULE = Rule(
     id="IMG005",
     name="secure-boot-with-gpu",
     severity=Severity.ERROR,
-    summary="Secure Boot does not start this image's GPU driver.",
     sources=(
         (
             "docs.cloud.google.com, Workbench instances, image versioning and release notes of "
             "2026-07-13"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

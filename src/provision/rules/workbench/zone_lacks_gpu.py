@@ -32,10 +32,10 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone without the card."""
-    for instance in workbench_instances(case):
-        card = instance.site.card
+    for instance in workbench_instances(context):
+        card = instance.facts.card
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
@@ -61,7 +61,7 @@ def _there(row: CardZones | None, zone: str) -> bool:
 def _found(
     instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
 ) -> Diagnostic:
-    zone, gpu = instance.target.zones[index], instance.site.gpu_settings.gpu
+    zone, gpu = instance.target.zones[index], instance.facts.gpu_settings.gpu
     some = next(iter(rows.values())).evidence
     return RULE.diagnostic(
         f"{zone} has no {gpu.type} (as of {some.as_of})",
@@ -69,8 +69,8 @@ def _found(
         severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Creating the instance fails there, whatever the quota."
         + ("" if every else " Only the next zone of the list is tried."),
-        way_out=f"take {format_list(_nearest(zone, rows))}",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
+        help=f"take {format_list(_nearest(zone, rows))}",
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
     )
 
 
@@ -96,12 +96,10 @@ RULE = Rule(
     id="GCP007",
     name="zone-lacks-gpu",
     severity=Severity.ERROR,
-    summary="The GPU is not offered in this zone.",
     sources=(
         "Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),

@@ -30,21 +30,19 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone that cannot be one."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         for index, zone in enumerate(instance.target.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
-            near = _zones(zone, instance.site.card.name if instance.site.card else "")
+            near = _zones(zone, instance.facts.card.name if instance.facts.card else "")
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is "
                 f"{'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
                 instance.route("zones", index),
                 why="An instance is made in a zone: a region, a hyphen and a letter.",
-                way_out=f"write {format_list(near)}"
-                if near
-                else "write a zone, as in us-central1-a",
+                help=f"write {format_list(near)}" if near else "write a zone, as in us-central1-a",
             )
 
 
@@ -64,9 +62,7 @@ RULE = Rule(
     id="GCP006",
     name="zone-malformed",
     severity=Severity.ERROR,
-    summary="This is not the name of a zone.",
     sources=("Compute Engine documentation, Regions and zones",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(zones="[us-central1]"), "us-central1"),

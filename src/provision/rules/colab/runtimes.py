@@ -1,0 +1,214 @@
+"""What rules about Colab share: the targets, what a runtime already holds, and which of it a spec
+or a resolved set changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from provision.diagnostics import Route
+from provision.facts import Card
+from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
+from provision.facts.versions import implies, parse_version, require_version
+from provision.rules.package_lines import find_line, version_specifiers
+from provision.rules.rule import LintContext
+from provision.spec import ColabTarget, Package
+from provision.target_facts import TargetFacts, runtime_packages
+
+
+class ColabTargetFacts(NamedTuple):
+    """A Colab target with what is known of its runtime, None for an unknown one."""
+
+    facts: TargetFacts
+    target: ColabTarget
+
+    @property
+    def name(self) -> str:
+        """The name of the target."""
+        return self.facts.name
+
+    @property
+    def runtime_route(self) -> Route:
+        """Where the runtime is written, or would be."""
+        return (*self.facts.route, "runtime")
+
+
+class BaseRuntime(NamedTuple):
+    """A runtime on top of whose own packages a spec is installed, and these packages: canonical
+    name to version.
+    """
+
+    colab: ColabTargetFacts
+    runtime: ColabRuntime
+    packages: Mapping[str, str]
+
+
+class PackageReplacement(NamedTuple):
+    """A package of a runtime that is replaced: the version there, what takes its place in words,
+    the version where it is known, and where that is asked for.
+    """
+
+    package: str
+    installed: str
+    requested: str
+    version: Version | None
+    route: Route
+    line: Package | None
+
+
+def colab_targets(context: LintContext) -> tuple[ColabTargetFacts, ...]:
+    """Return the targets of kind colab."""
+    return tuple(
+        ColabTargetFacts(target, target.target)
+        for target in context.targets
+        if isinstance(target.target, ColabTarget)
+    )
+
+
+def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
+    """Yield the runtimes that a spec, or the resolved set that is asked about, is installed on top
+    of.
+
+    One whose Python is another than the spec's is left out: nothing can be said of packages there.
+    """
+    for colab in colab_targets(context):
+        runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
+        held = runtime_packages(colab.facts)
+        if held is None or runtime is None or runtime.minor != context.spec.python:
+            continue
+        if context.resolved is not None and not _serves(context.resolved.flavour, flavour):
+            continue
+        yield BaseRuntime(colab, runtime, held)
+
+
+def replaced_packages(
+    context: LintContext, system: BaseRuntime, names: Iterable[str]
+) -> Iterator[PackageReplacement]:
+    """Yield those of the packages that are replaced for sure, among those the runtime holds in a
+    known version.
+    """
+    for name in names:
+        held = parse_version(system.packages.get(name, ""))
+        if held is None:
+            continue
+        public = Version(held.public)
+        change = (
+            _asked(context, name, public)
+            if context.resolved is None
+            else _resolved(context, name, public, context.resolved.versions.get(name))
+        )
+        if change is not None:
+            yield change
+
+
+def breaks_kernel(change: PackageReplacement, row: ProtectedPackage) -> bool:
+    """Tell whether what takes the place of a package is certain to keep Colab's kernel from
+    starting.
+    """
+    if not row.kills.startswith((">", "<", "=")):
+        return False
+    deadly = SpecifierSet(row.kills)
+    if change.version is not None:
+        return deadly.contains(change.version, prereleases=True)
+    return change.line is not None and implies(change.line.specifiers, deadly)
+
+
+def named_runtimes(context: LintContext) -> tuple[ColabRuntime, ...]:
+    """Return the runtime versions that Colab has named, oldest first."""
+    return tuple(row for name, row in sorted(context.facts.runtimes.items()) if name != "latest")
+
+
+def pinnable_runtimes(context: LintContext, python: str | None = None) -> tuple[ColabRuntime, ...]:
+    """Return the named versions that are still offered, as far as the facts know, oldest first;
+    those with that Python only, where one is given.
+    """
+    return tuple(
+        row
+        for row in named_runtimes(context)
+        if python in (None, row.minor) and runtime_end_date(context, row) > facts_date(context)
+    )
+
+
+def runtime_end_date(context: LintContext, runtime: ColabRuntime) -> date:
+    """Return the day until which Colab offers a runtime version, about."""
+    return add_months(
+        date.fromisoformat(runtime.released),
+        int(context.facts.conditions["runtime lifetime"].value),
+    )
+
+
+def facts_date(context: LintContext) -> date:
+    """Return the day of the facts about Colab: rules have no clock, so that an unchanged spec is
+    judged the same tomorrow.
+    """
+    return date.fromisoformat(context.facts.conditions["runtime lifetime"].evidence.as_of)
+
+
+def add_months(day: date, months: int) -> date:
+    """Return the day that many months later (the 28th at most)."""
+    years, month = divmod(day.month - 1 + months, 12)
+    return date(day.year + years, month + 1, min(day.day, 28))
+
+
+def smallest_sufficient_card(context: LintContext, card: Card | None) -> Card:
+    """Return the smallest card that Colab offers and that is no weaker than `card`, or the largest
+    there is.
+    """
+    offered = [other for other in context.facts.cards if other.colab]
+    fitting = [
+        other
+        for other in offered
+        if card is None
+        or (
+            other.memory_gb >= card.memory_gb
+            and require_version(other.cc) >= require_version(card.cc)
+        )
+    ]
+    return (
+        min(fitting, key=lambda other: other.memory_gb)
+        if fitting
+        else max(offered, key=lambda other: other.memory_gb)
+    )
+
+
+def _serves(resolved: str | None, flavour: str | None) -> bool:
+    """Tell whether a set of one flavour is that of a device; a set without torch is everyone's, and
+    a device that leaves the choice open has a card.
+    """
+    return resolved is None or (resolved == flavour if flavour is not None else resolved != "cpu")
+
+
+def _asked(context: LintContext, name: str, held: Version) -> PackageReplacement | None:
+    asked = find_line(context, name)
+    if asked is None or asked[1].marker or asked[1].source == "conda":
+        return None
+    specifiers = version_specifiers(asked[1])
+    if specifiers is None or specifiers.contains(held, prereleases=True):
+        return None
+    exact = [
+        clause.version
+        for clause in specifiers
+        if clause.operator == "==" and not clause.version.endswith(".*")
+    ]
+    return PackageReplacement(
+        name,
+        str(held),
+        f"{name}{asked[1].version}",
+        parse_version(exact[0]) if exact else None,
+        *asked,
+    )
+
+
+def _resolved(
+    context: LintContext, name: str, held: Version, version: str | None
+) -> PackageReplacement | None:
+    wanted = parse_version(version or "")
+    if wanted is None or Version(wanted.public) == held:
+        return None
+    route, package = find_line(context, name) or (("packages",), None)
+    return PackageReplacement(name, str(held), f"{name} {version}", wanted, route, package)
