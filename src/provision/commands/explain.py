@@ -10,7 +10,7 @@ from provision.diagnostics import Severity
 from provision.errors import CheckFailed
 from provision.rules import RULES, Rule, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
-from provision.source.suggestions import nearest_words, normalize_word
+from provision.spelling import nearest_words, normalize_word
 from provision.views.rule_page import RulePage
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import AllocatorOption
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
+from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 

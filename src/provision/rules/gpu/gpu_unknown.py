@@ -32,8 +32,8 @@ from provision.diagnostics import (
 )
 from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
 from provision.spec import Gpu
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

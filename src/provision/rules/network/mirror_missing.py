@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.spelling import nearest_word
 from provision.rules.workbench_instances import Instance, example_spec, workbench_instances
+from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
 

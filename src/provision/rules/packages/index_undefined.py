@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.package_lines import package_lines, yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

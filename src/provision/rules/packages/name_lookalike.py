@@ -26,7 +26,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts import Facts
 from provision.rules.package_lines import package_lines, rename_edit
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import edit_distance
+from provision.spelling import edit_distance
 
 SHORT = 5
 """Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of

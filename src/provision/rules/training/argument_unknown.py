@@ -31,12 +31,12 @@ from provision.facts.schema_packages import SubclassArgument
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
-from provision.rules.spelling import nearest_word
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     is_in_release,
     rename_argument_fix,
 )
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -23,8 +23,8 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts.schema_packages import OptimizerName
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.spelling import nearest_word
 from provision.rules.training.trainer_arguments import is_in_release
+from provision.spelling import nearest_word
 
 ROUTE = ("training", "optimizer")
 

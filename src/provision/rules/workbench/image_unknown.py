@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
 from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
 from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -21,13 +21,13 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
 from provision.rules.workbench_instances import (
     example_spec,
     format_list,
     json_quote,
     workbench_instances,
 )
+from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provision.rules.spelling import edit_distance, nearest_word
+from provision.spelling import edit_distance, nearest_word
 
 _WORDS = st.text("abc", max_size=7)
 
