@@ -39,11 +39,10 @@ def find_page(word: str) -> RulePage:
             f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
         )
     near = nearest_words(word, [name for one in known for name in (one.name, one.id)], most=3)
-    hint = (
-        f"did you mean {_either(near)}?"
-        if near
-        else "every finding begins with its id, as in: error[PKG001]"
-    )
+    if near:
+        hint = f"did you mean {_either(near)}?"
+    else:
+        hint = "every finding begins with its id, as in: error[PKG001]"
     raise CheckFailed(f"no finding is called {word[:64]}", hint=hint)
 
 

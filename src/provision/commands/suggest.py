@@ -166,7 +166,9 @@ def _requirement(name: str, version: str) -> str:
             f"--{option} {version} is no version",
             hint=f"write it as in --{option} 2.11, 2.11.0 or '>=2.9,<2.12'",
         )
-    return f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.*"
+    if version.count(".") > 1:
+        return f"{name}=={version}"
+    return f"{name}=={version}.*"
 
 
 def _offer(
@@ -218,12 +220,10 @@ def _resolved(
     suggestion: Suggestion, backing: EvidenceSources, world: System
 ) -> AssessedSuggestion:
     lock, trouble = resolve_and_check(suggestion.spec, backing.facts, world, backing.tell)
-    return (
-        AssessedSuggestion(suggestion, SuggestionStatus.REFUSED, trouble)
-        if trouble
-        else AssessedSuggestion(
-            suggestion, SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
-        )
+    if trouble:
+        return AssessedSuggestion(suggestion, SuggestionStatus.REFUSED, trouble)
+    return AssessedSuggestion(
+        suggestion, SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
     )
 
 

@@ -1,4 +1,4 @@
-"""Which known releases of torch and transformers a spec, or a resolved set, still lets through."""
+"""The known releases of torch and transformers that a spec or a resolved set admits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from provision.rules.rule import LintContext
 
 
 class AdmittedReleases(NamedTuple):
-    """The releases of one package that are still possible.
+    """The releases of a package that its specifiers, or the resolved set, admit.
 
-    `wanted` says in words what was asked for; `known` are those in the fact table, oldest first;
-    `beyond` tells whether newer ones are possible as well;
-    `route` is the package's line, or `packages` when it is not listed.
+    Attributes:
+        requested: the requirement as text.
+        known: releases in the table of facts, oldest first.
+        includes_newer: whether releases newer than the table are admitted too.
+        route: the package's line; `packages` if it is not listed.
     """
 
     requested: str
@@ -31,35 +33,29 @@ class AdmittedReleases(NamedTuple):
 
 
 def torch_releases(context: LintContext) -> AdmittedReleases | None:
-    """Return what torch may be; None when the spec does not name it, or takes it from where the
-    table does not hold (conda, a foreign index).
-    """
-    return context.cached(
-        "torch",
-        lambda: _releases(context, "torch", tuple(row.release for row in context.facts.torch)),
-    )
+    """Return the admitted releases of torch; None if it is not listed or from another index."""
+    table = tuple(row.release for row in context.facts.torch)
+    return context.cached("torch", lambda: _releases(context, "torch", table))
 
 
 def transformers_releases(context: LintContext) -> AdmittedReleases | None:
-    """Return what transformers may be, as the ends of the table's runs and the versions that the
-    spec names; None when it does not name it.
+    """Return the admitted releases of transformers; None if it is not listed.
+
+    They are the ends of the table's ranges and the versions that the spec names.
     """
     return context.cached("transformers", lambda: _transformers(context))
 
 
 def _transformers(context: LintContext) -> AdmittedReleases | None:
-    ends = context.facts.transformers_read
-    asked = find_line(context, "transformers")
-    specifiers = version_specifiers(asked[1]) if asked else None
-    mentioned = (
-        (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
-    )
-    further = tuple(
-        version
-        for version in mentioned
-        if version not in ends and context.facts.has_transformers_release(version)
-    )
-    return _releases(context, "transformers", _sorted(ends + further) if further else ends)
+    table = context.facts.transformers_read
+    line = find_line(context, "transformers")
+    specifiers = version_specifiers(line[1]) if line else None
+    if specifiers is not None:
+        named = (str(version) for version in named_versions(specifiers))
+        further = {name for name in named if context.facts.has_transformers_release(name)}
+        if not further.issubset(table):
+            table = _sorted(frozenset(table) | further)
+    return _releases(context, "transformers", table)
 
 
 def _releases(context: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
@@ -85,15 +81,14 @@ def _locked(
 ) -> AdmittedReleases | None:
     if version is None:
         return None
-    release = context.facts.torch_release(version) if name == "torch" else None
-    known = (
-        (release.release if release else version,)
-        if release or (name == "transformers" and context.facts.has_transformers_release(version))
-        else ()
-    )
+    known: tuple[str, ...] = ()
+    if name == "torch" and (release := context.facts.torch_release(version)):
+        known = (release.release,)
+    elif name == "transformers" and context.facts.has_transformers_release(version):
+        known = (version,)
     return AdmittedReleases(f"{name} {version}", known, not known, route)
 
 
 @lru_cache(maxsize=256)
-def _sorted(versions: tuple[str, ...]) -> tuple[str, ...]:
+def _sorted(versions: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(versions, key=require_version))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -73,6 +73,18 @@ class LintContext:
         return tuple(
             {(device.gpu_route, device.cuda_route): device for device in settings}.values()
         )
+
+    @cached_property
+    def package_names(self) -> KeysView[str]:
+        """Canonical names of the resolved packages, or else of the listed ones, in their order."""
+        if self.resolved is not None:
+            return self.resolved.versions.keys()
+        return dict.fromkeys(package.key for package in self.spec.packages).keys()
+
+    @property
+    def python(self) -> str:
+        """The Python of the resolved set, or else of the spec, as in "3.11"."""
+        return self.resolved.python if self.resolved else self.spec.python
 
     @cached_property
     def _cache(self) -> dict[str, Any]:

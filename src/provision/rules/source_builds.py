@@ -1,4 +1,4 @@
-"""What is built from source at a place, and with which CUDA compiler."""
+"""Packages that are built from source, and the CUDA compiler of a target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from provision.target_facts import TargetFacts
 
 
 class Nvcc(NamedTuple):
-    """A CUDA compiler: its version as "12.8", who brings it in words, and where that is written."""
+    """A CUDA compiler: its version, as in "12.8", its provider, and the route that chose it."""
 
     cuda: str
     provider: str
@@ -22,9 +22,7 @@ class Nvcc(NamedTuple):
 
 
 def source_built_packages(context: LintContext) -> list[tuple[Route, Package]]:
-    """Return the packages that are compiled: those that may be built, and those that compile parts
-    of themselves when used (deepspeed).
-    """
+    """Return the packages that may be built, or that compile parts when used (deepspeed)."""
     return [
         (route, package)
         for route, package in package_lines(context)
@@ -42,9 +40,7 @@ def torch_extensions(context: LintContext) -> list[tuple[Route, Package]]:
 
 
 def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
-    """Return the CUDA compiler of a place: the spec's own, or what Colab or a virtual machine image
-    carries; None where there is none for sure.
-    """
+    """Return the CUDA compiler of the spec, of Colab or of the target's image; None if unknown."""
     if context.spec.cuda_toolkit is not None:
         return Nvcc(context.spec.cuda_toolkit, "cuda_toolkit", ("cuda_toolkit",))
     if target.target.kind == "colab" and target.gpu_settings.is_nvidia:
@@ -59,17 +55,15 @@ def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
 
 
 def wheel_cuda_at(context: LintContext, target: TargetFacts) -> str | None:
-    """Return the CUDA version of the wheels at a place, None where it is not settled or there is
-    none.
-    """
-    flavour = target.gpu_settings.flavour or (
-        context.resolved.flavour if context.resolved else None
-    )
+    """Return the CUDA version of a target's wheels; None without CUDA, or if it is still open."""
+    flavour = target.gpu_settings.flavour
+    if flavour is None and context.resolved:
+        flavour = context.resolved.flavour
     return None if flavour in (None, "cpu") else cuda_of(flavour)
 
 
 def operating_system_at(context: LintContext, target: TargetFacts) -> OperatingSystem | None:
-    """Return the operating system of a place, where it is known."""
+    """Return the operating system of a target; None if it is unknown."""
     row = target.image or target.runtime
     return context.facts.systems.get(row.os) if row is not None else None
 

@@ -90,16 +90,13 @@ class CandidateSpace:
     def __init__(self, spec: Spec, facts: Facts, free: frozenset[str] = frozenset()) -> None:
         self.spec, self.facts, self.free = spec, facts, free
         self.targets = collect_target_facts(spec, facts)
-        named = spec.package("transformers")
-        own = (
-            (str(version) for version in names(version_specifiers(named) or SpecifierSet()))
-            if named
-            else ()
-        )
-        known = {
-            *facts.transformers_read,
-            *(version for version in own if facts.has_transformers_release(version)),
-        }
+        known = set(facts.transformers_read)
+        listed = spec.package("transformers")
+        if listed:
+            named = (
+                str(version) for version in names(version_specifiers(listed) or SpecifierSet())
+            )
+            known.update(version for version in named if facts.has_transformers_release(version))
         self._all_transformers = self._releases(
             "transformers", tuple(sorted(known, key=require_version))
         )
@@ -223,13 +220,12 @@ class CandidateSpace:
             now = new.get(key)
             if now is None or not _within(package, now):
                 same = now is not None and now.version == without_local(package.version)
-                missed = (
-                    f"the package {key}"
-                    if now is None
-                    else f"{key}{package.version}"
-                    if package.version and not same
-                    else ""
-                )
+                if now is None:
+                    missed = f"the package {key}"
+                elif package.version and not same:
+                    missed = f"{key}{package.version}"
+                else:
+                    missed = ""
                 yield SpecChange(
                     ("packages", number),
                     package.requirement,
@@ -275,20 +271,16 @@ class CandidateSpace:
             made |= {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
         if any(made.get(package.key, ())):
             return package.model_copy(update={"version": f"=={made[package.key][-1]}"})
-        floor = (
-            self.facts.accelerate_floor(choice.transformers)
-            if package.key == "accelerate" and choice.transformers
-            else None
-        )
+        floor = None
+        if package.key == "accelerate" and choice.transformers:
+            floor = self.facts.accelerate_floor(choice.transformers)
         if floor is not None and not has_version_in_range(
             SpecifierSet(without_local(package.version)), floor.version
         ):
             return package.model_copy(update={"version": f">={floor.version}"})
-        return (
-            package.model_copy(update={"version": self._newest(package.key)})
-            if package.key in choice.loosened
-            else package
-        )
+        if package.key in choice.loosened:
+            return package.model_copy(update={"version": self._newest(package.key)})
+        return package
 
     def _newest(self, name: str) -> str:
         """Return specifiers for the newest releases that the facts know of a package, "" for any
@@ -331,21 +323,19 @@ class CandidateSpace:
             for version in reversed(table)
         ]
         # What is newer than the table stays as it is written: nothing is known against it.
-        beyond = (
-            []
-            if wanted or not has_version_in_range(specifiers, f"{table[-1]}.0.1")
-            else [ScoredOption(0.0, "")]
-        )
+        if wanted or not has_version_in_range(specifiers, f"{table[-1]}.0.1"):
+            beyond = []
+        else:
+            beyond = [ScoredOption(0.0, "")]
         return sorted(beyond + options, key=lambda option: option.cost)
 
     def _transformers(self, torch: str) -> list[ScoredOption]:
         """Return the nearest releases of transformers that take a release of torch."""
         options = self._all_transformers
-        floors = (
-            {option.value: self.facts.torch_floor(option.value) for option in options}
-            if torch
-            else {}
-        )
+        if torch:
+            floors = {option.value: self.facts.torch_floor(option.value) for option in options}
+        else:
+            floors = {}
         fit = [
             one
             for one in options
@@ -357,11 +347,10 @@ class CandidateSpace:
     def _companions(self, torch: str) -> float:
         """Return what it costs that torchvision and torchaudio have to follow a release of torch."""  # noqa: E501
         release = self.facts.torch_release(torch) if torch else None
-        made = (
-            {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
-            if release
-            else {}
-        )
+        if release:
+            made = {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
+        else:
+            made = {}
         listed = {name: package for name in made if (package := self.spec.package(name))}
         return VERSION_CHANGE_COST * sum(
             not admitted_versions(SpecifierSet(without_local(package.version)), made[name])
@@ -372,11 +361,9 @@ class CandidateSpace:
         """Return the CUDA versions that a release was built for and that run on every card with the
         drivers that are known.
         """
-        tagged = (
-            re.search(r"\+cu(\d+)", package.version)
-            if (package := self.spec.package("torch"))
-            else None
-        )
+        tagged = None
+        if package := self.spec.package("torch"):
+            tagged = re.search(r"\+cu(\d+)", package.version)
         asked = cuda_of(f"cu{tagged[1]}") if tagged and self.spec.cuda == "auto" else self.spec.cuda
         if not any(site.gpu_settings.is_nvidia for site in self.targets) or not torch:
             return [ScoredOption(0.0, asked)]
@@ -448,7 +435,9 @@ def _older(field: str, was: str, now: str) -> str:
     """
     if was == "none":
         return "the CPU build of torch"
-    return f"{field} {was}" if was != "auto" and require_version(now) < require_version(was) else ""
+    if was != "auto" and require_version(now) < require_version(was):
+        return f"{field} {was}"
+    return ""
 
 
 def _after(value: str, options: list[ScoredOption]) -> list[ScoredOption]:

@@ -166,9 +166,10 @@ def _search(
             for one in said
             if one.severity is Severity.ERROR and (one.id, one.where) not in aside
         }
-        always = (
-            wrong if always is None else {key: one for key, one in always.items() if key in wrong}
-        )
+        if always is None:
+            always = wrong
+        else:
+            always = {key: one for key, one in always.items() if key in wrong}
         if wrong:
             queue.widen(
                 cost,
@@ -248,11 +249,10 @@ def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
     serves by default, CUDA, Python.
     """
     release = facts.torch_release(choice.torch) if choice.torch else None
-    usual = (
-        release is not None and flavour_of(choice.cuda) == release.default
-        if choice.cuda not in ("auto", "none")
-        else True
-    )
+    if choice.cuda not in ("auto", "none"):
+        usual = release is not None and flavour_of(choice.cuda) == release.default
+    else:
+        usual = True
     versions = (
         choice.torch,
         choice.transformers,

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
@@ -47,9 +48,11 @@ def _finding(context: LintContext, colab: ColabTargetFacts, card: Card | None) -
     offered = [other for other in context.facts.cards if other.colab]
     name, route = smallest_sufficient_card(context, card).name, colab.facts.gpu_settings.gpu_route
     own = route == (*colab.facts.route, "gpu")
-    edit = (
-        Insert(colab.facts.route, "gpu", name) if not own else Replace(RouteLocation(route), name)
-    )
+    edit: Edit
+    if not own:
+        edit = Insert(colab.facts.route, "gpu", name)
+    else:
+        edit = Replace(RouteLocation(route), name)
     return RULE.diagnostic(
         f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
         route if own else colab.facts.route,

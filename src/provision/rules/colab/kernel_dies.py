@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
 from provision.facts.schema_platforms import ProtectedPackage
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -31,7 +31,8 @@ from provision.rules.colab.runtimes import (
     breaks_kernel,
     replaced_packages,
 )
-from provision.rules.package_lines import set_version_edit, yaml_scalar
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import set_version_edit
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
@@ -48,11 +49,11 @@ def _finding(
     context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
 ) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
-    edit = (
-        set_version_edit(context, change.route, change.line, safe)
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
-    )
+    edit: Edit
+    if change.line:
+        edit = set_version_edit(context, change.route, change.line, safe)
+    else:
+        edit = Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
     return RULE.diagnostic(
         f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
         f"{change.installed} and keeps Colab's kernel from starting",

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
 from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
@@ -32,7 +32,8 @@ from provision.rules.colab.runtimes import (
     breaks_kernel,
     replaced_packages,
 )
-from provision.rules.package_lines import set_version_edit, yaml_scalar
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import set_version_edit
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
@@ -48,11 +49,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
     name, row = system.colab.name, context.facts.protected[change.package]
     pin = f"{change.package}=={change.installed}"
-    edit = (
-        set_version_edit(context, change.route, change.line, f"=={change.installed}")
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(pin))
-    )
+    edit: Edit
+    if change.line:
+        edit = set_version_edit(context, change.route, change.line, f"=={change.installed}")
+    else:
+        edit = Insert(("packages",), None, yaml_scalar(pin))
     return RULE.diagnostic(
         f"target {name}: {change.requested} takes the place of {change.package} "
         f"{change.installed}, which Colab's kernel runs on",

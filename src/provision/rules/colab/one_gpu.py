@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
@@ -39,16 +40,15 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             continue
         own = device.gpu_route == (*colab.facts.route, "gpu")
         card = colab.facts.card
-        name = (
-            device.gpu.type
-            if card is None or card.colab
-            else smallest_sufficient_card(context, card).name
-        )
-        edit = (
-            Replace(RouteLocation(device.gpu_route), name)
-            if own
-            else Insert(colab.facts.route, "gpu", name)
-        )
+        if card is None or card.colab:
+            name = device.gpu.type
+        else:
+            name = smallest_sufficient_card(context, card).name
+        edit: Edit
+        if own:
+            edit = Replace(RouteLocation(device.gpu_route), name)
+        else:
+            edit = Insert(colab.facts.route, "gpu", name)
         yield RULE.diagnostic(
             f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab "
             "runtime has one",

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import format_versions
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
-from provision.rules.package_lines import set_field_edit
+from provision.rules.edits import set_field_edit
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
@@ -41,11 +41,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
-    fitting = (
-        [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
-        if colab.target.via == "browser"
-        else []
-    )
+    if colab.target.via == "browser":
+        fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
+    else:
+        fitting = []
     isolated = Fix(
         "make an environment of its own there",
         (set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),),

@@ -28,7 +28,8 @@ from provision.rules.colab.runtimes import (
     base_runtimes,
     replaced_packages,
 )
-from provision.rules.package_lines import set_version_edit, yaml_scalar
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import set_version_edit
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 

@@ -31,7 +31,7 @@ from provision.rules.colab.runtimes import (
     pinnable_runtimes,
     runtime_end_date,
 )
-from provision.rules.package_lines import set_field_edit
+from provision.rules.edits import set_field_edit
 from provision.rules.rule import Example, LintContext, Rule
 
 NOTICE_MONTHS = 3
@@ -55,14 +55,13 @@ def _finding(context: LintContext, colab: ColabTargetFacts, end: date) -> Diagno
     versions = pinnable_runtimes(
         context, context.spec.python if colab.target.isolation == "system" else None
     )
-    newer = (
-        versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
-    )
-    when = (
-        f"may be gone since about {end:%Y-%m}"
-        if end <= facts_date(context)
-        else f"is offered until about {end:%Y-%m}"
-    )
+    newer = None
+    if versions and versions[-1].runtime > colab.target.runtime:
+        newer = versions[-1].runtime
+    if end <= facts_date(context):
+        when = f"may be gone since about {end:%Y-%m}"
+    else:
+        when = f"is offered until about {end:%Y-%m}"
     return RULE.diagnostic(
         f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
         f"{facts_date(context)})",

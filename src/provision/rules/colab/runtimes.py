@@ -97,11 +97,10 @@ def replaced_packages(
         if held is None:
             continue
         public = Version(held.public)
-        change = (
-            _asked(context, name, public)
-            if context.resolved is None
-            else _resolved(context, name, public, context.resolved.versions.get(name))
-        )
+        if context.resolved is None:
+            change = _asked(context, name, public)
+        else:
+            change = _resolved(context, name, public, context.resolved.versions.get(name))
         if change is not None:
             yield change
 
@@ -169,11 +168,9 @@ def smallest_sufficient_card(context: LintContext, card: Card | None) -> Card:
             and require_version(other.cc) >= require_version(card.cc)
         )
     ]
-    return (
-        min(fitting, key=lambda other: other.memory_gb)
-        if fitting
-        else max(offered, key=lambda other: other.memory_gb)
-    )
+    if fitting:
+        return min(fitting, key=lambda other: other.memory_gb)
+    return max(offered, key=lambda other: other.memory_gb)
 
 
 def _serves(resolved: str | None, flavour: str | None) -> bool:

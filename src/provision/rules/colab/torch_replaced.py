@@ -94,20 +94,18 @@ def _lets(change: PackageReplacement, torch: str) -> bool:
 def _build(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return what is swapped where the version stays and the flavour does not."""
     device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
-    named = (
-        context.spec.package("torch") is not None
-        if context.resolved is None
-        else "torch" in context.resolved.versions
-    )
+    if context.resolved is None:
+        named = context.spec.package("torch") is not None
+    else:
+        named = "torch" in context.resolved.versions
     wanted = device.flavour or (context.resolved.flavour if context.resolved is not None else None)
     if not named or has is None or wanted in (None, has):
         return None
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
-    back = (
-        f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
-        if has != "cpu" and wanted != "cpu"
-        else "leave torch out of the packages there"
-    )
+    if has != "cpu" and wanted != "cpu":
+        back = f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
+    else:
+        back = "leave torch out of the packages there"
     return TorchReplacement(
         f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
     )
@@ -115,13 +113,13 @@ def _build(context: LintContext, system: BaseRuntime) -> TorchReplacement | None
 
 def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
     left = _left(context, system, swap)
-    behind = (
-        " and leaves "
-        + " and ".join(f"{name} {system.packages[name]}" for name in left)
-        + " behind"
-        if left
-        else ""
-    )
+    behind = ""
+    if left:
+        behind = (
+            " and leaves "
+            + " and ".join(f"{name} {system.packages[name]}" for name in left)
+            + " behind"
+        )
     edits = tuple(Insert(("packages",), None, name) for name in left)
     return RULE.diagnostic(
         f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
@@ -148,11 +146,9 @@ def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
     place.
     """
     mine = context.facts.torch_release(Version(system.packages["torch"]).public)
-    other = (
-        context.facts.torch_release(str(swap.change.version))
-        if swap.change and swap.change.version
-        else None
-    )
+    other = None
+    if swap.change and swap.change.version:
+        other = context.facts.torch_release(str(swap.change.version))
     if swap.change is None and _same_major(system, swap):
         return []
     left = []
@@ -173,11 +169,9 @@ def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
 
 
 def _replaced(context: LintContext, name: str) -> bool:
-    return (
-        context.spec.package(name) is not None
-        if context.resolved is None
-        else name in context.resolved.versions
-    )
+    if context.resolved is None:
+        return context.spec.package(name) is not None
+    return name in context.resolved.versions
 
 
 COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'

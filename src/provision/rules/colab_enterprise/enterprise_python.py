@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.package_lines import set_field_edit
+from provision.rules.edits import set_field_edit
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabEnterpriseTarget
 

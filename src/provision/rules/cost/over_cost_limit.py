@@ -30,13 +30,10 @@ from provision.facts.machines import (
     list_offers,
     region_of,
 )
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -107,32 +104,29 @@ def _cheaper(context: LintContext, instance: Instance, offer: MachineOffer, limi
     best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
         within, key=lambda one: one.dollars, default=None
     )
-    return (
-        f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
-        if best
-        else "ask for another card, or "
-    )
+    if best:
+        return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
+    return "ask for another card, or "
 
 
 def _money(dollars: float) -> str:
-    return f"${dollars:.2f}" if round(dollars, 2) == round(dollars, 4) else f"${dollars:.4f}"
+    if round(dollars, 2) == round(dollars, 4):
+        return f"${dollars:.2f}"
+    return f"${dollars:.4f}"
 
 
 def _machine(offer: MachineOffer, instance: Instance) -> str:
     attached = instance.facts.card is not None and not offer.machine.gpus
-    return (
-        f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
-        if attached
-        else offer.machine.name
-    )
+    if attached:
+        return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
+    return offer.machine.name
 
 
 def _unknown(instance: Instance, regions: str) -> Diagnostic:
-    machine = (
-        "a machine that fits"
-        if instance.target.machine_type == "auto"
-        else instance.target.machine_type
-    )
+    if instance.target.machine_type == "auto":
+        machine = "a machine that fits"
+    else:
+        machine = instance.target.machine_type
     return RULE.diagnostic(
         f"the tables have no price of {machine} in {regions}",
         ("cost", "limit_per_hour"),

@@ -115,11 +115,9 @@ def _other_host(context: LintContext, target: TargetFacts, card: Card) -> Diagno
 
 
 def _platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
-    return (
-        (related_at(("platforms",), "platforms are listed here"),)
-        if "platforms" in context.spec.model_fields_set
-        else ()
-    )
+    if "platforms" in context.spec.model_fields_set:
+        return (related_at(("platforms",), "platforms are listed here"),)
+    return ()
 
 
 RULE = Rule(

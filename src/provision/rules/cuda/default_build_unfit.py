@@ -32,6 +32,7 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import TorchRelease, cuda_of
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.torch_builds import (
     BuildQuery,
@@ -40,7 +41,6 @@ from provision.rules.torch_builds import (
     possible_builds,
     runnable_cudas,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -48,9 +48,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if context.resolved is not None:
         return
     for question in build_queries(context):
-        newest = (
-            next(possible_builds(context, question), None) if question.flavour is None else None
-        )
+        newest = None
+        if question.flavour is None:
+            newest = next(possible_builds(context, question), None)
         if newest is None or _runs(context, question, newest.release):
             continue
         found = runnable_cudas(context, question)

@@ -25,15 +25,15 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import split_image_name
 from provision.facts.versions import lower_bound, require_version
+from provision.rules.edits import yaml_scalar
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import (
     DriverBranches,
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import TargetFacts
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
@@ -107,11 +107,10 @@ def _asked(
     if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
     low = lower_bound(specifiers)
-    right = (
-        f">={known.first}"
-        if known.first and (low is None or require_version(low) < require_version(known.first))
-        else f"<{known.first_unsupported}"
-    )
+    if known.first and (low is None or require_version(low) < require_version(known.first)):
+        right = f">={known.first}"
+    else:
+        right = f"<{known.first_unsupported}"
     yield RULE.diagnostic(
         f"requires.driver: {asked.text} admits no driver that knows {card.name} "
         f"({card.arch}): there are drivers for it {known}",

@@ -24,10 +24,10 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.schema_platforms import ImageFamily
 from provision.facts.versions import require_version
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
@@ -38,11 +38,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """
     for question in build_queries(context):
         image = question.target.image
-        offer = (
-            _doubtful(context, question, image)
-            if image is not None and question.target.driver is None
-            else None
-        )
+        offer = None
+        if image is not None and question.target.driver is None:
+            offer = _doubtful(context, question, image)
         if offer is None or image is None:
             continue
         floor = context.facts.driver_floor(offer.cuda)
@@ -79,15 +77,15 @@ def _at_least(context: LintContext, image: ImageFamily) -> str | None:
     One with a CUDA toolkit has the driver that came with it; a container asks no more of its
     host than the floor of its CUDA.
     """
-    toolkit = context.facts.toolkits.get(image.cuda)
     known = [row.driver for row in context.facts.image_drivers if row.family == image.family]
-    oldest = [min(known, key=require_version)] if known else []
-    carried = (
-        (toolkit.floor_linux if image.kind == "container" else toolkit.driver_first)
-        if toolkit
-        else None
-    )
-    return max([*oldest, *([carried] if carried else [])], key=require_version, default=None)
+    drivers = [min(known, key=require_version)] if known else []
+    toolkit = context.facts.toolkits.get(image.cuda)
+    if toolkit:
+        is_container = image.kind == "container"
+        carried = toolkit.floor_linux if is_container else toolkit.driver_first
+        if carried:
+            drivers.append(carried)
+    return max(drivers, key=require_version, default=None)
 
 
 RULE = Rule(

@@ -34,12 +34,8 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import cuda_of
-from provision.rules.package_lines import (
-    package_lines,
-    set_version_edit,
-    without_local,
-    yaml_scalar,
-)
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import package_lines, set_version_edit, without_local
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Package
 
@@ -72,11 +68,9 @@ def _finding(
 ) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    said = (
-        f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
-        if not _agrees(context, tag)
-        else ""
-    )
+    said = ""
+    if not _agrees(context, tag):
+        said = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
     edits: tuple[Edit, ...] = (
         set_version_edit(context, route, package, without_local(package.version)),
         *(_says(context, cuda) if first else ()),
@@ -110,11 +104,9 @@ def _says(context: LintContext, cuda: str) -> tuple[Edit, ...]:
     if cuda in (context.spec.cuda, "none"):
         return ()
     text = yaml_scalar(cuda)
-    return (
-        (Replace(RouteLocation(("cuda",)), text),)
-        if "cuda" in context.spec.model_fields_set
-        else (Insert((), "cuda", text),)
-    )
+    if "cuda" in context.spec.model_fields_set:
+        return (Replace(RouteLocation(("cuda",)), text),)
+    return (Insert((), "cuda", text),)
 
 
 RULE = Rule(

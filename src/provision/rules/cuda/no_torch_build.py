@@ -30,9 +30,10 @@ from provision.target_facts import GpuSettings
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""  # noqa: E501
     releases = torch_releases(context)
-    rows = (
-        [row for row in map(context.facts.torch_release, releases.known) if row] if releases else []
-    )
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
     if releases is None or not rows:
         return
     for device in {

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.torch_builds import (
@@ -43,7 +44,6 @@ from provision.rules.torch_builds import (
     possible_builds,
     possible_torch_releases,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import ProvidedVersion
 
 _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
@@ -63,9 +63,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _libraries(context: LintContext) -> Iterator[Diagnostic]:
     releases = possible_torch_releases(context)
-    rows = (
-        [row for row in map(context.facts.torch_release, releases.known) if row] if releases else []
-    )
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
     for target in context.targets if rows else ():
         have, needed = target.glibc, [row.glibc_on("linux-x86_64") for row in rows]
         if (

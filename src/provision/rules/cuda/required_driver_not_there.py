@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import ProvidedVersion
 
 
@@ -59,11 +59,9 @@ def _span(driver: ProvidedVersion) -> tuple[str, str]:
     """Return the drivers that may be meant, from the first on and below the second: of a branch
     alone, any of it.
     """
-    return (
-        (driver.value, f"{driver.value}.0.1")
-        if "." in driver.value
-        else (driver.value, str(int(driver.value) + 1))
-    )
+    if "." in driver.value:
+        return (driver.value, f"{driver.value}.0.1")
+    return (driver.value, str(int(driver.value) + 1))
 
 
 RULE = Rule(

@@ -27,12 +27,12 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
+from provision.rules.edits import yaml_scalar
 from provision.rules.machine_requirements import (
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.package_lines import yaml_scalar
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.torch_builds import BuildQuery, build_queries
 
@@ -43,11 +43,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """
     said = set()
     for question in build_queries(context):
-        asked = (
-            find_machine_requirement(context, question.target, "driver")
-            if question.flavour and question.target.driver is None
-            else None
-        )
+        asked = None
+        if question.flavour and question.target.driver is None:
+            asked = find_machine_requirement(context, question.target, "driver")
         if asked is not None and asked.route not in said:
             found = _finding(context, question, asked)
             said |= {asked.route} if found else set()

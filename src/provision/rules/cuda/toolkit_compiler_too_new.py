@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.source_builds import (
     major_version,
@@ -31,15 +32,14 @@ from provision.rules.source_builds import (
     source_built_packages,
     wheel_cuda_at,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place whose gcc the toolkit does not take."""
     asked = context.spec.cuda_toolkit
-    toolkit = (
-        context.facts.toolkits.get(asked) if asked and source_built_packages(context) else None
-    )
+    toolkit = None
+    if asked and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(asked)
     if toolkit is None:
         return
     for target in context.targets:

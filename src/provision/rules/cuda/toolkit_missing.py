@@ -41,15 +41,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     need = [
         (route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs
     ]
-    without = (
-        [
+    if need:
+        without = [
             target
             for target in context.targets
             if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
         ]
-        if need
-        else []
-    )
+    else:
+        without = []
     if not without:
         return
     cuda = next(

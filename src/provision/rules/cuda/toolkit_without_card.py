@@ -34,9 +34,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     dropped, a warning for one it does not know yet.
     """
     asked = context.spec.cuda_toolkit
-    toolkit = (
-        context.facts.toolkits.get(asked) if asked and source_built_packages(context) else None
-    )
+    toolkit = None
+    if asked and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(asked)
     if toolkit is None:
         return
     for route, target in {
@@ -57,7 +57,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         same = [
             cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)
         ] or knows
-        right = (same[-1] if dropped else same[0]) if same else None
+        right = None
+        if same:
+            right = same[-1] if dropped else same[0]
         yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to "
             f"{toolkit.cc_max}, and {card.name} has compute capability {card.cc}",

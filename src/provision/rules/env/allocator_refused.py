@@ -58,25 +58,21 @@ def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None
     row = context.facts.allocator_options.get(option)
     if row is not None:
         limits = _limits(row, value)
-        return (
-            (
+        if limits:
+            return (
                 f"{option} takes {limits}, and {value} is given",
                 f"give it {limits}",
                 row.evidence.cap_severity(Severity.ERROR),
             )
-            if limits
-            else None
-        )
+        return None
     meant = nearest_word(option, context.facts.allocator_options, 3)
-    return (
-        (
+    if meant:
+        return (
             f"the facts know no option {option}; the nearest is {meant}",
             f"write {meant}, if that is meant",
             Severity.WARNING,
         )
-        if meant
-        else None
-    )
+    return None
 
 
 def _limits(row: AllocatorOption, value: str) -> str | None:

@@ -43,20 +43,18 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _problem(row: FolderVariable, value: str) -> str | None:
     if value.startswith("~"):
-        return None if "~" in row.expands else "what reads it does not replace the ~"
+        if "~" in row.expands:
+            return None
+        return "what reads it does not replace the ~"
     if "$" in value:
-        return (
-            None
-            if "$" in row.expands
-            else "what reads it does not replace variables"
-            if "~" not in row.expands
-            else "not all that reads it replaces variables"
-        )
-    return (
-        None
-        if value.startswith("/") or value[1:3] in (":\\", ":/")
-        else "another folder wherever the working directory is another one"
-    )
+        if "$" in row.expands:
+            return None
+        if "~" not in row.expands:
+            return "what reads it does not replace variables"
+        return "not all that reads it replaces variables"
+    if value.startswith("/") or value[1:3] in (":\\", ":/"):
+        return None
+    return "another folder wherever the working directory is another one"
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'

@@ -75,11 +75,10 @@ def _unfit(
 def _finding(
     row: FolderVariable, path: str, target: TargetFacts, severity: Severity | None, what: str
 ) -> Diagnostic:
-    proposed = (
-        f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
-        if isinstance(target.target, WorkbenchTarget)
-        else "a folder on a disk"
-    )
+    if isinstance(target.target, WorkbenchTarget):
+        proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
+    else:
+        proposed = "a folder on a disk"
     return RULE.diagnostic(
         f"{row.variable} is {path}, which at target {target.name} {what}",
         ("env", row.variable),

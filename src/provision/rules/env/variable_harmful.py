@@ -52,12 +52,7 @@ def _holds(context: LintContext, row: VariableEffect) -> bool:
     """
     if not any(is_excluded(context, name, specifier) for name, specifier in row.holds_for.items()):
         return True
-    names = (
-        context.resolved.versions.keys()
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
-    return bool(row.else_without) and row.else_without not in names
+    return bool(row.else_without) and row.else_without not in context.package_names
 
 
 def _matters(context: LintContext, row: VariableEffect) -> bool:
@@ -89,15 +84,13 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
     route = ("env", row.variable)
     shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
     cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = (
-        Fix(
+    rename = None
+    if row.instead:
+        rename = Fix(
             f"write {row.instead}",
             (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
             Applicability.UNSAFE,
         )
-        if row.instead
-        else None
-    )
     found = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,

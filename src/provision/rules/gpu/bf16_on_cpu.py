@@ -62,11 +62,10 @@ def _fix(context: LintContext) -> Fix | None:
     if not all(device.gpu.is_none for device in context.devices):
         return None
     there = "arguments" in context.spec.training.model_fields_set
-    edit = (
-        Insert(("training", "arguments"), "use_cpu", "true")
-        if there
-        else Insert(("training",), "arguments", "{use_cpu: true}")
-    )
+    if there:
+        edit = Insert(("training", "arguments"), "use_cpu", "true")
+    else:
+        edit = Insert(("training",), "arguments", "{use_cpu: true}")
     return Fix("say use_cpu: true", (edit,), Applicability.UNSAFE)
 
 

@@ -38,12 +38,8 @@ from provision.diagnostics import (
 from provision.facts import TorchBuild
 from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
-from provision.rules.package_lines import (
-    find_line,
-    set_version_edit,
-    version_specifiers,
-    yaml_scalar,
-)
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.rules.torch_builds import (
     BuildOption,
@@ -104,22 +100,19 @@ def _lacking(
 ) -> Diagnostic:
     card, releases = question.card, question.releases
     certain = not releases.includes_newer or _never(context, question, offer)
-    severity = (
-        build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
-        if certain
-        else Severity.UNKNOWN
-    )
-    what = (
-        f"{releases.requested} for CUDA {offer.cuda} has no"
-        if question.flavour
-        else f"no build of {releases.requested} has"
-    )
+    if certain:
+        severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
+    else:
+        severity = Severity.UNKNOWN
+    if question.flavour:
+        what = f"{releases.requested} for CUDA {offer.cuda} has no"
+    else:
+        what = f"no build of {releases.requested} has"
     newest = offer.release.release + ("" if question.flavour else f" for CUDA {offer.cuda}")
-    which = (
-        f"{newest}, the newest of them,"
-        if len(releases.known) > 1 or not question.flavour
-        else "it"
-    )
+    if len(releases.known) > 1 or not question.flavour:
+        which = f"{newest}, the newest of them,"
+    else:
+        which = "it"
     bound = _bound(context, question)
     route = bound[0] if bound else question.cuda_route
     return RULE.diagnostic(
@@ -159,12 +152,10 @@ def _never(context: LintContext, question: BuildQuery, offer: BuildOption) -> bo
 
 
 def _related(question: BuildQuery) -> tuple[RelatedLocation, ...]:
-    card = (
-        (related_at(question.gpu_route, "card asked for here"),)
-        if question.cuda_route != question.gpu_route
-        else ()
-    )
-    return (*card, related_at(question.releases.route, "torch comes from here"))
+    related = [related_at(question.releases.route, "torch comes from here")]
+    if question.cuda_route != question.gpu_route:
+        related.insert(0, related_at(question.gpu_route, "card asked for here"))
+    return tuple(related)
 
 
 def _fix(context: LintContext, question: BuildQuery) -> Fix | None:
@@ -183,11 +174,10 @@ def _bound(context: LintContext, question: BuildQuery) -> tuple[Route, Fix] | No
     serves the card; None where no bound would.
     """
     asked = find_line(context, "torch")
-    good = (
-        runnable_releases(context, question)
-        if context.resolved is not None and asked is not None
-        else ()
-    )
+    if context.resolved is not None and asked is not None:
+        good = runnable_releases(context, question)
+    else:
+        good = ()
     if asked is None or not good:
         return None
     after = next(

@@ -55,11 +55,10 @@ def _why(card: Card, rate: float | None) -> str:
     if "tensor_cores" in card.lacks:
         return "Half precision is known to give NaN on GTX 16xx cards."
     if rate is not None and rate < 1:
-        speed = (
-            f"one fp16 operation for every {round(1 / rate)} in fp32"
-            if rate
-            else "no arithmetic in fp16"
-        )
+        if rate:
+            speed = f"one fp16 operation for every {round(1 / rate)} in fp32"
+        else:
+            speed = "no arithmetic in fp16"
         return f"It does {speed}: fp16 saves memory there, not time."
     return (
         "fp16 runs at up to twice the speed of fp32 there, not at the eight times of tensor cores."

@@ -30,7 +30,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.package_lines import yaml_scalar
+from provision.rules.edits import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Gpu
 from provision.spelling import nearest_word
@@ -65,7 +65,9 @@ def _meant(context: LintContext, name: str) -> str | None:
         for word in (card.name, *card.aliases)
     }
     folded = name.casefold().replace(" ", "-").replace("_", "-")
-    return known.get(nearest_word(folded, known, 2) or "") if len(folded) > 3 else None
+    if len(folded) > 3:
+        return known.get(nearest_word(folded, known, 2) or "")
+    return None
 
 
 def _fix(context: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:

@@ -38,27 +38,26 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         device.gpu_route for device in context.devices if device.gpu.type == "mps"
     ):
         row = context.facts.mps.get(precision.value)
-        found = (
-            _none(context)
-            if row is None
-            else _old_torch(context, row) or _accelerate(context, row) or _macos(row)
-        )
-        if found is not None:
-            message, why, way_out, severity = found
+        if row is None:
+            problem: _Problem | None = _unsupported(context)
+        else:
+            problem = _old_torch(context, row) or _accelerate(context, row) or _macos(row)
+        if problem is not None:
+            message, why, help_text, severity = problem
             yield RULE.diagnostic(
                 message,
                 ("training", "precision"),
                 severity=severity,
                 why=why,
-                help=way_out,
+                help=help_text,
                 related=(related_at(route, "MPS asked for here"),),
             )
 
 
-_Said = tuple[str, str, str, Severity]
+_Problem = tuple[str, str, str, Severity]
 
 
-def _none(context: LintContext) -> _Said:
+def _unsupported(context: LintContext) -> _Problem:
     precision = context.spec.training.precision.value
     return (
         f"precision: {precision} is declared for gpu: mps",
@@ -68,7 +67,7 @@ def _none(context: LintContext) -> _Said:
     )
 
 
-def _old_torch(context: LintContext, row: MpsPrecision) -> _Said | None:
+def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
     releases, trainer = possible_torch_releases(context), context.spec.framework() == "hf-trainer"
     needed = (row.trainer_torch if trainer else "") or row.torch
     if (
@@ -91,12 +90,10 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Said | None:
     )
 
 
-def _accelerate(context: LintContext, row: MpsPrecision) -> _Said | None:
-    one = (
-        requested_package(context, "accelerate")
-        if row.accelerate and context.spec.framework() == "hf-trainer"
-        else None
-    )
+def _accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
+    one = None
+    if row.accelerate and context.spec.framework() == "hf-trainer":
+        one = requested_package(context, "accelerate")
     admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
     if (
         one is None
@@ -116,7 +113,7 @@ def _accelerate(context: LintContext, row: MpsPrecision) -> _Said | None:
     )
 
 
-def _macos(row: MpsPrecision) -> _Said | None:
+def _macos(row: MpsPrecision) -> _Problem | None:
     if not row.macos:
         return None
     return (

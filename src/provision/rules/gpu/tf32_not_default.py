@@ -45,11 +45,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     trainer = framework == "hf-trainer"
     there = "arguments" in training.model_fields_set
-    edit = (
-        Insert(("training", "arguments"), "tf32", "true")
-        if there
-        else Insert(("training",), "arguments", "{tf32: true}")
-    )
+    if there:
+        edit = Insert(("training", "arguments"), "tf32", "true")
+    else:
+        edit = Insert(("training",), "arguments", "{tf32: true}")
     yield RULE.diagnostic(
         "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
         "the program asks for tf32",

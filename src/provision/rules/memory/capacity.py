@@ -49,7 +49,9 @@ class RequiredSize(NamedTuple):
 
 def format_size(count: float) -> str:
     """Return bytes as people read them: "15.4 GiB", "900 MiB"."""
-    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
+    if count >= GIB:
+        return f"{count / GIB:.1f} GiB"
+    return f"{count / 2**20:.0f} MiB"
 
 
 def training_workload(context: LintContext, target: TargetFacts) -> Workload | None:
@@ -62,7 +64,9 @@ def required_size(context: LintContext, target: TargetFacts, field: str) -> Requ
     None.
     """
     asked = find_machine_requirement(context, target, field)
-    return RequiredSize(parse_size(asked.text), asked.text, asked.route) if asked else None
+    if asked:
+        return RequiredSize(parse_size(asked.text), asked.text, asked.route)
+    return None
 
 
 def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
@@ -89,11 +93,11 @@ def ram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """
     if isinstance(target.target, ColabTarget):
         shape = colab_shape(context, target)
-        return (
-            Capacity(shape.ram_gib * GIB, _named(shape), (*target.route, "shape"), shape.evidence)
-            if shape and shape.ram_gib
-            else None
-        )
+        if shape and shape.ram_gib:
+            return Capacity(
+                shape.ram_gib * GIB, _named(shape), (*target.route, "shape"), shape.evidence
+            )
+        return None
     if not isinstance(target.target, WorkbenchTarget):
         return None
     kind, route = target.target.machine_type, (*target.route, "machine_type")
@@ -108,9 +112,9 @@ def ram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
         machine = max(usable, key=lambda one: one.ram_gb, default=None)
     elif kind == "auto" and target.gpu_settings.gpu.is_none:
         machine = max(find_cpu_machines(context.facts), key=lambda one: one.ram_gb, default=None)
-    return (
-        Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
-    )
+    if machine:
+        return Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence)
+    return None
 
 
 def shm_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
@@ -125,18 +129,18 @@ def shm_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
             and shape.ram_gib
             and shape.ram_gib < _STANDARD_GIB
         )
-        return (
-            Capacity(
+        if standard:
+            return Capacity(
                 float(seen.value) * GIB,
                 "a Colab machine of standard shape",
                 (*target.route, "shape"),
                 seen.evidence,
             )
-            if standard
-            else None
-        )
+        return None
     of, share = ram_capacity(context, target), context.facts.limits["shm share"]
-    return Capacity(of.bytes * share.value, of.provider, of.route, share.evidence) if of else None
+    if of:
+        return Capacity(of.bytes * share.value, of.provider, of.route, share.evidence)
+    return None
 
 
 def disk_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
@@ -145,13 +149,11 @@ def disk_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """
     if isinstance(target.target, ColabTarget):
         shape = colab_shape(context, target)
-        return (
-            Capacity(
+        if shape and shape.disk_gb:
+            return Capacity(
                 shape.disk_gb * 10**9, _named(shape), target.gpu_settings.gpu_route, shape.evidence
             )
-            if shape and shape.disk_gb
-            else None
-        )
+        return None
     if not isinstance(target.target, WorkbenchTarget):
         return None
     usual, own = context.facts.limits["data disk"], target.target.data_disk.size
@@ -169,7 +171,12 @@ def colab_shape(
     """Return the Colab machine of a target, or the one of another shape; None when it has no row."""  # noqa: E501
     if not isinstance(target.target, ColabTarget):
         return None
-    card = target.card.name if target.card else "none" if not target.gpu_settings.is_nvidia else ""
+    if target.card:
+        card = target.card.name
+    elif not target.gpu_settings.is_nvidia:
+        card = "none"
+    else:
+        card = ""
     rows = {row.shape: row for row in context.facts.shapes if row.card == card}
     # A card that is offered in one shape only is that shape, whatever the notebook asks for.
     return rows.get(shape or target.target.shape) or (

@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -71,9 +71,9 @@ def _found(
     total = downloaded + kept * each
     most = int((room.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
-    model = (
-        "write training.arguments.save_only_model: true, or " if enough_alone and not limit else ""
-    )
+    model = ""
+    if enough_alone and not limit:
+        model = "write training.arguments.save_only_model: true, or "
     return RULE.diagnostic(
         f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
         f"downloaded weights take {format_size(total)}, and {room.provider} has "
@@ -97,11 +97,9 @@ def _kept(arguments: Mapping[str, Any]) -> int:
     limit, steps, every = (
         arguments.get(key) for key in ("save_total_limit", "max_steps", "save_steps")
     )
-    made = (
-        -(-steps // every)
-        if type(steps) is int and type(every) is int and steps > 0 and every > 0
-        else None
-    )
+    made = None
+    if type(steps) is int and type(every) is int and steps > 0 and every > 0:
+        made = -(-steps // every)
     if type(limit) is int and limit > 0:
         return limit + 1 if made is None else min(limit + 1, made)
     return 1 if made is None else made

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, required_size
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -32,11 +32,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         room = disk_capacity(context, target) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
-        larger = (
-            f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
-            if isinstance(target.target, WorkbenchTarget)
-            else ""
-        )
+        larger = ""
+        if isinstance(target.target, WorkbenchTarget):
+            larger = f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
         yield RULE.diagnostic(
             f"disk: {need.text} of free disk is required, and {room.provider} has "
             f"{room.bytes / 10**9:.0f} GB",

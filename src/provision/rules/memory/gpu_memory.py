@@ -158,12 +158,13 @@ def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> 
     )
     if levers and levers[0].total > room.bytes:
         together = context.facts.combined_savings(work, room.bytes, half=half)
-        more = (
-            f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
-            f"{format_size(together[-1].total)}"
-            if together
-            else "still too much"
-        )
+        if together:
+            more = (
+                f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
+                f"{format_size(together[-1].total)}"
+            )
+        else:
+            more = "still too much"
         named[-1] += f", {more}"
     return tuple(named)
 
@@ -192,11 +193,10 @@ def _other(
         reserved = (
             isinstance(target.target, WorkbenchTarget) and target.target.reservation is not None
         )
-        offered = (
-            available_gpu_counts(context.facts, target.card, reserved=reserved)
-            if isinstance(target.target, WorkbenchTarget)
-            else _SEVERAL
-        )
+        if isinstance(target.target, WorkbenchTarget):
+            offered = available_gpu_counts(context.facts, target.card, reserved=reserved)
+        else:
+            offered = _SEVERAL
         fits = (
             count
             for count in offered
@@ -226,11 +226,9 @@ def _larger(context: LintContext, target: TargetFacts, work: Workload) -> str:
         key=lambda card: card.memory_gb,
         default=None,
     )
-    return (
-        f"gpu: {larger.name} with {larger.memory_gb:g} GiB"
-        if larger
-        else f"a card with more than {format_size(total)}"
-    )
+    if larger:
+        return f"gpu: {larger.name} with {larger.memory_gb:g} GiB"
+    return f"a card with more than {format_size(total)}"
 
 
 RULE = Rule(

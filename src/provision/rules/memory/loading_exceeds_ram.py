@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
 """Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""  # noqa: E501

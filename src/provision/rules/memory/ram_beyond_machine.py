@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts.machines import find_machines
 from provision.kinds.models import ColabTarget, WorkbenchTarget
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import (
     GIB,
     RequiredSize,
@@ -30,7 +32,6 @@ from provision.rules.memory.capacity import (
     required_size,
 )
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec, set_field_fix
 from provision.target_facts import TargetFacts
 
 USABLE_RAM_SHARE = 0.95

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, required_size, shm_capacity
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, workbench_instances
+from provision.rules.workbench_instances import Instance, workbench_instances
 from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")

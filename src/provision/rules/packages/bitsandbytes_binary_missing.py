@@ -62,11 +62,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             cuda_of(flavour),
             [row for row in context.facts.bitsandbytes if _has(row, cuda_of(flavour))],
         )
-        fitting = (
-            f"bitsandbytes>={having[0].version}"
-            if having and require_version(having[0].version) > require_version(rows[-1].version)
-            else ""
-        )
+        fitting = ""
+        if having and require_version(having[0].version) > require_version(rows[-1].version):
+            fitting = f"bitsandbytes>={having[0].version}"
         yield RULE.diagnostic(
             f"{one.description} carries no binary for CUDA {cuda}: it has "
             f"{', '.join(rows[-1].cudas)}",

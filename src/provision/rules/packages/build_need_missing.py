@@ -37,11 +37,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
-        missing = (
-            [name for name in known.packages if name not in context.resolved.versions]
-            if known and package.key in context.resolved.built_packages
-            else []
-        )
+        if known and package.key in context.resolved.built_packages:
+            missing = [name for name in known.packages if name not in context.resolved.versions]
+        else:
+            missing = []
         if known is None or not missing:
             continue
         words = ", ".join(missing)

@@ -47,11 +47,7 @@ OLDEST_PYTHON = "3.9"
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
-    names = (
-        context.resolved.versions.keys()
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
+    names = context.package_names
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in context.facts.numpy_floors.items():

@@ -145,11 +145,9 @@ def _nearer(
             if (said := declared_specifier(row, name)) is not None and is_satisfiable(said, wanted)
         )
         ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
-    return (
-        f"ask for {' or '.join(ways)}"
-        if ways
-        else f"take one of the two out: no releases of both agree on {name}"
-    )
+    if ways:
+        return f"ask for {' or '.join(ways)}"
+    return f"take one of the two out: no releases of both agree on {name}"
 
 
 RULE = Rule(

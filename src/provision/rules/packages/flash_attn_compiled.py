@@ -49,11 +49,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     lacking = next(_lacking(context, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
-    newer = (
-        has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version))
-        if one.specifiers
-        else True
-    )
+    if one.specifiers:
+        newer = has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version))
+    else:
+        newer = True
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
         f"to {wheels.torch_last}, {_majors(wheels)}; {lacking}",

@@ -80,16 +80,13 @@ def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | Non
     for its default build only.
     """
     releases = torch_releases(context)
-    rows = (
-        [row for row in map(context.facts.torch_release, releases.known) if row]
-        if releases and not releases.includes_newer
-        else []
-    )
-    found = (
-        possible_releases(context.facts, one.name, one.specifiers)
-        if one.package and one.specifiers
-        else None
-    )
+    if releases and not releases.includes_newer:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    found = None
+    if one.package and one.specifiers:
+        found = possible_releases(context.facts, one.name, one.specifiers)
     if (
         len(rows) != 1
         or found is None
@@ -131,11 +128,10 @@ def _takes_memory(
     context: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
 ) -> Diagnostic:
     route = ("env",) if context.spec.env else ()
-    edit = (
-        Insert(("env",), variable, f'"{value}"')
-        if route
-        else Insert((), "env", f'{{{variable}: "{value}"}}')
-    )
+    if route:
+        edit = Insert(("env",), variable, f'"{value}"')
+    else:
+        edit = Insert((), "env", f'{{{variable}: "{value}"}}')
     return RULE.diagnostic(
         f"{one.name} stands beside torch on a GPU, and takes nearly all of its memory when "
         "it first uses it",

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.package_lines import url_host, yaml_scalar
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import url_host
 from provision.rules.rule import Example, LintContext, Rule
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")

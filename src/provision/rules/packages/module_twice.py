@@ -30,12 +30,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package after the first. Those with a marker of their own may
     be for different platforms and are let be.
     """
-    names = (
-        context.resolved.versions.keys()
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
-    groups = [group for group in context.facts.one_of if names & set(group.packages)]
+    names = context.package_names
+    groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
     found = requested_packages(context) if groups else {}
     for group in groups:
         there = [found[name] for name in group.packages if name in found]

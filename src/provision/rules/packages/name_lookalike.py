@@ -91,7 +91,9 @@ def _allowed(name: str, known: str) -> int:
     """Return how many slips still make one name look like the other."""
     if len(known) >= LONG:
         return 2
-    return 1 if len(known) >= SHORT or sorted(name) == sorted(known) else 0
+    if len(known) >= SHORT or sorted(name) == sorted(known):
+        return 1
+    return 0
 
 
 RULE = Rule(

@@ -54,11 +54,10 @@ def _fix(
     if package.version and context.source.text(route) is None:
         return None
     new = package.model_copy(update={"name": replaced.instead})
-    edit = (
-        set_version_edit(context, route, new, "")
-        if package.version
-        else rename_edit(context, route, package, replaced.instead)
-    )
+    if package.version:
+        edit = set_version_edit(context, route, new, "")
+    else:
+        edit = rename_edit(context, route, package, replaced.instead)
     return Fix(f"write {replaced.instead}", (edit,), _applicability(context, package, replaced))
 
 
@@ -66,7 +65,9 @@ def _applicability(
     context: LintContext, package: Package, replaced: ReplacedPackage
 ) -> Applicability:
     alone = not package.version and context.spec.package(replaced.instead) is None
-    return Applicability.SAFE if alone and replaced.kind == "stub" else Applicability.UNSAFE
+    if alone and replaced.kind == "stub":
+        return Applicability.SAFE
+    return Applicability.UNSAFE
 
 
 RULE = Rule(

@@ -44,11 +44,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if context.resolved is not None:
         return
     for name, one in requested_packages(context).items():
-        found = (
-            possible_releases(context.facts, name, one.specifiers)
-            if one.specifiers and release_rows(context.facts, name)
-            else None
-        )
+        found = None
+        if one.specifiers and release_rows(context.facts, name):
+            found = possible_releases(context.facts, name, one.specifiers)
         if found and found.rows and not any(_runs(row, context.spec.python) for row in found.rows):
             yield _finding(context, one, found.rows[0], sure=found.is_complete)
         elif (
@@ -121,11 +119,10 @@ def _tokenizers(
     """Yield a finding where no tokenizers that the possible releases of transformers declare has a
     wheel; not where tokenizers has a line of its own.
     """
-    windows = (
-        [declared_specifier(row, "tokenizers") for row in found.rows]
-        if find_line(context, "tokenizers") is None
-        else []
-    )
+    if find_line(context, "tokenizers") is None:
+        windows = [declared_specifier(row, "tokenizers") for row in found.rows]
+    else:
+        windows = []
     if (
         windows
         and found.is_complete
@@ -144,11 +141,10 @@ def _wheelless(
         if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))
     ]
     fitting = next((row for row in table if row.supports(python)), None)
-    asked = (
-        one.description
-        if name == one.name
-        else f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
-    )
+    if name == one.name:
+        asked = one.description
+    else:
+        asked = f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
     pythons = [
         known.version
         for known in context.facts.pythons

@@ -47,11 +47,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     (name, (route, _)), *others = found.items()
     newest = context.facts.transformers[-1].last if "transformers" in found else None
-    example = (
-        f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
-        if newest
-        else f"{name}>=..."
-    )
+    if newest:
+        example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
+    else:
+        example = f"{name}>=..."
     yield RULE.diagnostic(
         f"none of {', '.join(found)} has a bound",
         route,

@@ -46,11 +46,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if target.card is not None
     }
     names = {floor.package for floor in context.facts.capability_floors} if cards else set()
-    there = (
-        {name: one for name, one in requested_packages(context).items() if name in names}
-        if cards
-        else {}
-    )
+    if cards:
+        there = {name: one for name, one in requested_packages(context).items() if name in names}
+    else:
+        there = {}
     for target, card in cards.values():
         worst: dict[str, CapabilityFloor] = {}
         for floor in context.facts.capability_floors:
@@ -123,7 +122,9 @@ def _cards(context: LintContext, floor: CapabilityFloor) -> str:
         for card in context.facts.cards
         if _within(card, floor) and card.status == "offered"
     ]
-    return f"a card such as {', '.join(names[:3])}" if names else "a newer card"
+    if names:
+        return f"a card such as {', '.join(names[:3])}"
+    return "a newer card"
 
 
 RULE = Rule(

@@ -31,7 +31,7 @@ from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
-from provision.rules.package_lines import set_field_edit
+from provision.rules.edits import set_field_edit
 from provision.rules.package_requirements import (
     ReleaseRow,
     RequestedPackage,
@@ -71,11 +71,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             for target in context.targets
             if _has_cuda(target)
         }.values():
-            pair = (
-                _locked(context, package)
-                if context.resolved is not None
-                else _newest(context, package, target)
-            )
+            if context.resolved is not None:
+                pair = _locked(context, package)
+            else:
+                pair = _newest(context, package, target)
             wheels = _wheels(table, pair.version) if pair is not None else None
             if (
                 pair is not None
@@ -134,13 +133,11 @@ def _admitted(
     are left out.
     """
     table = release_rows(context.facts, package.name)
-    held = (
-        possible_releases(
+    held = None
+    if table:
+        held = possible_releases(
             context.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")
         )
-        if table
-        else None
-    )
     return held.rows if held is not None else ()
 
 
@@ -173,15 +170,14 @@ def _torch_of(
     """Return the torch release of a proposal that satisfies what is declared about torch; None if
     there is none in that flavour.
     """
-    releases = (
-        [proposal.release]
-        if proposal.release
-        else [
+    if proposal.release:
+        releases = [proposal.release]
+    else:
+        releases = [
             row.release
             for row in admitted_torch_releases(context.spec, context.facts)
             if flavour in row.builds
         ]
-    )
     return next(
         (
             release

@@ -66,11 +66,9 @@ def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
     eight_bit = (
         name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
     )
-    return (
-        ("training", "optimizer")
-        if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit)
-        else None
-    )
+    if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit):
+        return ("training", "optimizer")
+    return None
 
 
 def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
@@ -95,12 +93,11 @@ def _finding(
     route: Route,
 ) -> Diagnostic:
     first, place = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
-    what = (
-        ""
-        if row.use == "any"
-        else " for "
-        f"{context.spec.training.method if row.use == '4-bit' else context.spec.training.optimizer}"
-    )
+    what = ""
+    if row.use == "4-bit":
+        what = f" for {context.spec.training.method}"
+    elif row.use != "any":
+        what = f" for {context.spec.training.optimizer}"
     return RULE.diagnostic(
         f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
         route or origin_route(context, one, ("packages",)),

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.package_lines import package_lines, yaml_scalar
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
@@ -46,14 +47,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         ):
             continue
         text = context.source.text(route)
-        marked = (
-            Replace(
+        marked = None
+        if text is not None:
+            marked = Replace(
                 RouteLocation(route),
                 yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False),
             )
-            if text is not None
-            else None
-        )
         yield RULE.diagnostic(
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
             f"{' and '.join(known.platforms)}",

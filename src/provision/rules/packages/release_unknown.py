@@ -69,14 +69,13 @@ def _unknown(
 
 def _nearest(context: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
     asked = find_line(context, name)
-    specifiers = (
-        version_specifiers(asked[1]) if asked and asked[1].version.startswith("==") else None
-    )
-    minors = (
-        {version.release[:2] for version in named_versions(specifiers)}
-        if specifiers is not None
-        else set()
-    )
+    specifiers = None
+    if asked and asked[1].version.startswith("=="):
+        specifiers = version_specifiers(asked[1])
+    if specifiers is not None:
+        minors = {version.release[:2] for version in named_versions(specifiers)}
+    else:
+        minors = set()
     near = [release for release in table if require_version(release).release[:2] in minors]
     if asked is None or not near or context.resolved is not None:
         return None, ""

@@ -52,11 +52,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             or "+" in package.version
         ):
             continue
-        known_release = (
-            is_satisfiable(package.version, f"<={known.last}")
-            if len(package.version) <= MAX_SPECIFIER_LENGTH
-            else False
-        )
+        if len(package.version) <= MAX_SPECIFIER_LENGTH:
+            known_release = is_satisfiable(package.version, f"<={known.last}")
+        else:
+            known_release = False
         yield RULE.diagnostic(
             f"{package.key} comes as source alone, and nothing says that it may be built"
             if known_release

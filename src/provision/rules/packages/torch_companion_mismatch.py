@@ -43,11 +43,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if (one := requested_package(context, name)) and one.specifiers
     ]
     releases = torch_releases(context) if companions else None
-    rows = (
-        [row for row in map(context.facts.torch_release, releases.known) if row]
-        if releases and not releases.includes_newer
-        else []
-    )
+    if releases and not releases.includes_newer:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
     for one in companions if rows else ():
         fitting = [made for row in rows if (made := _made_for(context, one.name, row)) is not None]
         if releases is not None and len(fitting) == len(rows) and not _fits(one, fitting):
@@ -59,18 +58,16 @@ def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, 
     does not tell.
     """
     if name == "triton":
-        return (
-            (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",) if row.triton else None
-        )
+        if row.triton:
+            return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
+        return None
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
         return tuple(f"=={version}" for version in made) or None
     tied = [other for other in context.facts.torch if other.torchaudio]
-    return (
-        (f">{tied[-1].torchaudio[-1]}",)
-        if tied and require_version(row.release) > require_version(tied[-1].release)
-        else None
-    )
+    if tied and require_version(row.release) > require_version(tied[-1].release):
+        return (f">{tied[-1].torchaudio[-1]}",)
+    return None
 
 
 def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:

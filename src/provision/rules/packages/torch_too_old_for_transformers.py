@@ -62,7 +62,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _allowed(context: LintContext) -> SpecifierSet | None:
     if context.resolved is not None:
         version = context.resolved.versions.get("torch")
-        return SpecifierSet(f"=={version.partition('+')[0]}") if version else None
+        if version:
+            return SpecifierSet(f"=={version.partition('+')[0]}")
+        return None
     asked = find_line(context, "torch")
     return version_specifiers(asked[1]) if asked else None
 

@@ -39,13 +39,14 @@ training_args.py of 4.57.6).
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training would ask for the key."""
-    where = (
-        None
-        if context.resolved is not None
+    if (
+        context.resolved is not None
         or declares_variable(context, "WANDB_API_KEY")
         or set(DISABLING_VARIABLES) & context.spec.env.keys()
-        else _used(context)
-    )
+    ):
+        where = None
+    else:
+        where = _used(context)
     if where is None:
         return
     yield RULE.diagnostic(
@@ -64,7 +65,12 @@ def _used(context: LintContext) -> Route | None:
     if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
         return None
     listed, said = find_line(context, "wandb"), context.spec.training.arguments.get("report_to")
-    named = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    if isinstance(said, str):
+        named = [said]
+    elif isinstance(said, list):
+        named = said
+    else:
+        named = []
     if "wandb" in named or ("all" in named and listed):
         return ("training", "arguments", "report_to")
     releases = transformers_releases(context)
@@ -76,9 +82,9 @@ def _used(context: LintContext) -> Route | None:
         and releases.known
         and not releases.includes_newer
     ):
-        return (
-            listed[0] if require_version(releases.known[-1]) < require_version(ALL_UNTIL) else None
-        )
+        if require_version(releases.known[-1]) < require_version(ALL_UNTIL):
+            return listed[0]
+        return None
     return None
 
 

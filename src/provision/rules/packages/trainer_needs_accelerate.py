@@ -33,12 +33,8 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range, require_version
-from provision.rules.package_lines import (
-    find_line,
-    set_version_edit,
-    version_specifiers,
-    yaml_scalar,
-)
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
 from provision.rules.releases import AdmittedReleases, transformers_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at

@@ -39,11 +39,7 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
-    names = (
-        context.resolved.versions.keys()
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
+    names = context.package_names
     found: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(
         context.facts.undeclared, key=lambda need: need.severity

@@ -119,8 +119,6 @@ def _open(
 
 
 def _or_else(need: UndeclaredRequirement) -> str:
-    return (
-        f", or a {need.package} newer than {need.last}"
-        if need.last and need.first != need.last
-        else ""
-    )
+    if need.last and need.first != need.last:
+        return f", or a {need.package} newer than {need.last}"
+    return ""

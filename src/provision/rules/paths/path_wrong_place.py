@@ -78,15 +78,13 @@ def _finding(
     severity: Severity | None,
 ) -> Diagnostic:
     path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
-    fix = (
-        Fix(
+    fix = None
+    if path and shared:
+        fix = Fix(
             f"write {path} at target {folder.target.name}",
             (override_edit(context, folder, path),),
             Applicability.UNSAFE,
         )
-        if path and shared
-        else None
-    )
     return RULE.diagnostic(
         f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {place}",
         folder.route,

@@ -58,22 +58,21 @@ def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     """
     path, target = folder.path, folder.target.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
-    stays = (
-        to_target_path(path, WORKBENCH_HOME)
-        if workbench
-        else f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
-        "bucket"
-        if colab
-        else ""
-    )
+    if workbench:
+        stays = to_target_path(path, WORKBENCH_HOME)
+    elif colab:
+        stays = (
+            f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
+            "bucket"
+        )
+    else:
+        stays = ""
     if is_in_memory(path):
         return None, "is in memory: it takes RAM, and is gone when the machine stops", stays
     if colab:
-        return (
-            None
-            if is_within(path, *DRIVE_MOUNTS)
-            else (Severity.INFO, "goes with the runtime", stays)
-        )
+        if is_within(path, *DRIVE_MOUNTS):
+            return None
+        return (Severity.INFO, "goes with the runtime", stays)
     if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
     if workbench and not is_within(path, WORKBENCH_HOME):
@@ -83,16 +82,12 @@ def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
                 f"is gone when the container starts anew: only {WORKBENCH_HOME} stays",
                 stays,
             )
-        return (
-            (None, "is cleared by the system", stays)
-            if is_cleared_by_system(path)
-            else (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
-        )
-    return (
-        (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
-        if is_cleared_by_system(path)
-        else None
-    )
+        if is_cleared_by_system(path):
+            return (None, "is cleared by the system", stays)
+        return (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
+    if is_cleared_by_system(path):
+        return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
+    return None
 
 
 def _finding(

@@ -33,10 +33,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     Python.
     """
     releases = torch_releases(context)
-    rows = (
-        [row for row in map(context.facts.torch_release, releases.known) if row] if releases else []
-    )
-    python = context.resolved.python if context.resolved else context.spec.python
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    python = context.python
     missing = [
         platform
         for platform in _platforms(context)

@@ -105,15 +105,12 @@ def _values(context: LintContext) -> Iterator[tuple[Route, str]]:
 def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
     if isinstance(value, str):
         yield route, value
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, item in items:
-        yield from _texts((*route, key), item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts((*route, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts((*route, index), item)
 
 
 def _says_secret(name: str, value: str) -> bool:

@@ -73,11 +73,9 @@ def _way_out(row: TrainingArgument, instead: str | None, *, later: bool, renamed
         return f"ask for transformers>={row.first}, or leave it out"
     if instead is None:
         return row.instead or f"leave it out, or ask for transformers<={row.last}"
-    return (
-        f"write {instead}"
-        if renamed
-        else f"write {instead}, whose values differ, or ask for transformers<={row.last}"
-    )
+    if renamed:
+        return f"write {instead}"
+    return f"write {instead}, whose values differ, or ask for transformers<={row.last}"
 
 
 RULE = Rule(

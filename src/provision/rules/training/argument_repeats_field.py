@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
-from provision.rules.package_lines import yaml_scalar
+from provision.rules.edits import yaml_scalar
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
 
@@ -78,20 +78,18 @@ def _finding(
     given = field in context.spec.training.model_fields_set
     text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
-    other = (
-        f"{field} is {now}"
-        if given
-        else f"{field} is not given" + (f" and means {now}" if declared is not None else "")
-    )
-    fix = (
-        None
-        if given or same
-        else Fix(
+    if given:
+        other = f"{field} is {now}"
+    else:
+        other = f"{field} is not given" + (f" and means {now}" if declared is not None else "")
+    if given or same:
+        fix = None
+    else:
+        fix = Fix(
             f"write {field}: {text}",
             (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),),
             Applicability.UNSAFE,
         )
-    )
     if given and said in HALVES and declared in HALVES and not same:
         return _other_half(context, name, declared)
     return RULE.diagnostic(

@@ -44,11 +44,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     unknown = [
         name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
-    found = (
-        transformers_releases(context)
-        if unknown and context.spec.framework() == "hf-trainer"
-        else None
-    )
+    found = None
+    if unknown and context.spec.framework() == "hf-trainer":
+        found = transformers_releases(context)
     if found is None:
         return
     newest = found.known[-1] if found.known else context.facts.arguments_read[-1]

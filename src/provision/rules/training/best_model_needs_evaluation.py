@@ -24,6 +24,7 @@ from typing import Any
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
@@ -68,11 +69,11 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
         if key is None or evaluating == "no"
         else ("save_strategy", evaluating)
     )
-    edit = (
-        Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
-        if name in arguments
-        else Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
-    )
+    edit: Edit
+    if name in arguments:
+        edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
+    else:
+        edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
     return RULE.diagnostic(
         "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
         f"{saving}, evaluation by {evaluating}",

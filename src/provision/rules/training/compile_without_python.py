@@ -32,13 +32,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when every known torch that is possible is too old for torch.compile on the
     Python.
     """
-    row = (
-        context.facts.compile_pythons.get(
-            context.resolved.python if context.resolved else context.spec.python
-        )
-        if context.spec.training.torch_compile
-        else None
-    )
+    row = None
+    if context.spec.training.torch_compile:
+        row = context.facts.compile_pythons.get(context.python)
     found = torch_releases(context) if row is not None else None
     if (
         row is None

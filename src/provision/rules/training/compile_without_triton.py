@@ -82,15 +82,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         context.facts.platforms.get("triton"),
         any(target.target.kind == "local" for target in context.targets),
     )
-    lacking = (
-        [
+    if local:
+        lacking = [
             one.value
             for one in context.spec.platforms
             if known and one.value not in known.platforms and one.value.startswith("windows")
         ]
-        if local
-        else []
-    )
+    else:
+        lacking = []
     if lacking and any(target.gpu_settings.is_nvidia for target in context.targets):
         yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",

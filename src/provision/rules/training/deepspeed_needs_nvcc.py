@@ -48,11 +48,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         ),
         "",
     )
-    toolkit = (
-        f'cuda_toolkit: "{cuda}"'
-        if cuda
-        else "cuda_toolkit, of the CUDA version that torch is built for"
-    )
+    if cuda:
+        toolkit = f'cuda_toolkit: "{cuda}"'
+    else:
+        toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
     yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
         "are first used, and no CUDA toolkit is asked for",

@@ -37,11 +37,10 @@ BACKENDS = (
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when none of the backends is there."""
-    names = (
-        set(context.resolved.versions)
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
+    if context.resolved:
+        names = set(context.resolved.versions)
+    else:
+        names = {package.key for package in context.spec.packages}
     through_accelerate = context.spec.framework() == "hf-trainer" or "accelerate" in names
     if (
         context.spec.training.precision is not Precision.FP8

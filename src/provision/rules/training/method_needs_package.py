@@ -53,16 +53,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         or (context.resolved is None and has_unknown_packages(context))
     ):
         return
-    names = (
-        set(context.resolved.versions)
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
-    extras = (
-        {extra.lower() for package in context.spec.packages for extra in package.extras}
-        if context.resolved is None
-        else set()
-    )
+    if context.resolved:
+        names = set(context.resolved.versions)
+    else:
+        names = {package.key for package in context.spec.packages}
+    if context.resolved is None:
+        extras = {extra.lower() for package in context.spec.packages for extra in package.extras}
+    else:
+        extras = set()
     conda = {package.name for package in context.spec.conda_packages}
     for name in NEEDS[method]:
         if (

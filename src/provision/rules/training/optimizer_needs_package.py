@@ -46,11 +46,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     conda = any(package.name == row.needs for package in context.spec.conda_packages)
-    there = (
-        row.needs in context.resolved.versions
-        if context.resolved
-        else find_line(context, row.needs) is not None or is_known_dependency(context, row.needs)
-    )
+    if context.resolved:
+        there = row.needs in context.resolved.versions
+    else:
+        there = find_line(context, row.needs) is not None or is_known_dependency(context, row.needs)
     if there or conda:
         return
     yield RULE.diagnostic(

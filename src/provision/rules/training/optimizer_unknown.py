@@ -42,21 +42,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         or (row is not None and is_in_release(context.facts, row, found.known[-1]) is not False)
     ):
         return
-    newest, taken = (
-        found.known[-1],
-        [
-            name
-            for name, one in context.facts.optimizer_names.items()
-            if is_in_release(context.facts, one, found.known[-1])
-        ],
-    )
-    meant = (
-        "adamw_torch"
-        if training.optimizer == "adamw_hf"
-        else nearest_word(training.optimizer, taken, 3)
-    )
-    alike = [name for name in taken if name.startswith(training.optimizer)]
-    meant = meant or (alike[0] if alike else None)
+    newest = found.known[-1]
+    accepted = [
+        name
+        for name, optimizer in context.facts.optimizer_names.items()
+        if is_in_release(context.facts, optimizer, newest)
+    ]
+    meant = _nearest_optimizer(training.optimizer, accepted)
     yield RULE.diagnostic(
         f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
         ROUTE,
@@ -74,12 +66,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
+def _nearest_optimizer(name: str, accepted: list[str]) -> str | None:
+    if name == "adamw_hf":
+        return "adamw_torch"
+    longer = (candidate for candidate in accepted if candidate.startswith(name))
+    return nearest_word(name, accepted, 3) or next(longer, None)
+
+
 def _since(row: OptimizerName | None) -> str:
     if row is None:
         return ""
-    return (
-        f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
-    )
+    if row.last:
+        return f": the last release with it is {row.last}"
+    return f": it came with {row.first}"
 
 
 RULE = Rule(

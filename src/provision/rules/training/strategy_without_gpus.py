@@ -34,13 +34,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     device, offloads = devices[0], strategy.startswith("deepspeed")
-    on = (
-        "Apple silicon"
-        if device.gpu.type == "mps"
-        else "no card"
-        if device.gpu.is_none
-        else "one card"
-    )
+    if device.gpu.type == "mps":
+        on = "Apple silicon"
+    elif device.gpu.is_none:
+        on = "no card"
+    else:
+        on = "one card"
     yield RULE.diagnostic(
         f"strategy: {strategy} spreads work over several cards, and there is {on}",
         ("training", "strategy"),

@@ -29,20 +29,18 @@ IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such tracker."""
     said = context.spec.training.arguments.get("report_to")
-    named = (
-        [said]
-        if isinstance(said, str)
-        else [one for one in said if isinstance(one, str)]
-        if isinstance(said, list)
-        else []
-    )
+    if isinstance(said, str):
+        named = [said]
+    elif isinstance(said, list):
+        named = [one for one in said if isinstance(one, str)]
+    else:
+        named = []
     if not named or context.spec.framework() != "hf-trainer":
         return
-    there = (
-        set(context.resolved.versions)
-        if context.resolved
-        else {package.key for package in context.spec.packages}
-    )
+    if context.resolved:
+        there = set(context.resolved.versions)
+    else:
+        there = {package.key for package in context.spec.packages}
     conda = {package.name for package in context.spec.conda_packages}
     for name in dict.fromkeys(named):
         known = context.facts.trackers.get(name)

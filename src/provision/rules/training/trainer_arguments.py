@@ -48,10 +48,16 @@ def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: 
     read, wanted = facts.arguments_read, require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
-        return False if before >= 0 and wanted <= require_version(read[before]) else None
+        if before >= 0 and wanted <= require_version(read[before]):
+            return False
+        return None
     if row.last and wanted > require_version(row.last):
-        return False if wanted >= require_version(read[read.index(row.last) + 1]) else None
-    return True if require_version(read[0]) <= wanted <= require_version(read[-1]) else None
+        if wanted >= require_version(read[read.index(row.last) + 1]):
+            return False
+        return None
+    if require_version(read[0]) <= wanted <= require_version(read[-1]):
+        return True
+    return None
 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:

@@ -22,8 +22,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

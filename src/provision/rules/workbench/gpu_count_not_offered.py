@@ -20,11 +20,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
     available_gpu_counts,
-    example_spec,
     workbench_instances,
 )
 
@@ -46,11 +46,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             available_gpu_counts(context.facts, card, reserved=instance.reserved),
             available_gpu_counts(context.facts, card, reserved=True),
         )
-        reserve = (
-            f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
-            if count in kept
-            else ""
-        )
+        reserve = ""
+        if count in kept:
+            reserve = f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
         fewer = f"ask for {_numbers(offered)}" if offered else ""
         yield RULE.diagnostic(
             f"no machine type gives Workbench {count} x {card.name}"

@@ -20,13 +20,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

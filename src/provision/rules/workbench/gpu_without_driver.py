@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

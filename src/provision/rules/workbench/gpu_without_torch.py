@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     declared_specifier,
@@ -30,7 +31,7 @@ from provision.rules.package_requirements import (
     release_rows,
 )
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 

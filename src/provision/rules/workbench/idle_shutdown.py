@@ -22,13 +22,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""

@@ -22,12 +22,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import ImageFamily
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

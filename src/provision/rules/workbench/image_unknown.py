@@ -19,8 +19,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
+from provision.rules.examples import EXAMPLE_IMAGE, example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
 """Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to

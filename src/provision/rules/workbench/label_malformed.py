@@ -21,13 +21,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
@@ -57,9 +54,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _judge(context: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
     if not KEY.fullmatch(_latin(key)):
-        proposed = (
-            f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
-        )
+        if re.match(r"[A-Za-z]", key):
+            proposed = f"write {_respelled(key)}"
+        else:
+            proposed = "start it with a letter"
         yield RULE.diagnostic(
             f"{json_quote(key)} cannot be the key of a label",
             route,

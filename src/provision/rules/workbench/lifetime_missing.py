@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -24,14 +24,10 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    nearest_machine,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -45,22 +41,18 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             continue
         if not device.is_nvidia and machine.gpus:
             yield _idle(instance, machine)
-        problem = (
-            _problem(context.facts, machine, instance.facts.card, device.gpu.count)
-            if instance.facts.card
-            else ""
-        )
+        problem = ""
+        if instance.facts.card:
+            problem = _problem(context.facts, machine, instance.facts.card, device.gpu.count)
         if instance.facts.card and problem:
             yield _found(context, instance, machine, instance.facts.card, problem)
 
 
 def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
     if machine.gpus:
-        return (
-            ""
-            if (machine.card, machine.gpus) == (card.name, count)
-            else f"carries {_cards(machine.gpus, machine.card)}"
-        )
+        if (machine.card, machine.gpus) == (card.name, count):
+            return ""
+        return f"carries {_cards(machine.gpus, machine.card)}"
     counts = [row.gpus for row in facts.attachments if row.card == card.name]
     if machine.family != "n1":
         return (
@@ -69,16 +61,14 @@ def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
         )
     attached = facts.attachment(card.name, count)
     if attached is None:
-        return (
-            f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
-            if counts
-            else f"is an N1 type, to which {card.name} is not attached"
-        )
+        if counts:
+            return f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
+        return f"is an N1 type, to which {card.name} is not attached"
     limit = f"{attached.vcpus_max} vCPUs and {attached.ram_max_gb:g} GiB"
+    if fits_attachment(machine, attached):
+        return ""
     return (
-        ""
-        if fits_attachment(machine, attached)
-        else f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
+        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
         f"{_cards(count, card.name)} allow {limit}"
     )
 

@@ -21,13 +21,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines, unavailability_reason
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    available_gpu_counts,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -38,9 +35,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if machine is None or not why:
             continue
         card = context.facts.card(machine.card)
-        offered = (
-            available_gpu_counts(context.facts, card, reserved=instance.reserved) if card else ()
-        )
+        if card:
+            offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
+        else:
+            offered = ()
         others = tuple(
             one.name
             for count in offered

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 SCRIPTS = ("startup-script", "startup-script-url")
 

@@ -23,13 +23,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import MetadataKey
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
 """Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A

@@ -22,17 +22,16 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
+from provision.rules.examples import EXAMPLE_IMAGE, example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each thing that is not done."""
-    softer = (
-        Severity.WARNING
-        if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets)
-        else None
-    )
+    softer = None
+    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
+        softer = Severity.WARNING
     for instance in workbench_instances(context):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(

@@ -26,18 +26,17 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.kinds.models import WorkbenchTarget
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, workbench_instances
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index, mirror and secret that an instance cannot reach."""
-    softer = (
-        Severity.WARNING
-        if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets)
-        else None
-    )
+    softer = None
+    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
+        softer = Severity.WARNING
     for instance in workbench_instances(context):
         for route, name in _folders(context, instance):
             yield RULE.diagnostic(

@@ -24,13 +24,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
 """A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS

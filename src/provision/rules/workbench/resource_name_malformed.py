@@ -20,14 +20,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    RESOURCE_NAME_PATTERN,
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"

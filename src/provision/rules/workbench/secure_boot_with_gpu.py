@@ -21,13 +21,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -23,8 +23,9 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 DEFAULT_ACCOUNT_PATTERN = re.compile(
     r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com"

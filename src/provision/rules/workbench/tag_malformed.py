@@ -20,13 +20,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    RESOURCE_NAME_PATTERN,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, workbench_instances
 
 _LONGEST = 63
 """Characters of a tag (compute.v1 discovery document, Tags.items)."""

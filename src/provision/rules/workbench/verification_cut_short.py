@@ -20,8 +20,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -22,14 +22,10 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -20,13 +20,10 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
+from provision.rules.examples import example_spec
 from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    example_spec,
-    format_list,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.text import format_list, json_quote
+from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
