@@ -1,4 +1,4 @@
-"""What a finding's id or name stands for."""
+"""Finds the page of a finding by its id or name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _BUG = (
 
 
 def find_page(word: str) -> RulePage:
-    """Return the page that an id (PKG001) or a name (trainer-needs-accelerate) stands for; raises
-    Failed with the nearest when there is none.
+    """Return the page of an id (PKG001) or a name (trainer-needs-accelerate).
+
+    Raises:
+        CheckFailed: there is no such page.
     """
     known = all_pages()
     for one in known:
@@ -54,9 +56,7 @@ def _check(word: str) -> Check | None:
 
 @cache
 def all_pages() -> tuple[RulePage, ...]:
-    """Return the pages of all rules, of all findings about a spec's text and shape, and of our own
-    faults.
-    """
+    """Return the pages of all rules, all findings about text and shape, and our own faults."""
     bug = FindingKind("BUG000", "rule-failed", Severity.ERROR, _BUG)
     return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
 

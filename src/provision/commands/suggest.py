@@ -1,6 +1,4 @@
-"""Look for combinations that satisfy every rule, and say how well each is backed: by rules only, by
-uv, or by a verification on a device.
-"""
+"""Suggests specs that satisfy every rule, and how well each is proven."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSources:
-    """What may back a combination: the world for asking uv (None: it is not to be asked), whether
-    only its cache may be asked, and reports that exist.
-    """
+    """What may prove a suggestion: the system that runs uv (None: not wanted) and reports."""
 
     facts: Facts
     world: System | None
@@ -63,8 +59,11 @@ class EvidenceSources:
 def suggest_for_spec(
     path: Path, world: System, tell: ProgressCallback, *, most: int, with_uv: bool, offline: bool
 ) -> SuggestionResult:
-    """Return combinations near a spec. Raises Findings when its text cannot be understood,
-    SourceError when it cannot be read.
+    """Return suggestions near a spec.
+
+    Raises:
+        SpecHasErrors: the text or shape of the spec has errors.
+        SourceError: the spec cannot be read.
     """
     facts = load_facts()
     documents = check_file(path, world, facts)
@@ -101,8 +100,10 @@ def suggest_for_options(
     with_uv: bool,
     offline: bool,
 ) -> SuggestionResult:
-    """Return combinations for what was named of gpu, cuda, python, precision, torch and
-    transformers. Raises UsageError for what no spec may hold.
+    """Return suggestions for values of gpu, cuda, python, precision, torch and transformers.
+
+    Raises:
+        UsageError: no spec can have a value.
     """
     facts = load_facts()
     spec = _spec(words, facts)
@@ -155,8 +156,10 @@ def _spec(words: Mapping[str, str], facts: Facts) -> Spec:
 
 
 def _requirement(name: str, version: str) -> str:
-    """Return a requirement for "5.13" (any 5.13), "5.13.1" (that one), or specifiers as they are.
-    Raises UsageError for anything else.
+    """Return a requirement for "5.13" (any patch), "5.13.1" (exact), or specifiers as given.
+
+    Raises:
+        UsageError: not a version and not specifiers.
     """
     if not version or version[0] in "<>=!~":
         return name + version
@@ -255,9 +258,7 @@ def _reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
 
 
 def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> bool:
-    """Tell whether a device was verified with these very versions: Python, torch and its CUDA,
-    transformers, and the card of every target.
-    """
+    """Return whether a report verified the versions and cards of a suggestion on a device."""
     if report.verdict != "verified":
         return False
     seen = {

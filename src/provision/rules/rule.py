@@ -117,6 +117,11 @@ class Example(NamedTuple):
     other_ids: tuple[str, ...] = ()
 
 
+def examples(*specs: str) -> tuple[Example, ...]:
+    """Return examples that consist of a spec alone."""
+    return tuple(map(Example, specs))
+
+
 class Rule(NamedTuple):
     """One lint check with its documentation and examples.
 

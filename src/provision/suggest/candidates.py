@@ -1,6 +1,4 @@
-"""Which versions and settings a spec could have instead, what each would cost, and the spec that
-has them.
-"""
+"""The versions and settings that a spec could have instead, with their costs."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ _LOWER = {
 
 
 class SpecChange(NamedTuple):
-    """One line of the spec as it was and would be ("" for a line that is new, or gone), and what is
-    given up by it ("" for nothing).
-    """
+    """A changed line of a spec ("" if it is new or removed) and what the change gives up."""
 
     route: Route
     was: str
@@ -60,7 +56,7 @@ class SpecChange(NamedTuple):
 
 
 class ScoredOption(NamedTuple):
-    """A value of one dimension and what it costs to have it instead of what was asked for."""
+    """A value of one dimension and what it costs to have it instead of what was requested."""
 
     cost: float
     value: str
@@ -83,8 +79,9 @@ class Candidate(NamedTuple):
 
 
 class CandidateSpace:
-    """All that could be changed in one spec. `free` names what its author left open ("python",
-    "cuda"): to choose it costs nothing.
+    """Everything that could change in a spec.
+
+    Fields in `free` ("python", "cuda") were left open by the author and cost nothing.
     """
 
     def __init__(self, spec: Spec, facts: Facts, free: frozenset[str] = frozenset()) -> None:
@@ -111,9 +108,7 @@ class CandidateSpace:
         )
 
     def initial_candidates(self) -> Iterator[tuple[float, Candidate]]:
-        """Yield each build of torch that the facts' arithmetic does not exclude, with the cheapest
-        of all else, and what that costs; in no order.
-        """
+        """Yield each build of torch with the cheapest other versions, and the cost, unordered."""
         for torch in self._releases("torch", tuple(row.release for row in self.facts.torch)):
             for cuda in self._cudas(torch.value):
                 others, pythons = self._transformers(torch.value), self._pythons(torch.value)
@@ -139,9 +134,7 @@ class CandidateSpace:
     def alternatives(
         self, choice: Candidate, routes: Collection[Route]
     ) -> Iterator[tuple[float, Candidate]]:
-        """Yield what could be had instead where findings point at `routes`: the next Python or
-        transformers, a lower precision, a package looser or gone.
-        """
+        """Yield the next alternatives of what findings at `routes` point at, with their costs."""
         listed: dict[Route, Package] = {
             ("packages", number): package for number, package in enumerate(self._lines(choice))
         }
@@ -236,9 +229,7 @@ class CandidateSpace:
             yield SpecChange(("packages",), "", new[key].requirement)
 
     def _lines(self, choice: Candidate) -> Iterator[Package]:
-        """Yield the packages of a choice: torch and what hangs on it pinned, the floor of
-        accelerate kept, the rest as written, loosened or left out.
-        """
+        """Yield the packages of a candidate: pinned, loosened, dropped or as written."""
         release = self.facts.torch_release(choice.torch) if choice.torch else None
         for package in self.spec.packages:
             if package.key in choice.dropped:
@@ -283,9 +274,7 @@ class CandidateSpace:
         return package
 
     def _newest(self, name: str) -> str:
-        """Return specifiers for the newest releases that the facts know of a package, "" for any
-        where they know none.
-        """
+        """Return specifiers for the newest known releases of a package, or ""."""
         runs = self.facts.runs.get(name, ())
         return f">={runs[-1].first}" if runs else ""
 
@@ -294,9 +283,7 @@ class CandidateSpace:
         return choice.cuda if own not in (None, "none", "auto") else own
 
     def _releases(self, name: str, table: Sequence[str]) -> list[ScoredOption]:
-        """Return the releases of a package by what they cost, of equal ones the newest first; one
-        empty option where the spec does not list it.
-        """
+        """Return the releases of a package by cost, then age; an empty one if it is not listed."""
         package = self.spec.package(name)
         if package is None:
             return [ScoredOption(0.0, "")]
@@ -345,7 +332,7 @@ class CandidateSpace:
         return fit[:_MOST]
 
     def _companions(self, torch: str) -> float:
-        """Return what it costs that torchvision and torchaudio have to follow a release of torch."""  # noqa: E501
+        """Return the cost of changing torchvision and torchaudio with a release of torch."""
         release = self.facts.torch_release(torch) if torch else None
         if release:
             made = {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
@@ -358,9 +345,7 @@ class CandidateSpace:
         )
 
     def _cudas(self, torch: str) -> list[ScoredOption]:
-        """Return the CUDA versions that a release was built for and that run on every card with the
-        drivers that are known.
-        """
+        """Return the CUDA versions of a release that run on every card with the known drivers."""
         tagged = None
         if package := self.spec.package("torch"):
             tagged = re.search(r"\+cu(\d+)", package.version)
@@ -400,9 +385,7 @@ class CandidateSpace:
         )
 
     def _pythons(self, torch: str) -> list[ScoredOption]:
-        """Return the Pythons that a release has wheels for: what was asked for, what a place
-        brings, and the nearest.
-        """
+        """Return the Pythons with wheels: the requested, the provided and the nearest ones."""
         versions = [row.version for row in self.facts.pythons]
         release = self.facts.torch_release(torch) if torch else None
         made = [version for version in versions if release is None or version in release.pythons]
@@ -430,9 +413,7 @@ class CandidateSpace:
 
 
 def _older(field: str, was: str, now: str) -> str:
-    """Return what is given up where a field gets another value: the newer version, or the CPU
-    build.
-    """
+    """Return what a changed field gives up: the newer version, or the CPU build."""
     if was == "none":
         return "the CPU build of torch"
     if was != "auto" and require_version(now) < require_version(was):
@@ -452,7 +433,7 @@ def _after(value: str, options: list[ScoredOption]) -> list[ScoredOption]:
 
 
 def _within(was: Package, now: Package) -> bool:
-    """Tell whether a line says the same as before, or pins a version that it let through before."""
+    """Return whether a line is unchanged, or pins a version that it admitted before."""
     pinned = now.version.removeprefix("==")
     return now.requirement == was.requirement or (
         "+" not in was.version

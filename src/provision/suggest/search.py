@@ -1,6 +1,4 @@
-"""Complete combinations that every rule accepts at every target: the least change first, then the
-newest.
-"""
+"""Searches for complete specs that every rule accepts, the least changed and newest first."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ choice.
 
 
 class Suggestion(NamedTuple):
-    """A spec that no rule finds an error in, what was changed to get there, and what the rules
-    still say that they did not say before.
-    """
+    """A spec without errors, its changes, and the new warnings about it."""
 
     spec: Spec
     candidate: Candidate
@@ -37,14 +33,12 @@ class Suggestion(NamedTuple):
 
     @property
     def gives_up(self) -> tuple[str, ...]:
-        """What is given up, in words."""
+        """What is given up, as text."""
         return tuple(change.gives_up for change in self.changes if change.gives_up)
 
 
 class SearchResult(NamedTuple):
-    """The combinations that were found, and the errors that all of them share with all others that
-    were tried; how many specs the rules were asked of.
-    """
+    """The suggestions, the errors that no tried spec avoids, and the number of tried specs."""
 
     suggestions: tuple[Suggestion, ...]
     in_the_way: tuple[Diagnostic, ...]
@@ -70,10 +64,15 @@ class AssessedSuggestion(NamedTuple):
 
 
 class SuggestionResult(NamedTuple):
-    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody
-    has written it.
+    """The suggestions for a spec with their evidence.
 
-    `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
+    Attributes:
+        name: the name of the spec for people.
+        written: whether somebody has written the spec.
+        combinations: the suggestions.
+        in_the_way: errors that no suggestion avoids.
+        tried: the number of specs that the rules were run on.
+        uv_error: the error that kept uv from running.
     """
 
     name: str
@@ -113,15 +112,19 @@ def find_suggestions(
     written: bool = True,
     refuted: tuple[Route, ...] = (),
 ) -> SearchResult:
-    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left
-    open, `written` tells whether somebody has written the spec.
+    """Return suggestions near a spec, the best first.
 
-    Best first: of all that the facts' arithmetic lets through, what changes least is put before
-    the rules first. Where they find an error, what could be had
-    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by
-    uv, `refuted` are the places that take part. Errors
-    that stay whatever is changed are no matter of versions: then combinations without any other
-    are looked for.
+    Specs go before the rules by the cost of their changes. If the rules find an error, the
+    alternatives of what it points at are tried in their turn. Errors that stay whatever changes do
+    not depend on versions: then suggestions without any other error are searched for.
+
+    Args:
+        spec: the spec to change.
+        facts: the tables.
+        most: the number of suggestions to return.
+        free: fields ("python", "cuda") that the author left open.
+        written: whether somebody has written the spec.
+        refuted: routes that take part in a conflict which the rules do not know, as of uv.
     """
     first = _search(spec, facts, most, free, written, frozenset(), refuted)
     if first.suggestions or not first.in_the_way:
@@ -225,7 +228,7 @@ class _Queue:
             heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
 
     def postponed(self, cost: float, choice: Candidate, more: float) -> bool:
-        """Tell whether the choice was put back, because it turned out to cost more than was known."""  # noqa: E501
+        """Put a candidate back once if it costs more than was known; return whether it was."""
         if not more or choice in self._weighed:
             return False
         self._weighed.add(choice)
@@ -235,9 +238,7 @@ class _Queue:
 
 
 def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
-    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the
-    same build of torch.
-    """
+    """Return whether a suggestion makes a candidate redundant: fewer changes, or the same build."""
     these, those = {change.route for change in one.changes}, {change.route for change in changes}
     return these < those or (
         these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda)
@@ -245,9 +246,7 @@ def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...])
 
 
 def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
-    """Return what sorts the newest first: torch, transformers, the build that the public index
-    serves by default, CUDA, Python.
-    """
+    """Return a sort key that puts the newest torch, transformers, CUDA and Python first."""
     release = facts.torch_release(choice.torch) if choice.torch else None
     if choice.cuda not in ("auto", "none"):
         usual = release is not None and flavour_of(choice.cuda) == release.default

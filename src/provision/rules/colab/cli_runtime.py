@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.colab.runtimes import colab_targets
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -63,14 +63,10 @@ RULE = Rule(
             '"2026.04"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "via: colab-cli}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "via: colab-cli}\n",
     ),
 )

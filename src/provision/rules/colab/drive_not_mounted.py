@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
 from provision.rules.folders import DRIVE_MOUNTS, is_within
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 DRIVE_FOLDERS = tuple(
     f"{drive}/{name}"
@@ -95,8 +95,8 @@ RULE = Rule(
             "/content/drive/MyDrive/d",
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{data: /content/data}}\n{COLAB}"),
-        Example(f"{HEAD}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB}"),
+    good=examples(
+        f"{HEAD}paths: {{data: /content/data}}\n{COLAB}",
+        f"{HEAD}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB}",
     ),
 )

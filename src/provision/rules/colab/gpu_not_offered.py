@@ -31,13 +31,11 @@ from provision.diagnostics import (
 )
 from provision.facts import Card
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known accelerator that Colab does not offer. An unknown card is
-    another rule's (GPU001).
-    """
+    """Yield a finding for each known card that Colab does not offer; GPU001 finds unknown ones."""
     for colab in colab_targets(context):
         card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
@@ -90,18 +88,12 @@ RULE = Rule(
             other_ids=("CUD010",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07", gpu: T4}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07", gpu: T4}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
     ),
 )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.schema_platforms import ProtectedPackage
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -30,10 +30,9 @@ from provision.rules.colab.runtimes import (
     base_runtimes,
     breaks_kernel,
     replaced_packages,
+    set_replaced_version_edit,
 )
-from provision.rules.edits import yaml_scalar
-from provision.rules.package_lines import set_version_edit
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -49,11 +48,7 @@ def _finding(
     context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
 ) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
-    edit: Edit
-    if change.line:
-        edit = set_version_edit(context, change.route, change.line, safe)
-    else:
-        edit = Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
+    edit = set_replaced_version_edit(context, change, safe)
     return RULE.diagnostic(
         f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
         f"{change.installed} and keeps Colab's kernel from starting",
@@ -62,7 +57,7 @@ def _finding(
         why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
         "runtime helps then.",
         help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
     )
 
@@ -88,15 +83,15 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}"),
-        Example(f'{HEAD}packages: ["ipython>=8"]\n{COLAB}'),
+        *examples(
+            f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}",
+            f'{HEAD}packages: ["ipython>=8"]\n{COLAB}',
+            f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'"2026.07", isolation: venv}}\n',
+        ),
         Example(
             f"{HEAD}packages: [ipywidgets]\n{COLAB}",
             resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
-        ),
-        Example(
-            f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
-            f'"2026.07", isolation: venv}}\n'
         ),
     ),
 )

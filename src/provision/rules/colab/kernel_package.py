@@ -24,17 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
+    set_replaced_version_edit,
 )
-from provision.rules.edits import yaml_scalar
-from provision.rules.package_lines import set_version_edit
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -49,11 +48,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
     name, row = system.colab.name, context.facts.protected[change.package]
     pin = f"{change.package}=={change.installed}"
-    edit: Edit
-    if change.line:
-        edit = set_version_edit(context, change.route, change.line, f"=={change.installed}")
-    else:
-        edit = Insert(("packages",), None, yaml_scalar(pin))
+    edit = set_replaced_version_edit(context, change, f"=={change.installed}")
     return RULE.diagnostic(
         f"target {name}: {change.requested} takes the place of {change.package} "
         f"{change.installed}, which Colab's kernel runs on",
@@ -63,7 +58,7 @@ def _finding(context: LintContext, system: BaseRuntime, change: PackageReplaceme
         "starts; with another one the kernel may not come back.",
         help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
         f"{name}",
-        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
     )
 

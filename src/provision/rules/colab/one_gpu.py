@@ -29,7 +29,7 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -82,14 +82,10 @@ RULE = Rule(
             '"T4:4"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  '
-            'colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  '
+        'colab: {kind: colab, runtime: "2026.07", gpu: T4}\n',
     ),
 )

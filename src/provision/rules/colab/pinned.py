@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.colab.runtimes import base_runtimes, replaced_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 MOST = 5
 """Packages named in one finding. Our choice."""
@@ -47,7 +47,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             next((change.route for change in found if change.line), found[0].route),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
             help=f"ask for {', '.join(pins)}, or isolation: venv",
-            related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
+            related=system.related,
         )
 
 

@@ -25,7 +25,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import format_versions
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -97,15 +97,11 @@ RULE = Rule(
             "{kind: colab, via: colab-cli}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07", isolation: venv}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07", isolation: venv}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
     ),
 )

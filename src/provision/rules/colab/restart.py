@@ -21,40 +21,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
     replaced_packages,
+    set_replaced_version_edit,
 )
-from provision.rules.edits import yaml_scalar
-from provision.rules.package_lines import set_version_edit
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target that needs a restart: at each line that brings it
-    about, or one for all of a resolved set.
-    """
+    """Yield a finding for each line that needs a restart, or one for all of a resolved set."""
     names = [row.package for row in context.facts.protected.values() if row.restart]
     for system in base_runtimes(context):
-        found = tuple(replaced_packages(context, system, names))
-        for group in (
-            (found,) if context.resolved is not None and found else [(change,) for change in found]
-        ):
-            yield _finding(context, system, group)
+        changes = tuple(replaced_packages(context, system, names))
+        if context.resolved is None:
+            yield from (_finding(context, system, (change,)) for change in changes)
+        elif changes:
+            yield _finding(context, system, changes)
 
 
 def _finding(
     context: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
 ) -> Diagnostic:
     pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
-    edits: tuple[Edit, ...] = tuple(
-        set_version_edit(context, change.route, change.line, f"=={change.installed}")
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(f"{change.package}=={change.installed}"))
-        for change in group
+    edits = tuple(
+        set_replaced_version_edit(context, change, f"=={change.installed}") for change in group
     )
     what = " and ".join(
         f"{change.requested} takes the place of {change.installed}" for change in group
@@ -65,7 +59,7 @@ def _finding(
         why="Until then the old one is in memory and the new one on disk, which ends in "
         "numpy.dtype size changed and the like. A restart cuts off Run all.",
         help=f"ask for {pins}, the runtime's own; or restart once after the installation",
-        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
     )
 

@@ -32,7 +32,7 @@ from provision.rules.colab.runtimes import (
     runtime_end_date,
 )
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 NOTICE_MONTHS = 3
 """Months before the end: a new version comes out every quarter, so another one is there to move to.
@@ -108,11 +108,9 @@ RULE = Rule(
             '"2025.07"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.04"}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.04"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
     ),
 )

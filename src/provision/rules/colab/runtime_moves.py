@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -77,15 +77,11 @@ RULE = Rule(
             "latest",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "via: colab-cli, isolation: venv}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "via: colab-cli, isolation: venv}\n",
     ),
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.colab.runtimes import colab_targets, named_runtimes
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -78,14 +78,10 @@ RULE = Rule(
             '"2027.01"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.04"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "runtime: latest}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.04"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "runtime: latest}\n",
     ),
 )

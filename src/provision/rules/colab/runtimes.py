@@ -1,6 +1,4 @@
-"""What rules about Colab share: the targets, what a runtime already holds, and which of it a spec
-or a resolved set changes.
-"""
+"""Colab targets, the packages of their runtimes, and those that a spec replaces."""
 
 from __future__ import annotations
 
@@ -11,18 +9,19 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from provision.diagnostics import Route
+from provision.diagnostics import Edit, Insert, RelatedLocation, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
-from provision.rules.package_lines import find_line, version_specifiers
-from provision.rules.rule import LintContext
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
+from provision.rules.rule import LintContext, related_at
 from provision.spec import ColabTarget, Package
 from provision.target_facts import TargetFacts, runtime_packages
 
 
 class ColabTargetFacts(NamedTuple):
-    """A Colab target with what is known of its runtime, None for an unknown one."""
+    """A Colab target and its facts."""
 
     facts: TargetFacts
     target: ColabTarget
@@ -34,23 +33,33 @@ class ColabTargetFacts(NamedTuple):
 
     @property
     def runtime_route(self) -> Route:
-        """Where the runtime is written, or would be."""
+        """The route of the runtime, written or not."""
         return (*self.facts.route, "runtime")
 
 
 class BaseRuntime(NamedTuple):
-    """A runtime on top of whose own packages a spec is installed, and these packages: canonical
-    name to version.
-    """
+    """A runtime that a spec is installed on top of, and the versions of its packages by name."""
 
     colab: ColabTargetFacts
     runtime: ColabRuntime
     packages: Mapping[str, str]
 
+    @property
+    def related(self) -> tuple[RelatedLocation, ...]:
+        """The second location of a finding about its packages."""
+        return (related_at(self.colab.facts.route, "on top of this runtime's packages"),)
+
 
 class PackageReplacement(NamedTuple):
-    """A package of a runtime that is replaced: the version there, what takes its place in words,
-    the version where it is known, and where that is asked for.
+    """A package of a runtime that a spec replaces.
+
+    Attributes:
+        package: the canonical name.
+        installed: the version in the runtime.
+        requested: the requirement that replaces it, as text.
+        version: the new version; None if it is not certain.
+        route: the route of the requirement.
+        line: the package line; None for a dependency.
     """
 
     package: str
@@ -71,11 +80,7 @@ def colab_targets(context: LintContext) -> tuple[ColabTargetFacts, ...]:
 
 
 def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
-    """Yield the runtimes that a spec, or the resolved set that is asked about, is installed on top
-    of.
-
-    One whose Python is another than the spec's is left out: nothing can be said of packages there.
-    """
+    """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
     for colab in colab_targets(context):
         runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
         held = runtime_packages(colab.facts)
@@ -89,43 +94,47 @@ def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
 def replaced_packages(
     context: LintContext, system: BaseRuntime, names: Iterable[str]
 ) -> Iterator[PackageReplacement]:
-    """Yield those of the packages that are replaced for sure, among those the runtime holds in a
-    known version.
-    """
+    """Yield the packages that are certain to be replaced, of those with a known version."""
     for name in names:
-        held = parse_version(system.packages.get(name, ""))
-        if held is None:
+        installed = parse_version(system.packages.get(name, ""))
+        if installed is None:
             continue
-        public = Version(held.public)
+        public = Version(installed.public)
         if context.resolved is None:
-            change = _asked(context, name, public)
+            change = _replaced_by_line(context, name, public)
         else:
-            change = _resolved(context, name, public, context.resolved.versions.get(name))
+            version = context.resolved.versions.get(name)
+            change = _replaced_by_resolved(context, name, public, version)
         if change is not None:
             yield change
 
 
+def set_replaced_version_edit(
+    context: LintContext, change: PackageReplacement, specifiers: str
+) -> Edit:
+    """Return the edit that requests other versions of a package, on its line or on a new one."""
+    if change.line:
+        return set_version_edit(context, change.route, change.line, specifiers)
+    return Insert(("packages",), None, yaml_scalar(f"{change.package}{specifiers}"))
+
+
 def breaks_kernel(change: PackageReplacement, row: ProtectedPackage) -> bool:
-    """Tell whether what takes the place of a package is certain to keep Colab's kernel from
-    starting.
-    """
+    """Return whether the new version is certain to keep Colab's kernel from starting."""
     if not row.kills.startswith((">", "<", "=")):
         return False
-    deadly = SpecifierSet(row.kills)
+    incompatible = SpecifierSet(row.kills)
     if change.version is not None:
-        return deadly.contains(change.version, prereleases=True)
-    return change.line is not None and implies(change.line.specifiers, deadly)
+        return incompatible.contains(change.version, prereleases=True)
+    return change.line is not None and implies(change.line.specifiers, incompatible)
 
 
 def named_runtimes(context: LintContext) -> tuple[ColabRuntime, ...]:
-    """Return the runtime versions that Colab has named, oldest first."""
+    """Return the named runtime versions, oldest first."""
     return tuple(row for name, row in sorted(context.facts.runtimes.items()) if name != "latest")
 
 
 def pinnable_runtimes(context: LintContext, python: str | None = None) -> tuple[ColabRuntime, ...]:
-    """Return the named versions that are still offered, as far as the facts know, oldest first;
-    those with that Python only, where one is given.
-    """
+    """Return the named versions that are still offered, with a Python if given, oldest first."""
     return tuple(
         row
         for row in named_runtimes(context)
@@ -134,7 +143,7 @@ def pinnable_runtimes(context: LintContext, python: str | None = None) -> tuple[
 
 
 def runtime_end_date(context: LintContext, runtime: ColabRuntime) -> date:
-    """Return the day until which Colab offers a runtime version, about."""
+    """Return the day until which Colab probably offers a runtime version."""
     return add_months(
         date.fromisoformat(runtime.released),
         int(context.facts.conditions["runtime lifetime"].value),
@@ -142,8 +151,9 @@ def runtime_end_date(context: LintContext, runtime: ColabRuntime) -> date:
 
 
 def facts_date(context: LintContext) -> date:
-    """Return the day of the facts about Colab: rules have no clock, so that an unchanged spec is
-    judged the same tomorrow.
+    """Return the date of the facts about Colab.
+
+    Rules have no clock, so that an unchanged spec gets the same findings tomorrow.
     """
     return date.fromisoformat(context.facts.conditions["runtime lifetime"].evidence.as_of)
 
@@ -155,37 +165,38 @@ def add_months(day: date, months: int) -> date:
 
 
 def smallest_sufficient_card(context: LintContext, card: Card | None) -> Card:
-    """Return the smallest card that Colab offers and that is no weaker than `card`, or the largest
-    there is.
-    """
-    offered = [other for other in context.facts.cards if other.colab]
-    fitting = [
-        other
-        for other in offered
-        if card is None
-        or (
-            other.memory_gb >= card.memory_gb
-            and require_version(other.cc) >= require_version(card.cc)
-        )
-    ]
+    """Return the smallest card of Colab that is not weaker than `card`, or the largest one."""
+    offered = [candidate for candidate in context.facts.cards if candidate.colab]
+    fitting = offered
+    if card is not None:
+        memory_gb, capability = card.memory_gb, require_version(card.cc)
+        fitting = [
+            candidate
+            for candidate in offered
+            if candidate.memory_gb >= memory_gb and require_version(candidate.cc) >= capability
+        ]
     if fitting:
         return min(fitting, key=lambda other: other.memory_gb)
     return max(offered, key=lambda other: other.memory_gb)
 
 
 def _serves(resolved: str | None, flavour: str | None) -> bool:
-    """Tell whether a set of one flavour is that of a device; a set without torch is everyone's, and
-    a device that leaves the choice open has a card.
-    """
-    return resolved is None or (resolved == flavour if flavour is not None else resolved != "cpu")
+    """Return whether a resolved set is that of a device; a set without torch is for all devices."""
+    if resolved is None:
+        return True
+    if flavour is None:  # the choice is open, so the device has a card
+        return resolved != "cpu"
+    return resolved == flavour
 
 
-def _asked(context: LintContext, name: str, held: Version) -> PackageReplacement | None:
-    asked = find_line(context, name)
-    if asked is None or asked[1].marker or asked[1].source == "conda":
+def _replaced_by_line(
+    context: LintContext, name: str, installed: Version
+) -> PackageReplacement | None:
+    line = find_line(context, name)
+    if line is None or line[1].marker or line[1].source == "conda":
         return None
-    specifiers = version_specifiers(asked[1])
-    if specifiers is None or specifiers.contains(held, prereleases=True):
+    specifiers = version_specifiers(line[1])
+    if specifiers is None or specifiers.contains(installed, prereleases=True):
         return None
     exact = [
         clause.version
@@ -194,18 +205,18 @@ def _asked(context: LintContext, name: str, held: Version) -> PackageReplacement
     ]
     return PackageReplacement(
         name,
-        str(held),
-        f"{name}{asked[1].version}",
+        str(installed),
+        f"{name}{line[1].version}",
         parse_version(exact[0]) if exact else None,
-        *asked,
+        *line,
     )
 
 
-def _resolved(
-    context: LintContext, name: str, held: Version, version: str | None
+def _replaced_by_resolved(
+    context: LintContext, name: str, installed: Version, version: str | None
 ) -> PackageReplacement | None:
-    wanted = parse_version(version or "")
-    if wanted is None or Version(wanted.public) == held:
+    resolved = parse_version(version or "")
+    if resolved is None or Version(resolved.public) == installed:
         return None
     route, package = find_line(context, name) or (("packages",), None)
-    return PackageReplacement(name, str(held), f"{name} {version}", wanted, route, package)
+    return PackageReplacement(name, str(installed), f"{name} {version}", resolved, route, package)

@@ -39,13 +39,11 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
 )
 from provision.rules.package_lines import version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
 class TorchReplacement(NamedTuple):
-    """What takes the place of a runtime's torch, in words; where that is asked for; its version
-    where another one is wanted; and a way back.
-    """
+    """The requirement that replaces a runtime's torch."""
 
     wanted: str
     route: Route
@@ -54,9 +52,7 @@ class TorchReplacement(NamedTuple):
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose torch is replaced: a warning where companions are
-    left behind, else a note.
-    """
+    """Yield a finding for each Colab target whose torch is replaced, graver if companions stay."""
     for system in base_runtimes(context):
         if (
             "torch" in system.packages
@@ -136,15 +132,13 @@ def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) 
             else "nothing, where that is meant, or "
         )
         + swap.back,
-        related=(related_at(system.colab.facts.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
     )
 
 
 def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
-    """Return the companions of the runtime's torch that stay and do not go with what takes its
-    place.
-    """
+    """Return the companions of the runtime's torch that stay and do not match the new torch."""
     mine = context.facts.torch_release(Version(system.packages["torch"]).public)
     other = None
     if swap.change and swap.change.version:
@@ -161,8 +155,9 @@ def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
 
 
 def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
-    """Tell whether both builds are for one CUDA major version, which is all that companions compare
-    at import (torchvision/extension.py).
+    """Return whether both builds have the same CUDA major version.
+
+    Companions compare nothing else at import (torchvision/extension.py).
     """
     has, wanted = Version(system.packages["torch"]).local or "cpu", swap.wanted.rpartition(" ")[2]
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
@@ -201,15 +196,15 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB}'),
-        Example(f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB}'),
+        *examples(
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB}',
+            f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
+            'colab, runtime: "2026.07", isolation: venv}\n',
+        ),
         Example(
             f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB}',
             resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
-        ),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
-            'colab, runtime: "2026.07", isolation: venv}\n'
         ),
     ),
 )

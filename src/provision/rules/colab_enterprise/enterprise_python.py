@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
@@ -62,11 +62,9 @@ RULE = Rule(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
         Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', other_ids=("PYT002",)),
     ),
-    good=(
-        Example(f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}'),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: '
-            "colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n"
-        ),
+    good=examples(
+        f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: '
+        "colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n",
     ),
 )

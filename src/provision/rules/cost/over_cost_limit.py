@@ -31,7 +31,7 @@ from provision.facts.machines import (
     region_of,
 )
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -64,9 +64,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _offers(
     context: LintContext, instance: Instance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
-    """Return all prices of the machines that this target may take, or with `any_type` of all that
-    carry its cards.
-    """
+    """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
     card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
     if any_type or instance.target.machine_type == "auto":
         return list_offers(
@@ -96,9 +94,7 @@ def _found(
 
 
 def _cheaper(context: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
-    """Return in words what is within the limit: another machine type in the region, else another
-    region; "" when nothing is.
-    """
+    """Return a help text with a machine within the limit, preferably in the same region."""
     within = [one for one in _offers(context, instance, any_type=True) if one.dollars <= limit]
     here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
     best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
@@ -157,9 +153,9 @@ RULE = Rule(
             example_spec("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n")),
-        Example(example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto")),
-        Example(example_spec("gpu: L4\n")),
+    good=examples(
+        example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),
+        example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto"),
+        example_spec("gpu: L4\n"),
     ),
 )

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
 from provision.facts import Card
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
 from provision.target_facts import TargetFacts
 
@@ -32,7 +32,7 @@ MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each local target with such a platform, and for MPS where there is none."""  # noqa: E501
+    """Yield a finding for each local target whose platform does not go with its accelerator."""
     said: set[Route] = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
@@ -144,9 +144,9 @@ RULE = Rule(
         Example('gpu: mps\npython: "3.12"\npackages: [torch]\n', "mps"),
         Example('gpu: GH200\npython: "3.12"\npackages: [torch]\n', "GH200"),
     ),
-    good=(
-        Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
-        Example('gpu: GH200\npython: "3.12"\npackages: [torch]\nplatforms: [linux-aarch64]\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64]\n'),
+    good=examples(
+        'gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n',
+        'gpu: GH200\npython: "3.12"\npackages: [torch]\nplatforms: [linux-aarch64]\n',
+        'gpu: L4\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64]\n',
     ),
 )

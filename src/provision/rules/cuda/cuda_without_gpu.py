@@ -30,7 +30,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
@@ -98,11 +98,9 @@ RULE = Rule(
             "none",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n'),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: '
-            "{kind: local, gpu: none, cuda: none}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: '
+        "{kind: local, gpu: none, cuda: none}\n",
     ),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
 from provision.facts.versions import lower_bound, require_version
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 MAJORS = ("11", "12", "13")
 
@@ -104,14 +104,10 @@ RULE = Rule(
             ResolvedSet({"torch": "2.10.0", "nvidia-cudnn-cu12": "9.11.0.98"}, "3.12", "cu126"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
-            "nvidia-cudnn-cu12==9.10.2.21]\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
-            "nvidia-cudnn-cu12==9.14.0.64]\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+        "nvidia-cudnn-cu12==9.10.2.21]\n",
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+        "nvidia-cudnn-cu12==9.14.0.64]\n",
     ),
 )

@@ -33,7 +33,7 @@ from provision.diagnostics import (
 )
 from provision.facts import TorchRelease, cuda_of
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildQuery,
     build_queries,
@@ -44,7 +44,7 @@ from provision.rules.torch_builds import (
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place where the default build does not run and another one does."""
+    """Yield a finding for each target where the default build does not run and another one does."""
     if context.resolved is not None:
         return
     for question in build_queries(context):
@@ -65,7 +65,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _runs(context: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
-    """Tell whether the default build runs, or may run for all the facts know."""
+    """Return whether the default build runs, or may run for all the facts know."""
     default = row.default_on(question.platform)
     if default == "cpu":
         return False
@@ -149,9 +149,9 @@ RULE = Rule(
         ),
         Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),
     ),
-    good=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
-        Example('gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n'),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
+        'gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

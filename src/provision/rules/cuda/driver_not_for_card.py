@@ -33,7 +33,7 @@ from provision.rules.machine_requirements import (
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
@@ -175,22 +175,13 @@ RULE = Rule(
             "workbench-instances-2603-20260809-2130-rc0",
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580"}\n'
-        ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{driver: ">=570"}\n'
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
-            '">=590"}\n'
-        ),
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580"}\n',
+        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
+        '{driver: ">=570"}\n',
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n',
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
+        f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n",
     ),
 )

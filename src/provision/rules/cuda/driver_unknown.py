@@ -26,16 +26,14 @@ from provision.facts.schema_platforms import ImageFamily
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image whose driver is not known to be new enough for any possible
-    build.
-    """
+    """Yield a finding for each image whose driver may be too old for every possible build."""
     for question in build_queries(context):
         image = question.target.image
         offer = None
@@ -57,9 +55,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _doubtful(context: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
-    """Return the newest possible build when there are such for the card, and no build is sure to
-    run.
-    """
+    """Return the newest possible build if no build is sure to run on the image."""
     have, newest = _at_least(context, image), None
     for offer in possible_builds(context, question):
         if offer.build is None or not context.facts.has_code_for(question.card, offer.build):
@@ -72,10 +68,10 @@ def _doubtful(context: LintContext, question: BuildQuery, image: ImageFamily) ->
 
 
 def _at_least(context: LintContext, image: ImageFamily) -> str | None:
-    """Return a driver that images of a family have at least.
+    """Return the oldest driver that images of a family may have.
 
-    One with a CUDA toolkit has the driver that came with it; a container asks no more of its
-    host than the floor of its CUDA.
+    An image with a CUDA toolkit has the driver that came with it; a container requires no more of
+    its host than the minimum of its CUDA.
     """
     known = [row.driver for row in context.facts.image_drivers if row.family == image.family]
     drivers = [min(known, key=require_version)] if known else []
@@ -112,11 +108,9 @@ RULE = Rule(
             ("IMG003", "IMG004"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
-            f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n"
-        ),
-        Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
+    good=examples(
+        'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
+        f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n",
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n',
     ),
 )

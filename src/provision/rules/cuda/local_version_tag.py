@@ -36,16 +36,14 @@ from provision.diagnostics import (
 from provision.facts import cuda_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines, set_version_edit, without_local
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Package
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line with a build tag; the first one's fix also says the CUDA
-    version.
-    """
+    """Yield a finding for each line with a build tag; the first fix also sets the CUDA version."""
     tagged = [
         (route, package, match[1])
         for route, package in package_lines(context)
@@ -91,7 +89,7 @@ def _finding(
 
 
 def _agrees(context: LintContext, tag: str) -> bool:
-    """Tell whether saying `cuda` for this tag contradicts nothing that the spec says already."""
+    """Return whether saying `cuda` for this tag contradicts nothing that the spec says already."""
     cuda, spec = cuda_of(tag), context.spec
     return (
         spec.cuda in ("auto", cuda)
@@ -133,8 +131,8 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"
         ),
     ),
-    good=(
-        Example('gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [flash-attn==2.8.3+cu12torch2.8]\n'),
+    good=examples(
+        'gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n',
+        'gpu: T4\npython: "3.11"\npackages: [flash-attn==2.8.3+cu12torch2.8]\n',
     ),
 )

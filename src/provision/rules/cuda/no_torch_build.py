@@ -23,12 +23,12 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""  # noqa: E501
+    """Yield a finding for each CUDA version that no admitted torch release was built for."""
     releases = torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -96,9 +96,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0"}, "3.11", "cu118"),
         ),
     ),
-    good=(
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.*]\n'),
-        Example('gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.0.1]\n'),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.*]\n',
+        'gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.0.1]\n',
     ),
 )

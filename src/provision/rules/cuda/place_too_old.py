@@ -34,7 +34,7 @@ from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -50,7 +50,7 @@ _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that is too old for every torch that may come."""
+    """Yield a finding for each target that is too old for every torch that may come."""
     yield from _libraries(context)
     for question in build_queries(context):
         driver = question.target.driver
@@ -98,9 +98,7 @@ def _libraries(context: LintContext) -> Iterator[Diagnostic]:
 def _newest(
     context: LintContext, question: BuildQuery, driver: ProvidedVersion
 ) -> tuple[BuildOption, Incompatibility] | None:
-    """Return the newest build that only an old driver keeps from running; None when some build
-    runs, or none could.
-    """
+    """Return the newest build that fails only because of an old driver; None if some build runs."""
     newest = None
     for offer in possible_builds(context, question):
         if can_run(context, question, offer) is not False:
@@ -170,14 +168,10 @@ RULE = Rule(
             ("IMG004",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+        f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

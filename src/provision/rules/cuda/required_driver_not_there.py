@@ -24,12 +24,12 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import ProvidedVersion
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place whose driver does not satisfy `requires.driver`."""
+    """Yield a finding for each target whose driver does not satisfy `requires.driver`."""
     for target in context.targets:
         asked, driver = find_machine_requirement(context, target, "driver"), target.driver
         specifiers = asked.specifiers if asked else None
@@ -56,9 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _span(driver: ProvidedVersion) -> tuple[str, str]:
-    """Return the drivers that may be meant, from the first on and below the second: of a branch
-    alone, any of it.
-    """
+    """Return the range of drivers that a text means: all of a branch if it names only a branch."""
     if "." in driver.value:
         return (driver.value, f"{driver.value}.0.1")
     return (driver.value, str(int(driver.value) + 1))
@@ -87,11 +85,9 @@ RULE = Rule(
             other_ids=("IMG003", "IMG004"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
-            '">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
+        '">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n',
     ),
 )

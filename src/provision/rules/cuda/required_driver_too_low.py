@@ -33,14 +33,12 @@ from provision.rules.machine_requirements import (
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each `requires.driver` below the floor; an error where it admits nothing
-    at or above it.
-    """
+    """Yield a finding for each `requires.driver` that admits drivers below the minimum."""
     said = set()
     for question in build_queries(context):
         asked = None
@@ -128,18 +126,12 @@ RULE = Rule(
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580"}\n'
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=525.60.13"}\n'
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580,<600"}\n'
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580"}\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=525.60.13"}\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580,<600"}\n',
     ),
 )

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
@@ -35,7 +35,7 @@ from provision.rules.source_builds import (
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place whose gcc the toolkit does not take."""
+    """Yield a finding for each target whose gcc the toolkit does not take."""
     asked = context.spec.cuda_toolkit
     toolkit = None
     if asked and source_built_packages(context):
@@ -103,15 +103,11 @@ RULE = Rule(
             other_ids=("GCP024",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
-            "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
-            f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
-            "[torch==2.6.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
+        "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
+        f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
+        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
+        "[torch==2.6.0, {name: our-kernels, build: true}]\n",
     ),
 )

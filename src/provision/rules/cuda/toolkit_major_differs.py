@@ -29,7 +29,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.source_builds import (
     Nvcc,
     major_version,
@@ -43,9 +43,7 @@ from provision.target_facts import TargetFacts
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each compiler whose major version is not that of the wheels; a warning
-    where nothing is known to compile against torch.
-    """
+    """Yield a finding for each compiler whose CUDA major version is not that of the wheels."""
     sure, said = torch_extensions(context), set()
     packages = sure or source_built_packages(context)
     for target in context.targets if packages else ():
@@ -125,14 +123,10 @@ RULE = Rule(
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
-        ),
-        Example(
-            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0]\n"
-        ),
+    good=examples(
+        'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0]\n",
     ),
 )

@@ -23,14 +23,12 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that needs nvcc, when a place with a card has none for all
-    that is said.
-    """
+    """Yield a finding for each package that needs nvcc on a target with a card and without nvcc."""
     if context.spec.cuda_toolkit is not None:
         return
     rows = (
@@ -97,16 +95,12 @@ RULE = Rule(
             "{name: causal-conv1d, build: true}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
-            "mamba-ssm, build: true}]\n"
-            'targets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
-        Example('gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n'),
+    good=examples(
+        'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
+        "mamba-ssm, build: true}]\n"
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
     ),
 )

@@ -19,13 +19,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a toolkit without a row: an error between two that have one, else
-    unknown.
-    """
+    """Yield a finding for an unknown toolkit: an error if it is between two known versions."""
     asked = context.spec.cuda_toolkit
     if asked is None or asked in context.facts.toolkits:
         return
@@ -79,14 +77,10 @@ RULE = Rule(
             '"12.10"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
     ),
 )

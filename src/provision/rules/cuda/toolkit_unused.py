@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import source_built_packages
 
 
@@ -60,14 +60,10 @@ RULE = Rule(
             "cuda_toolkit",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: deepspeed, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: deepspeed, build: true}]\n",
     ),
 )

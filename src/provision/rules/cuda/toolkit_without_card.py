@@ -25,14 +25,12 @@ from provision.facts import Card
 from provision.facts.compatibility import runs_machine_code
 from provision.facts.schema_torch import CudaToolkit
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that the toolkit makes no code for: an error for one it has
-    dropped, a warning for one it does not know yet.
-    """
+    """Yield a finding for each card that the toolkit has dropped, or does not support yet."""
     asked = context.spec.cuda_toolkit
     toolkit = None
     if asked and source_built_packages(context):
@@ -84,9 +82,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _makes(context: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
-    """Tell whether a compiler makes machine code that the card runs; between its bounds where its
-    list was not read.
-    """
+    """Return whether a compiler makes code for a card, by its list or else by its bounds."""
     if not toolkit.capabilities:
         return (
             require_version(toolkit.cc_min) <= require_version(card.cc)
@@ -116,18 +112,12 @@ RULE = Rule(
             '"12.6"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
     ),
 )

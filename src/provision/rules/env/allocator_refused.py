@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import AllocatorOption
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -76,7 +76,7 @@ def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None
 
 
 def _limits(row: AllocatorOption, value: str) -> str | None:
-    """Return what the option takes where the value is something else; None where it fits."""
+    """Return what the option takes where the value is something else; None if it fits."""
     match row.takes:
         case "flag" if value not in ("True", "False"):
             return "True or False, with a capital letter"
@@ -111,14 +111,10 @@ RULE = Rule(
         ),
         Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size:64"}}\n', '"max_split_size:64"'),
     ),
-    good=(
-        Example(
-            f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
-            f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n'
-        ),
-        Example(
-            f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
-            f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n'
-        ),
+    good=examples(
+        f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
+        f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n',
+        f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
+        f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n',
     ),
 )

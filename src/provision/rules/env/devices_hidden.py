@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the variable is set and a card is asked for."""
+    """Yield a finding when the variable is set and a card is requested."""
     devices = [device for device in context.devices if device.is_nvidia]
     if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
@@ -90,10 +90,8 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n',
     ),
 )

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -73,9 +73,9 @@ RULE = Rule(
         Example(f"{HEAD}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
         Example(f"{HEAD}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n"),
-        Example(f"{HEAD}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n"),
-        Example(f"{HEAD}env: {{HF_HOME: 'D:\\hf'}}\n"),
+    good=examples(
+        f"{HEAD}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n",
+        f"{HEAD}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n",
+        f"{HEAD}env: {{HF_HOME: 'D:\\hf'}}\n",
     ),
 )

@@ -33,7 +33,7 @@ from provision.rules.folders import (
     is_in_memory,
     is_within,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 from provision.target_facts import TargetFacts
 
@@ -128,12 +128,10 @@ RULE = Rule(
         ),
         Example(f"{HEAD}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}"),
-        Example(
-            f"{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
-        Example(f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n"),
+    good=examples(
+        f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}",
+        f"{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
+        f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n",
     ),
 )

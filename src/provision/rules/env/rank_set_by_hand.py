@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 SINGLE_PROCESS_VALUES = {
     "LOCAL_RANK": "-1",
@@ -67,11 +67,9 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "2"}\n', "WORLD_SIZE"
         ),
     ),
-    good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
-            'TOKENIZERS_PARALLELISM: "false"}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
+        'TOKENIZERS_PARALLELISM: "false"}\n',
     ),
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
 
@@ -56,8 +56,8 @@ RULE = Rule(
             "MASTER_ADDR",
         ),
     ),
-    good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\n',
     ),
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -51,8 +51,8 @@ RULE = Rule(
             f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"
         ),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n"),
-        Example(f"{HEAD}env: {{WANDB_MODE: online}}\n"),
+    good=examples(
+        f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n",
+        f"{HEAD}env: {{WANDB_MODE: online}}\n",
     ),
 )

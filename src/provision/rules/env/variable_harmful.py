@@ -34,7 +34,7 @@ from provision.diagnostics import (
 )
 from provision.facts.schema_variables import VariableEffect
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 
@@ -47,16 +47,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _holds(context: LintContext, row: VariableEffect) -> bool:
-    """Tell whether the releases that the row is about may be there, or a package is missing that
-    the others need.
-    """
+    """Return whether the row applies to an admitted release, or because of a missing package."""
     if not any(is_excluded(context, name, specifier) for name, specifier in row.holds_for.items()):
         return True
     return bool(row.else_without) and row.else_without not in context.package_names
 
 
 def _matters(context: LintContext, row: VariableEffect) -> bool:
-    """Tell whether there is anything the variable could hinder."""
+    """Return whether there is anything the variable could hinder."""
     training = context.spec.training
     cards = [
         target
@@ -137,23 +135,15 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
-            f'"expandable_segments:True"}}\n'
-        ),
-        Example(f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n'),
-        Example(
-            f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
-            f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n'
-        ),
-        Example(
-            f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
-            f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
-            'TOKENIZERS_PARALLELISM: "true"}\n'
-        ),
+    good=examples(
+        f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
+        f'"expandable_segments:True"}}\n',
+        f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n',
+        f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
+        f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n',
+        f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
+        f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
+        'TOKENIZERS_PARALLELISM: "true"}\n',
     ),
 )

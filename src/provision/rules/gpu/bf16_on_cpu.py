@@ -23,14 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that goes without an accelerator; only a note where nothing is
-    refused.
-    """
+    """Yield a finding for each target without an accelerator; a note if Trainer accepts it."""
     training = context.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
@@ -95,11 +93,8 @@ RULE = Rule(
             "bf16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: bf16}\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n',
     ),
 )

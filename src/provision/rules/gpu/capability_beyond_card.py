@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
 from provision.rules.machine_requirements import find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 
@@ -53,7 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _offered(context: LintContext, target: TargetFacts) -> list[Card]:
-    """Return the cards that are offered where the place is; any card for a local target."""
+    """Return the cards that are offered where the target is; any card for a local target."""
     if target.target.kind == "colab":
         return [card for card in context.facts.cards if card.colab]
     return [
@@ -81,13 +81,9 @@ RULE = Rule(
             other_ids=("IMG020",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n'
-        ),
-        Example(
-            'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{compute_capability: "==8.*"}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n',
+        'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
+        '{compute_capability: "==8.*"}\n',
     ),
 )

@@ -40,7 +40,7 @@ from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -55,9 +55,7 @@ WHY = "The first kernel would end in: no kernel image is available for execution
 
 
 class _Looked(NamedTuple):
-    """What became of looking for code: the newest build that was read, the newest that was not, and
-    PTX where that is all there is.
-    """
+    """The newest builds with known and with unknown code, and PTX if nothing else fits."""
 
     newest: tuple[BuildOption, TorchBuild] | None = None
     unread: BuildOption | None = None
@@ -130,7 +128,7 @@ def _lacking(
 
 
 def _never(context: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
-    """Tell whether releases newer than the table cannot have code either.
+    """Return whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
     CUDA has dropped; and a compiler that makes no code for a
@@ -170,9 +168,7 @@ def _fix(context: LintContext, question: BuildQuery) -> Fix | None:
 
 
 def _bound(context: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
-    """Return the line that let a resolved torch in, and the bound under which the same CUDA version
-    serves the card; None where no bound would.
-    """
+    """Return the line of a resolved torch and the fix that keeps the CUDA version, or None."""
     asked = find_line(context, "torch")
     if context.resolved is not None and asked is not None:
         good = runnable_releases(context, question)
@@ -257,12 +253,14 @@ RULE = Rule(
         Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
     ),
     good=(
+        *examples(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n',
+            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n',
+            'gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n',
+        ),
         Example(
             'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
             resolved=ResolvedSet({"torch": "2.10.0"}, "3.12", "cu128"),
         ),
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n'),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
     ),
 )

@@ -24,12 +24,12 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such card; only a note where fp16 is faster than fp32 all the same."""  # noqa: E501
+    """Yield a finding for each such card; a note if fp16 is faster than fp32 all the same."""
     if context.spec.training.precision is not Precision.FP16:
         return
     for route, card in {
@@ -92,11 +92,8 @@ RULE = Rule(
             "fp16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
-            "{precision: fp16}\n"
-        ),
-        Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n',
+        'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -31,13 +31,13 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.rules.edits import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Gpu
 from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at each place where an unknown card is named."""
+    """Yield a finding at each target where an unknown card is named."""
     for route, gpu in {
         device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
     }.items():
@@ -106,9 +106,9 @@ RULE = Rule(
             "H10O",
         ),
     ),
-    good=(
-        Example('gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: NVIDIA_L4\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n',
+        'gpu: NVIDIA_L4\npython: "3.11"\npackages: [torch]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch]\n',
     ),
 )

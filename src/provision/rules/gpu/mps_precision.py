@@ -25,14 +25,12 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_torch import MpsPrecision
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import possible_torch_releases
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place on MPS whose precision is not to be had, or depends on its
-    macOS.
-    """
+    """Yield a finding for each MPS target that lacks the precision, or needs a newer macOS."""
     precision = context.spec.training.precision
     for route in dict.fromkeys(
         device.gpu_route for device in context.devices if device.gpu.type == "mps"
@@ -177,15 +175,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: '
-            "[macos-arm64]\ntraining: {precision: fp16}\n"
-        ),
-        Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
-        Example(
+            "[macos-arm64]\ntraining: {precision: fp16}\n",
+            'gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n',
             'gpu: mps\npython: "3.12"\npackages: ["torch>=2.8", '
             '"transformers[torch]>=5.1", "accelerate>=1.10"]\n'
-            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n"
+            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n",
         ),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, '

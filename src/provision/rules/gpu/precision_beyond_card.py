@@ -26,7 +26,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
@@ -133,10 +133,10 @@ RULE = Rule(
             "tf32",
         ),
     ),
-    good=(
-        Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
-        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
-        Example('gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
+    good=examples(
+        'gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
+        'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
+        'gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',
     ),
 )

@@ -21,20 +21,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 _WHY = {
-    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; plain torch "  # noqa: E501
-    "computes in it, but some forty times slower than in bf16.",
+    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; "
+    "plain torch computes in it, but some forty times slower than in bf16.",
     Precision.FP8: "There are no fp8 kernels for CPUs.",
-    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is refused "  # noqa: E501
-    "without one.",
+    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is "
+    "refused without one.",
 }
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that goes without an accelerator."""
+    """Yield a finding for each target that goes without an accelerator."""
     precision = context.spec.training.precision
     if precision not in _WHY or context.spec.training.method == "inference":
         return
@@ -84,8 +84,8 @@ RULE = Rule(
             "fp8",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',
+        'gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n',
     ),
 )

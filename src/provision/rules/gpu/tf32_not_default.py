@@ -23,14 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Precision
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding where tf32 is declared for a card that has it and nothing in the spec
-    switches it on.
-    """
+    """Yield a finding if tf32 is declared for a card that has it and nothing switches it on."""
     training, framework = context.spec.training, context.spec.framework()
     if (
         training.precision is not Precision.TF32
@@ -83,11 +81,9 @@ RULE = Rule(
             "tf32",
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: tf32, arguments: {tf32: true}}\n"
-        ),
-        Example('gpu: A100\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
+        "{precision: tf32, arguments: {tf32: true}}\n",
+        'gpu: A100\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -27,7 +27,7 @@ from typing import Any
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -89,8 +89,9 @@ def _found(
 
 
 def _kept(arguments: Mapping[str, Any]) -> int:
-    """Return how many checkpoints lie on the disk at once. The newest is written before the oldest
-    goes (Trainer, rotate_checkpoints).
+    """Return the most checkpoints on the disk at a time.
+
+    The newest is written before the oldest is deleted (Trainer, rotate_checkpoints).
     """
     if arguments.get("save_strategy") == "no":
         return 0
@@ -135,27 +136,21 @@ RULE = Rule(
             "{max_steps: 1000, save_steps: 100}",
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 2B}, arguments: {save_total_limit: 3}}\n",
-                machine_type="auto",
-            )
+    good=examples(
+        example_spec(
+            "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
+            "{parameters: 2B}, arguments: {save_total_limit: 3}}\n",
+            machine_type="auto",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
-                machine_type="auto",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
+            "{parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
+            machine_type="auto",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: "
-                "{max_steps: 1000, save_steps: 100}}\n",
-                machine_type="auto",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: "
+            "{max_steps: 1000, save_steps: 100}}\n",
+            machine_type="auto",
         ),
     ),
 )

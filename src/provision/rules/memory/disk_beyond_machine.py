@@ -21,29 +21,30 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.memory.capacity import disk_capacity, required_size
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.memory.capacity import disk_capacity, unmet_sizes
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a disk does not meet."""
-    for target in context.targets:
-        need = required_size(context, target, "disk")
-        room = disk_capacity(context, target) if need is not None else None
-        if need is None or room is None or room.bytes >= need.bytes:
-            continue
-        larger = ""
+    for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
+        disk_gb = f"{disk.bytes / 10**9:.0f}"
+        alternative = ""
         if isinstance(target.target, WorkbenchTarget):
-            larger = f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
+            alternative = f"write data_disk: {{size: {_round_up_gb(required.bytes)}GB}}, or "
         yield RULE.diagnostic(
-            f"disk: {need.text} of free disk is required, and {room.provider} has "
-            f"{room.bytes / 10**9:.0f} GB",
-            need.route,
-            severity=room.at_most(Severity.ERROR),
+            f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
+            required.route,
+            severity=disk.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            help=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
-            related=related_if_written(context, room.route, "disk of this place"),
+            help=f"{alternative}require less than {disk_gb}GB",
+            related=related_if_written(context, disk.route, "disk of this place"),
         )
+
+
+def _round_up_gb(size: int) -> int:
+    """Return a size in GB, rounded up to tens."""
+    return -(-size // 10**10) * 10
 
 
 RULE = Rule(
@@ -66,12 +67,10 @@ RULE = Rule(
             "200GB",
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\nrequires: {disk: 100GB}\n")),
-        Example(example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}")),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        example_spec("gpu: L4\nrequires: {disk: 100GB}\n"),
+        example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

@@ -31,7 +31,7 @@ from provision.facts.memory import MemoryEstimate, MemorySaving, Workload
 from provision.kinds.models import LocalTarget, WorkbenchTarget
 from provision.rules.memory.capacity import Capacity, format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import available_gpu_counts
 from provision.target_facts import TargetFacts
 
@@ -142,9 +142,7 @@ def _way_out(context: LintContext, target: TargetFacts, work: Workload, room: Ca
 
 
 def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> tuple[str, ...]:
-    """Return the changes of `training` that are named: the gentlest that is enough, sharding where
-    it is, and the one that saves most.
-    """
+    """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
     levers = context.facts.memory_savings(work, half=half)
     enough = [lever for lever in levers if lever.total <= room.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
@@ -263,21 +261,13 @@ RULE = Rule(
             "350M",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "model: {parameters: 1.1B}}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "method: qlora, model: {parameters: 7B, hidden_size: 4096, layers: 32}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n'
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.12"\npackages: [torch]\ntraining: {method: inference, '
-            "precision: bf16, model: {parameters: 13B}}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "model: {parameters: 1.1B}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "method: qlora, model: {parameters: 7B, hidden_size: 4096, layers: 32}}\n",
+        'gpu: none\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',
+        'gpu: L4:2\npython: "3.12"\npackages: [torch]\ntraining: {method: inference, '
+        "precision: bf16, model: {parameters: 13B}}\n",
     ),
 )

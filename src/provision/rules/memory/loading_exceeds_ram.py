@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
-"""Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""  # noqa: E501
+"""Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
 _COPIES = ("ddp", "deepspeed-zero2", "fsdp")
 """Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process
 only with cpu_ram_efficient_loading, off by default).
@@ -69,7 +69,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _on_one(context: LintContext) -> bool:
-    """Tell whether FSDP loads on one process and sends the weights to the others."""
+    """Return whether FSDP loads on one process and sends the weights to the others."""
     configured = context.spec.training.arguments.get("fsdp_config")
     return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
 
@@ -105,29 +105,21 @@ RULE = Rule(
             other_ids=("TRN011",),
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
-                "model: {parameters: 4B}}\n",
-                machine_type="n1-standard-4",
-            )
+    good=examples(
+        example_spec(
+            "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
+            "model: {parameters: 4B}}\n",
+            machine_type="n1-standard-4",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n",
-                machine_type="g2-standard-4",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n",
+            machine_type="g2-standard-4",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
-                machine_type="g2-standard-4",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
+            machine_type="g2-standard-4",
         ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "method: lora, model: {parameters: 9B}}\n"
-        ),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "method: lora, model: {parameters: 9B}}\n",
     ),
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, workbench_instances
 from provision.spelling import nearest_word
 
@@ -90,8 +90,8 @@ RULE = Rule(
         ),
         Example(example_spec(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
     ),
-    good=(
-        Example(example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}')),
-        Example(example_spec(mirrors='{pypi: "https://packages.example.com/simple"}')),
+    good=examples(
+        example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}'),
+        example_spec(mirrors='{pypi: "https://packages.example.com/simple"}'),
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -55,15 +55,13 @@ RULE = Rule(
         Example(example_spec(nat=None), "wb"),
         Example(example_spec(nat="false", public_ip="false"), "wb"),
     ),
-    good=(
-        Example(example_spec(nat="true")),
-        Example(
-            example_spec(
-                nat=None,
-                mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
-                '"https://packages.example.com/pytorch"}',
-            )
+    good=examples(
+        example_spec(nat="true"),
+        example_spec(
+            nat=None,
+            mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
+            '"https://packages.example.com/pytorch"}',
         ),
-        Example(example_spec(nat=None).replace("packages: [torch]", "packages: []")),
+        example_spec(nat=None).replace("packages: [torch]", "packages: []"),
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -58,8 +58,5 @@ RULE = Rule(
         Example(example_spec(public_ip="true"), "true"),
         Example(example_spec(public_ip="true", nat=None), "true"),
     ),
-    good=(
-        Example(example_spec(public_ip="false")),
-        Example(example_spec()),
-    ),
+    good=examples(example_spec(public_ip="false"), example_spec()),
 )

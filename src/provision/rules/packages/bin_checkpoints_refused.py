@@ -29,7 +29,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -85,13 +85,9 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers, accelerate]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers, accelerate]\n',
     ),
 )

@@ -36,13 +36,11 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a
-    binary for.
-    """
+    """Yield a finding for each CUDA version without a binary in any admitted release."""
     one = requested_package(context, "bitsandbytes")
     rows = _possible(context, one) if one is not None else ()
     for device in (
@@ -80,9 +78,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _possible(context: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
-    """Return the rows of the releases that are possible, those around an unread one included; ()
-    where newer ones than the table's are.
-    """
+    """Return the rows of the admitted releases; () if newer ones are admitted too."""
     table, admits = context.facts.bitsandbytes, parse_specifiers(one.specifiers)
     if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
@@ -151,15 +147,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.47.0]\n"
-        ),
-        Example(
+            "bitsandbytes==0.47.0]\n",
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.48.2]\n"
+            "bitsandbytes==0.48.2]\n",
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n',
         ),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             resolved=ResolvedSet({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134"),

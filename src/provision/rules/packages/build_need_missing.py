@@ -30,9 +30,7 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that is locked as source without what its build is known to
-    need.
-    """
+    """Yield a finding for each source package without the packages that its build needs."""
     if context.resolved is None:
         return
     for route, package in package_lines(context):

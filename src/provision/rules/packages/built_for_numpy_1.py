@@ -39,7 +39,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
@@ -67,9 +67,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _is_known_to_conflict(context: LintContext, one: RequestedPackage) -> bool:
-    """Tell whether the table of declarations has numpy<2 for all that is asked for, so that
-    declared-conflict speaks of it.
-    """
+    """Return whether all admitted releases declare numpy<2, which declared-conflict reports."""
     found = possible_releases(context.facts, one.name, one.specifiers)
     said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
     return bool(said) and all(
@@ -113,11 +111,11 @@ RULE = Rule(
             ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu"),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n',
+        'gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n',
+        'gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n',
     ),
 )

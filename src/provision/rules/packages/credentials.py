@@ -1,6 +1,4 @@
-"""Tokens and keys that training needs: whether a spec declares one, and how it is named where the
-targets can reach it.
-"""
+"""The tokens and keys that training needs, and how a spec names them."""
 
 from __future__ import annotations
 
@@ -9,14 +7,12 @@ from provision.rules.rule import LintContext
 
 
 def declares_variable(context: LintContext, *names: str) -> bool:
-    """Tell whether any of these variables is among the secrets or in the environment."""
+    """Return whether any of these variables is among the secrets or in the environment."""
     return any(name in context.spec.secrets or name in context.spec.env for name in names)
 
 
 def add_secret_fix(context: LintContext, name: str) -> Fix | None:
-    """Return the fix that names a secret as all targets reach it; None where that takes a project
-    in Google's Secret Manager.
-    """
+    """Return the fix that names a secret; None if it needs Google's Secret Manager."""
     kinds = {target.kind for target in context.spec.targets.values()}
     way = {frozenset({"local"}): "env", frozenset({"colab"}): "colab"}.get(frozenset(kinds))
     if way is None:

@@ -37,7 +37,7 @@ from provision.rules.package_requirements import (
     set_version_fix,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 MOST_ROWS = 8
 """Wider bounds than these rows are not compared about a package that is not listed: a resolver has
@@ -135,7 +135,7 @@ def _nearer(
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
 ) -> str:
-    """Return the releases of either package that go with the other one as it is asked for."""
+    """Return the releases of either package that go with the other one as it is requested."""
     ways = []
     for (one, _), (_, other) in ((left, right), (right, left)):
         wanted = other.rows[0].declared[name]
@@ -174,15 +174,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
-            "tokenizers==0.22.0]\n"
-        ),
-        Example(
+            "tokenizers==0.22.0]\n",
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", '
-            '"tokenizers<0.23"]\n'
+            '"tokenizers<0.23"]\n',
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',
             resolved=ResolvedSet(

@@ -21,13 +21,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at every later line of a package that was listed before under the same
-    marker.
-    """
+    """Yield a finding at each repeated line of a package with the same marker."""
     first: dict[tuple[str, str], tuple[Route, str]] = {}
     for route, package in package_lines(context):
         if (package.key, package.marker) not in first:
@@ -55,11 +53,9 @@ RULE = Rule(
             "Scikit_Learn>=1.5",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
-            "\"uvloop<1; sys_platform == 'darwin'\"]\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n',
+        'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
+        "\"uvloop<1; sys_platform == 'darwin'\"]\n",
     ),
 )

@@ -30,7 +30,7 @@ from provision.facts.versions import (
 )
 from provision.rules.package_requirements import RequestedPackage, requested_package
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -134,14 +134,10 @@ RULE = Rule(
             other_ids=("CUD011",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
-            '"==2.8.3", build: true}]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
+        '"==2.8.3", build: true}]\n',
+        'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
     ),
 )

@@ -33,7 +33,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
@@ -76,9 +76,7 @@ def _on_gpu(context: LintContext, one: RequestedPackage) -> bool:
 
 
 def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
-    """Return the pins of both frameworks on cuDNN when no version satisfies both; torch's are known
-    for its default build only.
-    """
+    """Return conflicting pins of cuDNN of both frameworks (for torch, of its default build)."""
     releases = torch_releases(context)
     if releases and not releases.includes_newer:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -169,12 +167,12 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, '
-            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n'
+            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n',
+            'gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n',
+            'gpu: L4\npython: "3.12"\npackages: [torch, jax]\n',
         ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch, jax]\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n',
             resolved=ResolvedSet({"torch": "2.15.0", "tensorflow": "2.21.0"}, "3.11", "cu132"),

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 
@@ -65,10 +65,8 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\n', "private"
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
-            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+        'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -53,10 +53,8 @@ RULE = Rule(
             "private",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
-            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+        'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

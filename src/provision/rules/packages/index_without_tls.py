@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import url_host
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -69,9 +69,9 @@ RULE = Rule(
             "http://10.0.0.7/simple",
         ),
     ),
-    good=(
-        Example(f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n'),
-        Example(f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n'),
-        Example(f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n'),
+    good=examples(
+        f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n',
+        f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n',
+        f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n',
     ),
 )

@@ -23,13 +23,11 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package after the first. Those with a marker of their own may
-    be for different platforms and are let be.
-    """
+    """Yield a finding for each further package with the module, except those with a marker."""
     names = context.package_names
     groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
     found = requested_packages(context) if groups else {}
@@ -104,12 +102,10 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n'),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
-            "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n',
+        'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
+        "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n",
     ),
 )

@@ -25,7 +25,7 @@ from functools import lru_cache
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts import Facts
 from provision.rules.package_lines import package_lines, rename_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spelling import edit_distance
 
 SHORT = 5
@@ -110,11 +110,9 @@ RULE = Rule(
         ),
         Example('gpu: none\npython: "3.11"\npackages: [torch-vision]\n', "torch-vision"),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
-            "torchvision, scikit_learn, our-own-tools]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
+        "torchvision, scikit_learn, our-own-tools]\n",
+        'gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n',
     ),
 )

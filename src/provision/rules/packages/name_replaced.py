@@ -24,7 +24,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severit
 from provision.facts import ReplacedPackage
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Package
 
 
@@ -84,14 +84,10 @@ RULE = Rule(
         ),
         Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
-            "conda}]\ntargets: {here: {kind: local, manager: conda}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n',
+        'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
+        "conda}]\ntargets: {here: {kind: local, manager: conda}}\n",
     ),
 )

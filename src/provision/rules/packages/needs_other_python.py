@@ -36,11 +36,11 @@ from provision.rules.package_requirements import (
     requested_packages,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package; not for a resolved set, where the resolver has looked."""  # noqa: E501
+    """Yield a finding for each such package of a spec; a resolver has checked resolved sets."""
     if context.resolved is not None:
         return
     for name, one in requested_packages(context).items():
@@ -93,9 +93,7 @@ def _finding(
 
 
 def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
-    """Tell whether no release that is admitted has a wheel for the Python; False where newer ones
-    than the table's are admitted.
-    """
+    """Return whether no admitted release has a wheel for the Python; False if newer may have."""
     table, admits, python = (
         context.facts.wheel_pythons.get(name, ()),
         parse_specifiers(specifiers),
@@ -116,9 +114,7 @@ def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
 def _tokenizers(
     context: LintContext, one: RequestedPackage, found: PossibleReleases
 ) -> Iterator[Diagnostic]:
-    """Yield a finding where no tokenizers that the possible releases of transformers declare has a
-    wheel; not where tokenizers has a line of its own.
-    """
+    """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
     if find_line(context, "tokenizers") is None:
         windows = [declared_specifier(row, "tokenizers") for row in found.rows]
     else:
@@ -213,11 +209,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [numpy]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n'),
-        Example('gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n'),
+        *examples(
+            'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n',
+            'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n',
+            'gpu: none\npython: "3.10"\npackages: [numpy]\n',
+            'gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n',
+            'gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n',
+        ),
         Example(
             'gpu: none\npython: "3.10"\npackages: [numpy]\n',
             resolved=ResolvedSet({"numpy": "2.3.5"}, "3.10"),

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
@@ -76,12 +76,10 @@ RULE = Rule(
             "peft",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "accelerate]\nexclude_newer: 2026-11-01\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "accelerate]\nexclude_newer: 2026-11-01\n",
     ),
 )

@@ -31,7 +31,7 @@ from provision.facts.versions import (
 )
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
@@ -157,11 +157,11 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        *examples(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+            'gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n',
+            'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
         ),
-        Example('gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n'),
         Example(
             'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             resolved=ResolvedSet({"torch": "2.13.0", "bitsandbytes": "0.49.2"}, "3.11", "cu130"),

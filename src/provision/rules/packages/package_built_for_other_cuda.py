@@ -43,15 +43,20 @@ from provision.rules.package_requirements import (
     requested_packages,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_if_written
+from provision.rules.rule import (
+    Example,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_if_written,
+)
 from provision.rules.torch_builds import LINUX_PLATFORMS
 from provision.target_facts import TargetFacts
 
 
 class PackageWithTorch(NamedTuple):
-    """A release of a package, and the torch that it comes with at a target: its release (None: not
-    known) and flavour.
-    """
+    """A release of a package with the release (None: unknown) and flavour of torch next to it."""
 
     version: str
     torch: str | None
@@ -59,9 +64,7 @@ class PackageWithTorch(NamedTuple):
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and each card for which torch comes in a build for another
-    CUDA major.
-    """
+    """Yield a finding for each package and card if torch has another CUDA major version."""
     for name, table in context.facts.cuda_wheels.items():
         package = requested_package(context, name)
         if package is None:
@@ -104,9 +107,7 @@ def _locked(context: LintContext, package: RequestedPackage) -> PackageWithTorch
 def _newest(
     context: LintContext, package: RequestedPackage, target: TargetFacts
 ) -> PackageWithTorch | None:
-    """Return what resolving takes: the torch that the lock tries first for which a release of the
-    package is possible, with the newest such release.
-    """
+    """Return the pair that resolution chooses: the newest release for the first possible torch."""
     return next(_pairs(context, package, package.specifiers, target), None)
 
 
@@ -129,9 +130,7 @@ def _pairs(
 def _admitted(
     context: LintContext, package: RequestedPackage, specifiers: str
 ) -> tuple[ReleaseRow, ...]:
-    """Return the known rows that specifiers admit, newest first; newer releases than the table's
-    are left out.
-    """
+    """Return the known rows that specifiers admit, newest first."""
     table = release_rows(context.facts, package.name)
     held = None
     if table:
@@ -142,7 +141,7 @@ def _admitted(
 
 
 def _fits_listed(context: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:
-    """Tell whether what a release declares can be satisfied beside the other lines of the spec."""
+    """Return whether the declared requirements of a release fit the other lines of the spec."""
     if not parse_specifiers(row.python).contains(context.spec.python):
         return False
     extras = package.package.extras if package.package else ()
@@ -167,9 +166,7 @@ def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
 def _torch_of(
     context: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
 ) -> str | None:
-    """Return the torch release of a proposal that satisfies what is declared about torch; None if
-    there is none in that flavour.
-    """
+    """Return the torch release of a proposal that a package admits, or None."""
     if proposal.release:
         releases = [proposal.release]
     else:
@@ -189,7 +186,7 @@ def _torch_of(
 
 
 def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
-    """Return the row for a release; the last one also for releases that are newer than the table."""  # noqa: E501
+    """Return the row for a release; the last row also for newer releases."""
     return next(
         (row for row in reversed(table) if require_version(row.first) <= require_version(version)),
         None,
@@ -315,9 +312,11 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n'),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n'),
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n'),
+        *examples(
+            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n',
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n',
+            'gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n',
+        ),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [vllm]\n',
             resolved=ResolvedSet({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128"),

@@ -23,13 +23,11 @@ from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.schema_packages import CudaOnlyUse
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each use of a package that is surely not to be had without CUDA; not
-    where any target has a card.
-    """
+    """Yield a finding for each use of a package that needs CUDA if no target has a card."""
     kinds = {device.gpu.type: device.gpu_route for device in context.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
@@ -54,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
-    """Return where a use is asked for: () for the package's own line; None where it is not."""
+    """Return where a use is requested: () for the package's own line; None if it is not."""
     training = context.spec.training
     if row.use == "any":
         return ()
@@ -72,7 +70,7 @@ def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
 
 
 def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
-    """Return how grave it is for a release that is asked for; None where it may do without CUDA."""
+    """Return how grave it is for a release that is requested; None if it may do without CUDA."""
     if not first and not row.read:
         return row.evidence.cap_severity(Severity.ERROR)
     open_end = not one.specifiers or has_version_in_range(
@@ -162,21 +160,13 @@ RULE = Rule(
             "adamw_torch_fused",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
-            '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
+        '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
     ),
 )

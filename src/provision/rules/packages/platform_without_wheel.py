@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -82,18 +82,11 @@ RULE = Rule(
             "{name: vllm}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
-            "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '
-            "linux-aarch64]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
-            "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
+        "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n",
+        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n',
+        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
+        "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n",
     ),
 )

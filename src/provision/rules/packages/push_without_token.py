@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
 """Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment
@@ -69,14 +69,10 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: '
-            "HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {push_to_hub: false}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: '
+        "HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {push_to_hub: false}}\n",
     ),
 )

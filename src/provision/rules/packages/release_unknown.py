@@ -25,7 +25,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import format_versions, named_versions, require_version
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.releases import AdmittedReleases, torch_releases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -103,10 +103,8 @@ RULE = Rule(
             ResolvedSet({"torch": "99.0"}, "3.11", "cpu"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n',
     ),
 )

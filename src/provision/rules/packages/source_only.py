@@ -36,7 +36,7 @@ from provision.diagnostics import (
 )
 from provision.facts.versions import is_satisfiable
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Package
 
 
@@ -100,14 +100,10 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
-            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+        'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
+        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n',
     ),
 )

@@ -32,7 +32,7 @@ from provision.rules.package_requirements import (
     set_version_fix,
 )
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -54,9 +54,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
-    """Return the specifiers of what goes with a torch release, the newest last; None when the table
-    does not tell.
-    """
+    """Return the specifiers of the companions of a torch release, newest last; None if unknown."""
     if name == "triton":
         if row.triton:
             return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
@@ -71,9 +69,7 @@ def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, 
 
 
 def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
-    """Tell whether what is asked for goes with a torch; a later patch of the minor that was made
-    for it may, too, although it was not read.
-    """
+    """Return whether a requested companion fits a torch; later patches of its minor fit too."""
     wanted = {specifier for made in fitting for specifier in made}
     patches = {
         f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
@@ -127,16 +123,14 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.20.1, '
-            "torchaudio==2.5.1]\n"
-        ),
-        Example(
+            "torchaudio==2.5.1]\n",
             'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchvision, '
-            "torchaudio==2.11.0]\n"
+            "torchaudio==2.11.0]\n",
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n',
+            'gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, torchvision]\n',
             resolved=ResolvedSet(

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import package_lines, url_host
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -66,14 +66,10 @@ RULE = Rule(
             "ours",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
-            '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
-            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
+        '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
+        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
     ),
 )

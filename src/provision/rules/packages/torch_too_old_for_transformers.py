@@ -28,13 +28,11 @@ from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range
 from provision.rules.package_lines import find_line, version_specifiers
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when no torch that may be chosen reaches the floor of any transformers that
-    may be chosen.
-    """
+    """Yield a finding if no admitted torch is new enough for any admitted transformers."""
     releases, torch = transformers_releases(context), find_line(context, "torch")
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
     allowed = _allowed(context)
@@ -108,11 +106,8 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, '
-            "accelerate]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]"]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]"]\n',
     ),
 )

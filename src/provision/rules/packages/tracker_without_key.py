@@ -28,7 +28,7 @@ from provision.facts.versions import require_version
 from provision.rules.package_lines import find_line
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
@@ -110,20 +110,14 @@ RULE = Rule(
             "wandb",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
-            "WANDB_API_KEY}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
+        "WANDB_API_KEY}}\n",
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n',
     ),
 )

@@ -37,7 +37,7 @@ from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
 from provision.rules.releases import AdmittedReleases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import Package
 
 WHY = (
@@ -159,9 +159,7 @@ def _too_old(
 
 
 def _used_otherwise(context: LintContext) -> bool:
-    """Tell whether nothing says that anything is trained, and a listed package accounts for
-    transformers.
-    """
+    """Return whether another package explains transformers and no training is declared."""
     return "training" not in context.spec.model_fields_set and any(
         package.key in context.facts.uses_transformers for package in context.spec.packages
     )
@@ -223,32 +221,19 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
-            "datasets==2.14.4, accelerate==0.21.0]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "unsloth]\ntraining: {method: lora}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, '
-            "vllm==0.11.0]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "sentence-transformers, diffusers]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
-            "{method: inference}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
+        "datasets==2.14.4, accelerate==0.21.0]\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "unsloth]\ntraining: {method: lora}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "sentence-transformers, diffusers]\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
+        "{method: inference}\n",
     ),
 )

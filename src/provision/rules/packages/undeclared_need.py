@@ -34,7 +34,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -60,7 +60,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _checked_inside(context: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
-    """Yield what a package checks itself, where all its possible releases ask for the same or more."""  # noqa: E501
+    """Yield the requirements that all possible releases of a package check at run time."""
     found = possible_releases(context.facts, one.name, one.specifiers)
     for row in found.rows[-1:] if found else ():
         for of, floor in row.floors.items():
@@ -125,19 +125,12 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", '
-            "torchao==0.15.0]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n',
     ),
 )

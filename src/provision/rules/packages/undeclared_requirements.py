@@ -1,6 +1,4 @@
-"""What a package needs of another without declaring it, as a finding: what is not met, and what
-nothing makes sure of.
-"""
+"""Findings about requirements between packages that their releases do not declare."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ def check_undeclared(
     *,
     declared: bool = False,
 ) -> Iterator[Diagnostic]:
-    """Yield the finding of a rule about one need of a package that is there; one that it declares
-    is seen to by an installer, as long as it can be met.
+    """Yield the finding of a rule about a requirement of a package that is not ensured.
+
+    An installer ensures a declared requirement, as long as it can be met.
     """
     other, severity = (
         requested_package(context, need.of),
@@ -48,9 +47,7 @@ def check_undeclared(
 def _runs_away(
     context: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
 ) -> bool:
-    """Tell whether an installer would take a release at or above a ceiling, as nothing in the spec
-    holds it below.
-    """
+    """Return whether an installer would choose a release above an undeclared ceiling."""
     if (
         not need.specifier.startswith("<")
         or context.spec.exclude_newer is not None

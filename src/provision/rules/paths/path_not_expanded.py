@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.folders import declared_folders
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 
@@ -60,8 +60,8 @@ RULE = Rule(
             "/scratch/~me",
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n"),
-        Example(f"{HEAD}paths: {{data: /scratch/me/data}}\n"),
+    good=examples(
+        f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n",
+        f"{HEAD}paths: {{data: /scratch/me/data}}\n",
     ),
 )

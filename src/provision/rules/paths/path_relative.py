@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Platform
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
@@ -75,11 +75,9 @@ RULE = Rule(
             "./d",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nplatforms: '
-            "[windows-x86_64]\npaths: {data: 'C:\\data'}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nplatforms: '
+        "[windows-x86_64]\npaths: {data: 'C:\\data'}\n",
     ),
 )

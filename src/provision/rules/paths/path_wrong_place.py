@@ -30,7 +30,7 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
@@ -124,21 +124,15 @@ RULE = Rule(
             "/home/jupyter/data",
         ),
     ),
-    good=(
-        Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
-        Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
-            f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n"
-        ),
-        Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
-            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
-            "[us-central1-a]}\n"
-        ),
-        Example(f"{HEAD}paths: {{data: /contents/data}}\n"),
+    good=examples(
+        f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
+        f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
+        f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
+        f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
+        "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+        "[us-central1-a]}\n",
+        f"{HEAD}paths: {{data: /contents/data}}\n",
     ),
 )

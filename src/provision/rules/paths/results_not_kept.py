@@ -37,7 +37,7 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
@@ -53,9 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
-    """Return how grave it is, how the results are lost, and where they would stay; None where they
-    do.
-    """
+    """Return the severity, how results get lost, and a path that keeps them; None if kept."""
     path, target = folder.path, folder.target.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
     if workbench:
@@ -146,12 +144,10 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n"),
-        Example(f"{HEAD}paths: {{output: /home/jupyter/out}}\n{CONTAINER}"),
-        Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        f"{HEAD}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n",
+        f"{HEAD}paths: {{output: /home/jupyter/out}}\n{CONTAINER}",
+        f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
     ),
 )

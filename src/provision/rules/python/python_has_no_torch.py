@@ -24,14 +24,12 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import format_versions
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import LocalTarget
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for the first platform on which no allowed torch release has a wheel for the
-    Python.
-    """
+    """Yield a finding for the first platform without a torch wheel for the Python."""
     releases = torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -104,9 +102,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu"),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch==99.0]\n'),
+    good=examples(
+        'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n',
+        'gpu: none\npython: "3.10"\npackages: [torch]\n',
+        'gpu: none\npython: "3.10"\npackages: [torch==99.0]\n',
     ),
 )

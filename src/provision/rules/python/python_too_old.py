@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _OLDEST = (3, 10)
 
@@ -53,8 +53,8 @@ RULE = Rule(
         Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),
         Example('gpu: none\npython: "3.7"\npackages: []\n', '"3.7"'),
     ),
-    good=(
-        Example('gpu: none\npython: "3.10"\npackages: [six]\n'),
-        Example('gpu: none\npython: "3.14"\npackages: [six]\n'),
+    good=examples(
+        'gpu: none\npython: "3.10"\npackages: [six]\n',
+        'gpu: none\npython: "3.14"\npackages: [six]\n',
     ),
 )

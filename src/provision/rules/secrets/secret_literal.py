@@ -28,7 +28,7 @@ from typing import Any
 
 from provision.agent.core.redact import is_secret_like
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _NAMES = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
@@ -57,9 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield the same for a spec with errors of shape: what it holds need not be of the types that
-    it should have.
-    """
+    """Yield the same findings for data that does not match the schema of a spec."""
     yield from _findings(
         text
         for key in ("env", "indexes", "paths", "training")
@@ -150,19 +148,13 @@ RULE = Rule(
             "correct-horse-battery",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
-            'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
-            'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: '
-            '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
+        'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
+        'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nenv: '
+        '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
     ),
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _KINDS = {"env": "local", "colab": "colab"}
 _MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
@@ -64,12 +64,10 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
-        Example(
-            'gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'
-            "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: "
-            "[us-central1-a]}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
+        'gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'
+        "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: "
+        "[us-central1-a]}}\n",
     ),
 )

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     EQUIVALENT_FIELDS,
@@ -79,15 +79,11 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: '
-            "epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: '
+        "epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n',
     ),
 )

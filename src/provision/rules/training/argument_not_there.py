@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import TrainingArgument
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     find_successor,
@@ -34,7 +34,7 @@ from provision.rules.training.trainer_arguments import (
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known argument that is not in the newest release that is possible."""  # noqa: E501
+    """Yield a finding for each known argument that the newest possible release does not have."""
     known = trainer_releases(context)
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
@@ -115,24 +115,16 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {eval_strategy: epoch, warmup_steps: 10}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: '
-            "true}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: '
-            "epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, '
-            "arguments: {evaluation_strategy: epoch}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {eval_strategy: epoch, warmup_steps: 10}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: '
+        "true}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: '
+        "epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, '
+        "arguments: {evaluation_strategy: epoch}}\n",
     ),
 )

@@ -27,7 +27,7 @@ from typing import Any
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
 from provision.rules.edits import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
 
 HALVES = ("bf16", "fp16")
@@ -156,18 +156,12 @@ RULE = Rule(
             "fp16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, arguments: {tf32: true}}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, batch_size: 4, optimizer: sgd}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, arguments: {fp16: false}}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, arguments: {tf32: true}}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, batch_size: 4, optimizer: sgd}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, arguments: {fp16: false}}\n",
     ),
 )

@@ -30,7 +30,7 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import SubclassArgument
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     is_in_release,
@@ -151,17 +151,11 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: '
-            "{arguments: {max_length: 512, packing: true, beta: 0.1}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n",
+        'gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: '
+        "{arguments: {max_length: 512, packing: true, beta: 0.1}}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n',
     ),
 )

@@ -31,7 +31,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
@@ -89,9 +89,7 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
 
 
 def _apart(context: LintContext) -> tuple[int, int] | None:
-    """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of
-    the second.
-    """
+    """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
     said = context.spec.training.arguments
     save, evaluate = (
         said.get("save_steps", STEPS),
@@ -130,20 +128,14 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
-            "save_strategy: epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
-            "eval_steps: 250}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {load_best_model_at_end: false}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
+        "save_strategy: epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
+        "eval_steps: 250}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {load_best_model_at_end: false}}\n",
     ),
 )

@@ -23,15 +23,13 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 ROUTE = ("training", "torch_compile")
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when every known torch that is possible is too old for torch.compile on the
-    Python.
-    """
+    """Yield a finding if no admitted torch supports torch.compile on the Python."""
     row = None
     if context.spec.training.torch_compile:
         row = context.facts.compile_pythons.get(context.python)
@@ -88,15 +86,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',
+        'gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n',
+        'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n',
     ),
 )

@@ -23,15 +23,13 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 ROUTE = ("training", "torch_compile")
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a set without torch, and for each card and platform that triton does not
-    run on.
-    """
+    """Yield a finding for a set without torch, and for each card that triton does not support."""
     if not context.spec.training.torch_compile:
         return
     if context.resolved is not None:
@@ -131,21 +129,17 @@ RULE = Rule(
         ),
     ),
     good=(
+        *examples(
+            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: true}\n",
+            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: false}\n",
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
+            "true}\nplatforms: [linux-x86_64]\n",
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n',
             resolved=ResolvedSet({"torch": "2.13.0"}, "3.11", "cpu"),
-        ),
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: true}\n"
-        ),
-        Example(
-            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: false}\n"
-        ),
-        Example(
-            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
-            "true}\nplatforms: [linux-x86_64]\n"
         ),
     ),
 )

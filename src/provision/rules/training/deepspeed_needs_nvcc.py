@@ -1,5 +1,4 @@
-"""DeepSpeed compiles operators of its own when they are first used, and nothing says that there is
-an nvcc.
+"""DeepSpeed compiles operators when they are first used, and nothing provides an nvcc.
 
 ## What it does
 
@@ -24,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""  # noqa: E501
+    """Yield one finding if a target with a card has no known nvcc."""
     strategy = context.spec.training.strategy
     if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
@@ -81,19 +80,13 @@ RULE = Rule(
             "deepspeed-zero3",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
-            '["transformers[deepspeed]>=5"]\n'
-            "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'
-        ),
+    good=examples(
+        'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
+        '["transformers[deepspeed]>=5"]\n'
+        "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n',
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 BACKENDS = (
@@ -83,15 +83,11 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "torchao]\ntraining: {precision: fp8}\n"
-        ),
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16}\n"
-        ),
-        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
+    good=examples(
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "torchao]\ntraining: {precision: fp8}\n",
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16}\n",
+        'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
     ),
 )

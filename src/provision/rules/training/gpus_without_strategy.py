@@ -31,7 +31,7 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
@@ -123,16 +123,12 @@ RULE = Rule(
             "torchrun",
         ),
     ),
-    good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n'),
-        Example(
-            'gpu: A100-80GB:2\npython: "3.11"\npackages: '
-            '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'
-        ),
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{method: inference}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n',
+        'gpu: A100-80GB:2\npython: "3.11"\npackages: '
+        '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n',
+        'gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{method: inference}\n",
     ),
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -73,22 +73,14 @@ RULE = Rule(
             "python",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: '
-            "ddp, launcher: python}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp, launcher: torchrun}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{launcher: python}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: '
+        "ddp, launcher: python}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp, launcher: torchrun}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{launcher: python}\n",
     ),
 )

@@ -27,7 +27,7 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = (
@@ -115,26 +115,15 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "unsloth]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
-            'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{method: full}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "unsloth]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
+        'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: full}\n',
     ),
 )

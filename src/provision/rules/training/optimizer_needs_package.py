@@ -28,7 +28,7 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 NOT_ON_INDEX = ("apex", "torchdistx")
 """The packages of these names on the public index are others, or old (project pages)."""
@@ -90,21 +90,13 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
-            "{optimizer: paged_adamw_8bit, method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_torch_fused}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n",
+        'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
+        "{optimizer: paged_adamw_8bit, method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{optimizer: adamw_torch_fused}\n",
+        'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n',
     ),
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.schema_packages import OptimizerName
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import is_in_release
 from provision.spelling import nearest_word
 
@@ -105,15 +105,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_torch}\n"
-        ),
-        Example(
+            "{optimizer: adamw_torch}\n",
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: '
-            "{optimizer: adamw_hf}\n"
+            "{optimizer: adamw_hf}\n",
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
             "{optimizer: sgd}\n",

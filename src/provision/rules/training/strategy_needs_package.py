@@ -22,7 +22,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severi
 from provision.facts.versions import has_version_in_range, parse_specifiers
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 STRATEGY = ("training", "strategy")
 
@@ -112,22 +112,14 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
-            "true}]\ntraining: {strategy: deepspeed-zero3}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
+        "true}]\ntraining: {strategy: deepspeed-zero3}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
+        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
+        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
     ),
 )

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 ROUTE = ("training", "strategy")
 
@@ -77,18 +77,12 @@ RULE = Rule(
             other_ids=("TRN019",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp, arguments: {fsdp: true}}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp, launcher: accelerate}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp, arguments: {fsdp: true}}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp, launcher: accelerate}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
     ),
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -85,16 +85,12 @@ RULE = Rule(
             other_ids=("TRN019",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp}\n"
-            "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
-            "[us-central1-a], gpu: L4:4}}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp}\n"
+        "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
+        "[us-central1-a], gpu: L4:4}}\n",
     ),
 )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
@@ -80,18 +80,12 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: none}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: all}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {report_to: none}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {report_to: all}}\n",
     ),
 )

@@ -1,6 +1,4 @@
-"""What `training.arguments` may hold: in which transformers releases an argument is there, and what
-took its place.
-"""
+"""The arguments of Trainer by transformers release, their successors and equivalent fields."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ nothing that the field could.
 
 
 def trainer_releases(context: LintContext) -> tuple[str, ...]:
-    """Return the transformers releases that Trainer's arguments go to, oldest first; () where they
-    are unknown, or Trainer is not used.
-    """
+    """Return the transformers releases that get the arguments, oldest first; () if unknown."""
     if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
         return ()
     found = transformers_releases(context)
@@ -42,9 +38,7 @@ def trainer_releases(context: LintContext) -> tuple[str, ...]:
 
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
-    """Tell whether a release takes an argument, or an optimizer; None between two releases that
-    were read and differ.
-    """
+    """Return whether a release has an argument or optimizer; None if it was not read."""
     read, wanted = facts.arguments_read, require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
@@ -61,9 +55,7 @@ def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: 
 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
-    """Return the argument that took the place of one in a release, through several renamings, and
-    whether only the name changed.
-    """
+    """Return the argument that replaces another in a release, and whether only the name changed."""
     renamed, seen = True, {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
         renamed = renamed and row.renamed

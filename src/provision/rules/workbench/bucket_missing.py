@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -59,5 +59,5 @@ RULE = Rule(
     ),
     check=check,
     bad=(Example(example_spec(bucket=None), "wb"),),
-    good=(Example(example_spec(bucket="gs://my-bucket/provision")),),
+    good=examples(example_spec(bucket="gs://my-bucket/provision")),
 )

@@ -21,7 +21,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_size
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -66,8 +66,8 @@ RULE = Rule(
         Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
         Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),
     ),
-    good=(
-        Example(example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}")),
-        Example(example_spec(data_disk="{size: 64000GB}")),
+    good=examples(
+        example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}"),
+        example_spec(data_disk="{size: 64000GB}"),
     ),
 )

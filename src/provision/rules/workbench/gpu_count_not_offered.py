@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
     available_gpu_counts,
@@ -83,16 +83,14 @@ RULE = Rule(
             other_ids=("TRN006",),
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4:4\n", machine_type="auto")),
-        Example(example_spec("gpu: T4:2\n", machine_type=None)),
-        Example(
-            example_spec(
-                "gpu: B200:8\n",
-                machine_type="auto",
-                reservation="my-reservation",
-                zones="[us-central1-b]",
-            )
+    good=examples(
+        example_spec("gpu: L4:4\n", machine_type="auto"),
+        example_spec("gpu: T4:2\n", machine_type=None),
+        example_spec(
+            "gpu: B200:8\n",
+            machine_type="auto",
+            reservation="my-reservation",
+            zones="[us-central1-b]",
         ),
     ),
 )

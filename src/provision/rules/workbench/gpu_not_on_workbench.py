@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
 
@@ -56,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
-    """Return the offered cards with at least as much memory, the smallest first, else the largest."""  # noqa: E501
+    """Return the cards with as much memory, the smallest first, or else the largest card."""
     offered = sorted(
         (one for one in facts.cards if one.workbench and one.status == "offered"),
         key=lambda one: one.memory_gb,
@@ -88,8 +88,8 @@ RULE = Rule(
             example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)
         ),
     ),
-    good=(
-        Example(example_spec("gpu: T4\n", machine_type="n1-standard-8")),
-        Example('gpu: RTX-4090\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec("gpu: T4\n", machine_type="n1-standard-8"),
+        'gpu: RTX-4090\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -51,8 +51,8 @@ RULE = Rule(
         Example(example_spec(gpu_driver="false"), "false"),
         Example(example_spec("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),
     ),
-    good=(
-        Example(example_spec(gpu_driver="true")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false")),
+    good=examples(
+        example_spec(gpu_driver="true"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false"),
     ),
 )

@@ -30,7 +30,7 @@ from provision.rules.package_requirements import (
     is_known_dependency,
     release_rows,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
@@ -95,12 +95,12 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(example_spec().replace("packages: [torch]", "packages: [torchvision]")),
-        Example(example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
-        Example(
+        *examples(
+            example_spec().replace("packages: [torch]", "packages: [torchvision]"),
+            example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]'),
             example_spec("gpu: none\n", machine_type="n1-standard-4").replace(
                 "packages: [torch]", "packages: [numpy]"
-            )
+            ),
         ),
         Example(
             example_spec().replace("packages: [torch]", "packages: [our-own]"),

@@ -24,7 +24,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
@@ -55,7 +55,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _covered(instance: Instance, seconds: int) -> bool:
-    """Tell whether the instance ends by its lifetime before it can end by idling."""
+    """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds
 
@@ -86,9 +86,9 @@ RULE = Rule(
             example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"
         ),
     ),
-    good=(
-        Example(example_spec(idle_shutdown="10m")),
-        Example(example_spec(idle_shutdown="1440m")),
-        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h")),
+    good=examples(
+        example_spec(idle_shutdown="10m"),
+        example_spec(idle_shutdown="1440m"),
+        example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h"),
     ),
 )

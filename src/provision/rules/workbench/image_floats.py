@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
@@ -74,8 +74,8 @@ RULE = Rule(
         Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
         Example(example_spec(image=None), "wb"),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20260809-2130-rc0")),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20260809-2130-rc0"),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

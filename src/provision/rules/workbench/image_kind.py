@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 _KINDS = {
@@ -66,8 +66,8 @@ RULE = Rule(
             "common-cu129-ubuntu-2404-nvidia-580",
         ),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(example_spec(image="our-own-image-7")),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20261004-2157-rc0"),
+        example_spec(image="our-own-image-7"),
     ),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import ImageFamily
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
@@ -67,7 +67,7 @@ def _state(image: ImageFamily) -> tuple[str, Severity] | None:
 
 
 def _over(end: str, image: ImageFamily) -> bool:
-    """Tell whether a day or month lay before the day of the row; a month ends with its last day."""
+    """Return whether a day, or the last day of a month, is before the day of the row."""
     return bool(end) and end < image.evidence.as_of[: len(end)]
 
 
@@ -86,8 +86,8 @@ RULE = Rule(
             example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"
         ),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(example_spec(image="our-own-image-7")),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20261004-2157-rc0"),
+        example_spec(image="our-own-image-7"),
     ),
 )

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
@@ -60,8 +60,7 @@ RULE = Rule(
         ),
         Example(example_spec(image="our-own-image-7"), "our-own-image-7"),
     ),
-    good=(
-        Example(example_spec(image=EXAMPLE_IMAGE)),
-        Example(example_spec(image="workbench-instances-v20260713")),
+    good=examples(
+        example_spec(image=EXAMPLE_IMAGE), example_spec(image="workbench-instances-v20260713")
     ),
 )

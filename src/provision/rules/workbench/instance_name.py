@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
@@ -76,8 +76,8 @@ RULE = Rule(
         Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
         Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),
     ),
-    good=(
-        Example(example_spec(f"name: {'a' * 60}\ngpu: L4\n")),
-        Example('name: 2nd-try\ngpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(f"name: {'a' * 60}\ngpu: L4\n"),
+        'name: 2nd-try\ngpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

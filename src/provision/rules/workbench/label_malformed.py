@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -107,8 +107,8 @@ RULE = Rule(
         Example(example_spec(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
         Example(example_spec(labels="{resource-name: mine}"), "resource-name"),
     ),
-    good=(
-        Example(example_spec(labels='{team: research, cost-center: "0042", empty: ""}')),
-        Example(example_spec(labels=f"{{team: {'a' * 63}}}")),
+    good=examples(
+        example_spec(labels='{team: research, cost-center: "0042", empty: ""}'),
+        example_spec(labels=f"{{team: {'a' * 63}}}"),
     ),
 )

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -54,8 +54,8 @@ RULE = Rule(
         Example(example_spec(max_lifetime=None), "wb"),
         Example(example_spec(max_lifetime=None, idle_shutdown="3h"), "wb"),
     ),
-    good=(
-        Example(example_spec(max_lifetime="8h")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None)),
+    good=examples(
+        example_spec(max_lifetime="8h"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None),
     ),
 )

@@ -26,7 +26,7 @@ from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
 
 
@@ -130,10 +130,10 @@ RULE = Rule(
         ),
         Example(example_spec("gpu: none\n"), "g2-standard-8"),
     ),
-    good=(
-        Example(example_spec("gpu: L4:2\n", machine_type="g2-standard-24")),
-        Example(example_spec("gpu: T4\n", machine_type="n1-standard-32")),
-        Example(example_spec("gpu: T4:4\n", machine_type="n1-standard-64")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8")),
+    good=examples(
+        example_spec("gpu: L4:2\n", machine_type="g2-standard-24"),
+        example_spec("gpu: T4\n", machine_type="n1-standard-32"),
+        example_spec("gpu: T4:4\n", machine_type="n1-standard-64"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8"),
     ),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
@@ -60,9 +60,9 @@ RULE = Rule(
         Example(example_spec(machine_type="g2-standart-8"), "g2-standart-8"),
         Example(example_spec("gpu: none\n", machine_type="z9-standard-4"), "z9-standard-4"),
     ),
-    good=(
-        Example(example_spec(machine_type="g2-standard-8")),
-        Example(example_spec(machine_type="auto")),
-        Example(example_spec("gpu: T4\n", machine_type="n1-custom-8-30720")),
+    good=examples(
+        example_spec(machine_type="g2-standard-8"),
+        example_spec(machine_type="auto"),
+        example_spec("gpu: T4\n", machine_type="n1-custom-8-30720"),
     ),
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines, unavailability_reason
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
 
@@ -77,15 +77,13 @@ RULE = Rule(
             other_ids=("TRN006",),
         ),
     ),
-    good=(
-        Example(example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),
-        Example(
-            example_spec(
-                "gpu: H200-141GB:8\n",
-                machine_type="a3-ultragpu-8g",
-                reservation="my-reservation",
-                zones="[us-central1-b]",
-            )
+    good=examples(
+        example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g"),
+        example_spec(
+            "gpu: H200-141GB:8\n",
+            machine_type="a3-ultragpu-8g",
+            reservation="my-reservation",
+            zones="[us-central1-b]",
         ),
     ),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 SCRIPTS = ("startup-script", "startup-script-url")
@@ -80,8 +80,8 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(example_spec(managed_euc="false")),
-        Example(example_spec(access="{mode: single-user, owner: me@example.com}")),
+    good=examples(
+        example_spec(managed_euc="false"),
+        example_spec(access="{mode: single-user, owner: me@example.com}"),
     ),
 )

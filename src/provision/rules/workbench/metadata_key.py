@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import MetadataKey
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -112,8 +112,8 @@ RULE = Rule(
         ),
         Example(example_spec(metadata='{my.key: "1"}'), "my.key"),
     ),
-    good=(
-        Example(example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}')),
-        Example(example_spec(metadata='{report-event-health: "true", titles: "x"}')),
+    good=examples(
+        example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}'),
+        example_spec(metadata='{report-event-health: "true", titles: "x"}'),
     ),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -69,5 +69,5 @@ RULE = Rule(
             other_ids=("IMG001",),
         ),
     ),
-    good=(Example(example_spec()),),
+    good=examples(example_spec()),
 )

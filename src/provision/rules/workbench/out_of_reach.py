@@ -28,7 +28,7 @@ from provision.diagnostics import Diagnostic, Route, Severity
 from provision.kinds.models import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 
@@ -94,17 +94,12 @@ RULE = Rule(
         Example(example_spec(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
         Example(example_spec(_NAMED), "HF_TOKEN", other_ids=("SEC004",)),
     ),
-    good=(
-        Example(
-            example_spec(
-                _INDEX, mirrors='{private: "https://packages.example.com/simple"}'
-            ).replace("[torch]", "[torch, {name: ours, index: private}]")
+    good=examples(
+        example_spec(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace(
+            "[torch]", "[torch, {name: ours, index: private}]"
         ),
-        Example(
-            example_spec(
-                "gpu: L4\nsecrets: {HF_TOKEN: {secret: "
-                "projects/my-project/secrets/hf/versions/1}}\n"
-            )
+        example_spec(
+            "gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n"
         ),
     ),
 )

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -54,9 +54,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
-    """A subnet without a region, beside zones of several: whichever it lies in, it is not there for
-    the others.
-    """
+    """Return a finding for a subnet without a region if the zones are in several regions."""
     regions = tuple(
         dict.fromkeys(
             region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)
@@ -130,14 +128,12 @@ RULE = Rule(
             "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
         ),
     ),
-    good=(
-        Example(example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
-        Example(
-            example_spec(
-                subnet="ml",
-                data_disk="{kms_key: "
-                "projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}",
-            )
+    good=examples(
+        example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml"),
+        example_spec(
+            subnet="ml",
+            data_disk="{kms_key: "
+            "projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}",
         ),
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
 
@@ -109,16 +109,12 @@ RULE = Rule(
         Example(example_spec(data_disk="{kms_key: my-key}"), "my-key"),
         Example(example_spec(service_account="me@example.com"), "me@example.com"),
     ),
-    good=(
-        Example(
-            example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml")
-        ),
-        Example(example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"')),
-        Example(
-            example_spec(
-                data_disk="{kms_key: "
-                "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}"
-            )
+    good=examples(
+        example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml"),
+        example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"'),
+        example_spec(
+            data_disk="{kms_key: "
+            "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}"
         ),
     ),
 )

@@ -23,7 +23,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
@@ -80,24 +80,16 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}"
-            )
+    good=examples(
+        example_spec(
+            image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}"
         ),
-        Example(
-            example_spec(
-                "gpu: none\n",
-                machine_type="n2-standard-8",
-                image="workbench-instances-2603-20260628-2130-rc0",
-                shielded="{secure_boot: true}",
-            )
+        example_spec(
+            "gpu: none\n",
+            machine_type="n2-standard-8",
+            image="workbench-instances-2603-20260628-2130-rc0",
+            shielded="{secure_boot: true}",
         ),
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}"
-            )
-        ),
+        example_spec(image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}"),
     ),
 )

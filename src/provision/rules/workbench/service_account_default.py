@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 DEFAULT_ACCOUNT_PATTERN = re.compile(
@@ -70,8 +70,8 @@ RULE = Rule(
             "123456789-compute@developer.gserviceaccount.com",
         ),
     ),
-    good=(
-        Example(example_spec(service_account="trainer@my-project.iam.gserviceaccount.com")),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(service_account="trainer@my-project.iam.gserviceaccount.com"),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, workbench_instances
 
@@ -56,8 +56,5 @@ RULE = Rule(
         Example(example_spec(tags="[no_ingress]"), "no_ingress"),
         Example(example_spec(tags=f"[{'a' * 64}]"), "a" * 64),
     ),
-    good=(
-        Example(example_spec(tags="[no-ingress, a]")),
-        Example(example_spec(tags=f"[{'a' * 63}]")),
-    ),
+    good=examples(example_spec(tags="[no-ingress, a]"), example_spec(tags=f"[{'a' * 63}]")),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 from provision.rules.workbench_instances import workbench_instances
 
 
@@ -55,8 +55,7 @@ RULE = Rule(
         Example(example_spec(idle_shutdown="30m"), "30m"),
         Example(example_spec("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),
     ),
-    good=(
-        Example(example_spec(idle_shutdown="31m")),
-        Example(example_spec("gpu: L4\nverify: {timeout: 7h}\n")),
+    good=examples(
+        example_spec(idle_shutdown="31m"), example_spec("gpu: L4\nverify: {timeout: 7h}\n")
     ),
 )

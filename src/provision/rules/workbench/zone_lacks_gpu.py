@@ -23,7 +23,7 @@ from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
 
@@ -48,9 +48,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _there(row: CardZones | None, zone: str) -> bool:
-    """Tell whether a zone may have the card: it is named, or its region is and no zones of it are
-    known.
-    """
+    """Return whether a zone may have the card; its region decides if its zones are unknown."""
     return row is not None and (not row.zones or zone in row.zones)
 
 
@@ -71,9 +69,7 @@ def _found(
 
 
 def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
-    """Return zones of the region, else of regions whose names begin alike (us-east, then us), else
-    of any.
-    """
+    """Return zones of the region, else of regions with a similar name, else of any region."""
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
     for beginning in beginnings:
@@ -105,11 +101,9 @@ RULE = Rule(
             "us-west1-b",
         ),
     ),
-    good=(
-        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
-        Example(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
-        Example(
-            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")
-        ),
+    good=examples(
+        example_spec(zones="[us-central1-a, us-central1-b]"),
+        example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]"),
     ),
 )

@@ -21,7 +21,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.text import format_list, json_quote
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
@@ -44,9 +44,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _zones(written: str, card: str) -> tuple[str, ...]:
-    """Return zones that were meant: those of the region, with that card where one is asked for,
-    else the nearest name.
-    """
+    """Return the zones of a region with the card, or else the zone with the nearest name."""
     known = sorted(
         {zone for row in load_zones() if not card or row.card == card for zone in row.zones}
     )
@@ -65,10 +63,8 @@ RULE = Rule(
         Example(example_spec(zones="[us-central1]"), "us-central1"),
         Example(example_spec(zones="[us-central1-a, US-Central1-B]"), "US-Central1-B"),
     ),
-    good=(
-        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
-        Example(
-            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]")
-        ),
+    good=examples(
+        example_spec(zones="[us-central1-a, us-central1-b]"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]"),
     ),
 )
