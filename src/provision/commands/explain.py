@@ -28,10 +28,10 @@ def find_page(word: str) -> RulePage:
     Raises:
         CheckFailed: there is no such page.
     """
-    known = all_pages()
-    for one in known:
-        if normalize_word(word) in (normalize_word(one.id), normalize_word(one.name)):
-            return one
+    pages = all_pages()
+    for page in pages:
+        if normalize_word(word) in (normalize_word(page.id), normalize_word(page.name)):
+            return page
     if check := _check(word):
         hint = (
             "`provision report -v` shows what it found and why; `provision verify --only "
@@ -40,7 +40,7 @@ def find_page(word: str) -> RulePage:
         raise CheckFailed(
             f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
         )
-    near = nearest_words(word, [name for one in known for name in (one.name, one.id)], most=3)
+    near = nearest_words(word, [name for page in pages for name in (page.name, page.id)], most=3)
     if near:
         hint = f"did you mean {_either(near)}?"
     else:
@@ -84,5 +84,5 @@ def _finding_page(kind: FindingKind) -> RulePage:
     return RulePage(kind.id, kind.name, kind.severity, kind.explanation, kind.explanation, markdown)
 
 
-def _either(words: tuple[str, ...]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -50,14 +50,20 @@ class EvidenceSources:
     """What may prove a suggestion: the system that runs uv (None: not wanted) and reports."""
 
     facts: Facts
-    world: System | None
-    tell: ProgressCallback
+    system: System | None
+    progress: ProgressCallback
     offline: bool
     reports: tuple[tuple[str, Report], ...]
 
 
 def suggest_for_spec(
-    path: Path, world: System, tell: ProgressCallback, *, most: int, with_uv: bool, offline: bool
+    path: Path,
+    system: System,
+    progress: ProgressCallback,
+    *,
+    most: int,
+    with_uv: bool,
+    offline: bool,
 ) -> SuggestionResult:
     """Return suggestions near a spec.
 
@@ -66,7 +72,7 @@ def suggest_for_spec(
         SourceError: the spec cannot be read.
     """
     facts = load_facts()
-    documents = check_file(path, world, facts)
+    documents = check_file(path, system, facts)
     if len(documents) != 1:
         raise UsageError(
             f"{path} holds {len(documents)} specs",
@@ -75,16 +81,16 @@ def suggest_for_spec(
         )
     (document,) = documents
     if document.spec is None or any(
-        found.severity is Severity.ERROR and found.id in _TEXT_FINDINGS
-        for found in document.diagnostics
+        finding.severity is Severity.ERROR and finding.id in _TEXT_FINDINGS
+        for finding in document.diagnostics
     ):
         raise SpecHasErrors(document.source, document.diagnostics, "the spec cannot be understood")
     backing = EvidenceSources(
         facts,
-        world if with_uv else None,
-        _without_repeats(tell),
+        system if with_uv else None,
+        _without_repeats(progress),
         offline,
-        tuple(_reports(path.resolve().parent, world)),
+        tuple(_reports(path.resolve().parent, system)),
     )
     return _offer(
         str(path), find_suggestions(document.spec, facts, most=most), backing, written=True
@@ -92,9 +98,9 @@ def suggest_for_spec(
 
 
 def suggest_for_options(
-    words: Mapping[str, str],
-    world: System,
-    tell: ProgressCallback,
+    values: Mapping[str, str],
+    system: System,
+    progress: ProgressCallback,
     *,
     most: int,
     with_uv: bool,
@@ -106,15 +112,17 @@ def suggest_for_options(
         UsageError: no spec can have a value.
     """
     facts = load_facts()
-    spec = _spec(words, facts)
-    found = find_suggestions(
-        spec, facts, most=most, free=frozenset({"python", "cuda"} - words.keys()), written=False
+    spec = _spec(values, facts)
+    result = find_suggestions(
+        spec, facts, most=most, free=frozenset({"python", "cuda"} - values.keys()), written=False
     )
-    named = ", ".join(f"{name} {value}" for name, value in words.items())
+    named = ", ".join(f"{name} {value}" for name, value in values.items())
     return _offer(
         named,
-        found,
-        EvidenceSources(facts, world if with_uv else None, _without_repeats(tell), offline, ()),
+        result,
+        EvidenceSources(
+            facts, system if with_uv else None, _without_repeats(progress), offline, ()
+        ),
         written=False,
     )
 
@@ -132,20 +140,20 @@ class _CommandLineSource:
         return False
 
 
-def _spec(words: Mapping[str, str], facts: Facts) -> Spec:
-    packages = [_requirement("torch", words.get("torch", ""))]
-    if "transformers" in words:
-        packages.append(_requirement("transformers[torch]", words["transformers"]))
+def _spec(values: Mapping[str, str], facts: Facts) -> Spec:
+    packages = [_requirement("torch", values.get("torch", ""))]
+    if "transformers" in values:
+        packages.append(_requirement("transformers[torch]", values["transformers"]))
     document: dict[str, Any] = {
-        "gpu": words["gpu"],
-        "python": words.get("python", facts.pythons[-1].version),
+        "gpu": values["gpu"],
+        "python": values.get("python", facts.pythons[-1].version),
         "packages": packages,
     }
-    if "cuda" in words:
-        document["cuda"] = words["cuda"]
-    if "precision" in words:
-        document["training"] = {"precision": words["precision"]}
-    if words["gpu"] == "mps":
+    if "cuda" in values:
+        document["cuda"] = values["cuda"]
+    if "precision" in values:
+        document["training"] = {"precision": values["precision"]}
+    if values["gpu"] == "mps":
         document["platforms"] = ["macos-arm64"]
     (read,) = source.read_spec_file(Path("words.yaml"), _CommandLineSource(json.dumps(document)))  # type: ignore[arg-type]
     spec, problems = source.validate_source(read)
@@ -175,19 +183,19 @@ def _requirement(name: str, version: str) -> str:
 
 
 def _offer(
-    name: str, found: SearchResult, backing: EvidenceSources, *, written: bool
+    name: str, result: SearchResult, backing: EvidenceSources, *, written: bool
 ) -> SuggestionResult:
     combinations, trouble = [], None
-    for one in found.suggestions:
+    for suggestion in result.suggestions:
         try:
-            combinations.append(_find_evidence(one, backing))
+            combinations.append(_find_evidence(suggestion, backing))
         except ExternalError as error:
             trouble = error
             combinations.append(
-                AssessedSuggestion(one, SuggestionStatus.RULES, "uv could not be asked")
+                AssessedSuggestion(suggestion, SuggestionStatus.RULES, "uv could not be asked")
             )
     return SuggestionResult(
-        name, written, tuple(combinations), found.in_the_way, found.tried, trouble
+        name, written, tuple(combinations), result.in_the_way, result.tried, trouble
     )
 
 
@@ -195,18 +203,18 @@ def _find_evidence(suggestion: Suggestion, backing: EvidenceSources) -> Assessed
     for name, report in backing.reports:
         if _is_verified_by(report, suggestion, backing.facts):
             return AssessedSuggestion(suggestion, SuggestionStatus.VERIFIED, f"by {name}")
-    if backing.world is None:
+    if backing.system is None:
         return AssessedSuggestion(suggestion, SuggestionStatus.RULES, "")
     reasons = [why for _, why in find_unlockable(suggestion.spec)]
     if reasons:
         return AssessedSuggestion(
             suggestion, SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
         )
-    backing.tell(
+    backing.progress(
         f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}"
     )
     try:
-        return _resolved(suggestion, backing, backing.world)
+        return _resolved(suggestion, backing, backing.system)
     except LockError as error:
         if backing.offline:  # what is not in the cache looks like what does not exist
             return AssessedSuggestion(
@@ -220,9 +228,9 @@ def _find_evidence(suggestion: Suggestion, backing: EvidenceSources) -> Assessed
 
 
 def _resolved(
-    suggestion: Suggestion, backing: EvidenceSources, world: System
+    suggestion: Suggestion, backing: EvidenceSources, system: System
 ) -> AssessedSuggestion:
-    lock, trouble = resolve_and_check(suggestion.spec, backing.facts, world, backing.tell)
+    lock, trouble = resolve_and_check(suggestion.spec, backing.facts, system, backing.progress)
     if trouble:
         return AssessedSuggestion(suggestion, SuggestionStatus.REFUSED, trouble)
     return AssessedSuggestion(
@@ -230,14 +238,14 @@ def _resolved(
     )
 
 
-def _without_repeats(tell: ProgressCallback) -> ProgressCallback:
+def _without_repeats(progress: ProgressCallback) -> ProgressCallback:
     """Return a `tell` that says nothing twice."""
-    said: set[str] = set()
+    reported: set[str] = set()
 
     def told(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            tell(text)
+        if text not in reported:
+            reported.add(text)
+            progress(text)
 
     return told
 
@@ -261,25 +269,25 @@ def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> boo
     """Return whether a report verified the versions and cards of a suggestion on a device."""
     if report.verdict != "verified":
         return False
-    seen = {
-        str(one.get("key")): one.get("value")
-        for one in report.document["readings"]
-        if isinstance(one, dict)
+    readings = {
+        str(reading.get("key")): reading.get("value")
+        for reading in report.document["readings"]
+        if isinstance(reading, dict)
     }
     choice, cards = (
         suggestion.candidate,
         {site.card for site in LintContext(suggestion.spec, EmptySourceText(), facts).targets},
     )
     cuda = None if choice.cuda in ("auto", "none") else choice.cuda
-    same = seen.get("python.minor") == choice.python and (
-        not choice.torch or seen.get("torch.cuda") == cuda
+    same = readings.get("python.minor") == choice.python and (
+        not choice.torch or readings.get("torch.cuda") == cuda
     )
     versions = (("package.torch", choice.torch), ("package.transformers", choice.transformers))
     capabilities = {card.cc if card else None for card in cards}
     return (
         same
-        and all(not wanted or _public(seen.get(key)) == wanted for key, wanted in versions)
-        and capabilities == {seen.get("gpu.compute_capability")}
+        and all(not wanted or _public(readings.get(key)) == wanted for key, wanted in versions)
+        and capabilities == {readings.get("gpu.compute_capability")}
     )
 
 

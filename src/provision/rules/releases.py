@@ -59,17 +59,17 @@ def _transformers(context: LintContext) -> AdmittedReleases | None:
 
 
 def _releases(context: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
-    asked = find_line(context, name)
-    if name == "torch" and asked and is_from_other_index(context, asked[1]):
+    line = find_line(context, name)
+    if name == "torch" and line and is_from_other_index(context, line[1]):
         return None
-    route: Route = asked[0] if asked else ("packages",)
+    route: Route = line[0] if line else ("packages",)
     if context.resolved is not None:
         return _locked(context, name, context.resolved.versions.get(name), route)
-    specifiers = version_specifiers(asked[1]) if asked else None
-    if asked is None or specifiers is None:
+    specifiers = version_specifiers(line[1]) if line else None
+    if line is None or specifiers is None:
         return None
     return AdmittedReleases(
-        f"{name}{asked[1].version}",
+        f"{name}{line[1].version}",
         admitted_versions(specifiers, table),
         has_version_in_range(specifiers, f"{table[-1]}.0.1"),
         route,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 
 
-def format_list(words: Iterable[str], most: int = 4) -> str:
+def format_list(items: Iterable[str], most: int = 4) -> str:
     """Return the first words separated by commas, and the number of the others."""
-    listed = tuple(words)
+    listed = tuple(items)
     text = ", ".join(listed[:most])
     return f"{text} and {len(listed) - most} more" if len(listed) > most else text
 

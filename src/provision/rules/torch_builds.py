@@ -120,19 +120,21 @@ def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
     too; among them, the newest torch first. Of newer versions the nearest comes first. If none is
     requested, the newest torch comes first.
     """
-    found: dict[str, str] = {}
+    newest_torch: dict[str, str] = {}
     for option in runnable_builds(context, query):
-        found.setdefault(option.cuda, option.release.release)
+        newest_torch.setdefault(option.cuda, option.release.release)
     if query.flavour is None:
-        return found
-    asked, known = require_version(cuda_of(query.flavour)), list(found)
+        return newest_torch
+    requested, known = require_version(cuda_of(query.flavour)), list(newest_torch)
     older = sorted(
-        (cuda for cuda in known if require_version(cuda) < asked),
-        key=lambda cuda: (require_version(found[cuda]), require_version(cuda)),
+        (cuda for cuda in known if require_version(cuda) < requested),
+        key=lambda cuda: (require_version(newest_torch[cuda]), require_version(cuda)),
         reverse=True,
     )
-    newer = sorted((cuda for cuda in known if require_version(cuda) > asked), key=require_version)
-    return {cuda: found[cuda] for cuda in (*older, *newer)}
+    newer = sorted(
+        (cuda for cuda in known if require_version(cuda) > requested), key=require_version
+    )
+    return {cuda: newest_torch[cuda] for cuda in (*older, *newer)}
 
 
 def runnable_releases(context: LintContext, query: BuildQuery) -> tuple[str, ...]:
@@ -151,13 +153,13 @@ def describe_alternatives(
         f'write cuda: "{cuda}", for which torch {release} runs there'
         for cuda, release in list(same.items())[:2]
     ]
-    others = _nearest(context, query, query.flavour) if query.flavour else []
-    if not same and not others:
-        others = _nearest(context, query, None)
-    if others:
+    builds = _nearest(context, query, query.flavour) if query.flavour else []
+    if not same and not builds:
+        builds = _nearest(context, query, None)
+    if builds:
         options.append(
-            f"take torch {format_versions(option.release.release for option in others)} for "
-            f"CUDA {others[0].cuda}{_python_note(context, query, others[-1])}"
+            f"take torch {format_versions(option.release.release for option in builds)} for "
+            f"CUDA {builds[0].cuda}{_python_note(context, query, builds[-1])}"
         )
     return ", or ".join([*options, else_do])
 

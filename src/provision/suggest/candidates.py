@@ -111,13 +111,13 @@ class CandidateSpace:
         """Yield each build of torch with the cheapest other versions, and the cost, unordered."""
         for torch in self._releases("torch", tuple(row.release for row in self.facts.torch)):
             for cuda in self._cudas(torch.value):
-                others, pythons = self._transformers(torch.value), self._pythons(torch.value)
-                if others and pythons:
+                transformers, pythons = self._transformers(torch.value), self._pythons(torch.value)
+                if transformers and pythons:
                     cost = (
                         torch.cost
                         + self._companions(torch.value)
                         + cuda.cost
-                        + others[0].cost
+                        + transformers[0].cost
                         + pythons[0].cost
                     )
                     yield (
@@ -125,7 +125,7 @@ class CandidateSpace:
                         Candidate(
                             cuda.value,
                             torch.value,
-                            others[0].value,
+                            transformers[0].value,
                             pythons[0].value,
                             self.spec.training.precision,
                         ),
@@ -302,8 +302,8 @@ class CandidateSpace:
         ]
         costs = {
             version: VERSION_CHANGE_COST
-            + _FURTHER * min(abs(place - other) for other in asked) / len(table)
-            for place, version in enumerate(table)
+            + _FURTHER * min(abs(index - other) for other in asked) / len(table)
+            for index, version in enumerate(table)
         }
         options = [
             ScoredOption(0.0 if version in wanted else costs[version], version)
@@ -407,8 +407,8 @@ class CandidateSpace:
         brought = {site.python.value for site in self.targets if site.python}
         return [
             option
-            for place, option in enumerate(best)
-            if place < _NEAREST or option.value in brought
+            for index, option in enumerate(best)
+            if index < _NEAREST or option.value in brought
         ]
 
 
@@ -423,12 +423,12 @@ def _older(field: str, was: str, now: str) -> str:
 
 def _after(value: str, options: list[ScoredOption]) -> list[ScoredOption]:
     """Return the option that comes after the one at hand, with what it costs more."""
-    places = [place for place, option in enumerate(options[:-1]) if option.value == value]
+    places = [index for index, option in enumerate(options[:-1]) if option.value == value]
     return [
         ScoredOption(
-            max(0.0, options[place + 1].cost - options[place].cost), options[place + 1].value
+            max(0.0, options[index + 1].cost - options[index].cost), options[index + 1].value
         )
-        for place in places
+        for index in places
     ]
 
 

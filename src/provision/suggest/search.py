@@ -86,8 +86,8 @@ class SuggestionResult(NamedTuple):
     def has_usable_combination(self) -> bool:
         """Whether at least one combination satisfies every rule, and uv where it was asked."""
         return not self.in_the_way and any(
-            one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
-            for one in self.combinations
+            combination.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
+            for combination in self.combinations
         )
 
 
@@ -135,7 +135,7 @@ def find_suggestions(
         most,
         free,
         written,
-        frozenset((one.id, one.where) for one in first.in_the_way),
+        frozenset((error.id, error.where) for error in first.in_the_way),
         refuted,
     )
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
@@ -237,11 +237,15 @@ class _Queue:
         return True
 
 
-def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
+def _covers(suggestion: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
     """Return whether a suggestion makes a candidate redundant: fewer changes, or the same build."""
-    these, those = {change.route for change in one.changes}, {change.route for change in changes}
+    these, those = (
+        {change.route for change in suggestion.changes},
+        {change.route for change in changes},
+    )
     return these < those or (
-        these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda)
+        these == those
+        and (suggestion.candidate.torch, suggestion.candidate.cuda) == (choice.torch, choice.cuda)
     )
 
 

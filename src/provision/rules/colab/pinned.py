@@ -35,16 +35,16 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         row.package for row in context.facts.protected.values() if row.pinned and not row.critical
     ]
     for system in base_runtimes(context):
-        found = tuple(replaced_packages(context, system, names))
-        if not found:
+        changes = tuple(replaced_packages(context, system, names))
+        if not changes:
             continue
-        pins = [f"{change.package}=={change.installed}" for change in found[:MOST]]
+        pins = [f"{change.package}=={change.installed}" for change in changes[:MOST]]
         yield RULE.diagnostic(
             f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
-            + ", ".join(change.requested for change in found[:MOST])
-            + (" are installed" if len(found) > 1 or context.resolved else " is asked for")
-            + (f" (and {len(found) - MOST} more)" if len(found) > MOST else ""),
-            next((change.route for change in found if change.line), found[0].route),
+            + ", ".join(change.requested for change in changes[:MOST])
+            + (" are installed" if len(changes) > 1 or context.resolved else " is asked for")
+            + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),
+            next((change.route for change in changes if change.line), changes[0].route),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
             help=f"ask for {', '.join(pins)}, or isolation: venv",
             related=system.related,

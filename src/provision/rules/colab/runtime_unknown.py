@@ -30,11 +30,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     for colab in colab_targets(context):
         if colab.facts.runtime is not None:
             continue
-        asked, known = colab.target.runtime, [row.runtime for row in named_runtimes(context)]
-        newer = asked > known[-1]
-        near = min(known, key=lambda name: (abs(_months(name) - _months(asked)), name))
+        requested, known = colab.target.runtime, [row.runtime for row in named_runtimes(context)]
+        newer = requested > known[-1]
+        near = min(known, key=lambda name: (abs(_months(name) - _months(requested)), name))
         yield RULE.diagnostic(
-            f"target {colab.name}: the facts know no Colab runtime {asked}"
+            f"target {colab.name}: the facts know no Colab runtime {requested}"
             + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
             colab.runtime_route,
             severity=Severity.UNKNOWN if newer else None,

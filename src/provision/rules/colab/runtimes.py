@@ -83,12 +83,12 @@ def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
     """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
     for colab in colab_targets(context):
         runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
-        held = runtime_packages(colab.facts)
-        if held is None or runtime is None or runtime.minor != context.spec.python:
+        packages = runtime_packages(colab.facts)
+        if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
         if context.resolved is not None and not _serves(context.resolved.flavour, flavour):
             continue
-        yield BaseRuntime(colab, runtime, held)
+        yield BaseRuntime(colab, runtime, packages)
 
 
 def replaced_packages(

@@ -147,9 +147,13 @@ def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
         return []
     left = []
     for name in ("torchvision", "torchaudio"):
-        held = Version(system.packages[name]).public if name in system.packages else None
-        tied = held is not None and mine is not None and held in getattr(mine, name)
-        if tied and not _replaced(context, name) and not (other and held in getattr(other, name)):
+        installed = Version(system.packages[name]).public if name in system.packages else None
+        tied = installed is not None and mine is not None and installed in getattr(mine, name)
+        if (
+            tied
+            and not _replaced(context, name)
+            and not (other and installed in getattr(other, name))
+        ):
             left.append(name)
     return left
 

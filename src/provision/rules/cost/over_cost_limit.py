@@ -79,7 +79,7 @@ def _offers(
 def _found(
     context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
 ) -> Diagnostic:
-    offer = min(over, key=lambda one: one.dollars)
+    offer = min(over, key=lambda candidate: candidate.dollars)
     return RULE.diagnostic(
         f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in "
         f"{offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
@@ -95,11 +95,19 @@ def _found(
 
 def _cheaper(context: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
-    within = [one for one in _offers(context, instance, any_type=True) if one.dollars <= limit]
-    here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
-    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
-        within, key=lambda one: one.dollars, default=None
-    )
+    within = [
+        candidate
+        for candidate in _offers(context, instance, any_type=True)
+        if candidate.dollars <= limit
+    ]
+    here = [
+        candidate
+        for candidate in within
+        if candidate.region == offer.region and candidate.machine != offer.machine
+    ]
+    best = max(
+        here, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars), default=None
+    ) or min(within, key=lambda candidate: candidate.dollars, default=None)
     if best:
         return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
     return "ask for another card, or "

@@ -33,14 +33,14 @@ MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each local target whose platform does not go with its accelerator."""
-    said: set[Route] = set()
+    reported: set[Route] = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
-        if route in said or (
+        if route in reported or (
             target.gpu_settings.flavour == "cpu" and target.gpu_settings.gpu.type != "mps"
         ):
             continue
-        said.add(route)
+        reported.add(route)
         if target.gpu_settings.gpu.type == "mps":
             yield from _mps(context, target)
         elif isinstance(target.target, LocalTarget):

@@ -40,14 +40,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     gpu, card = oldest
     for major in MAJORS:
-        asked = _version(context, f"nvidia-cudnn-cu{major}")
-        row = context.facts.cudnn_floor(major, asked[1]) if asked else None
-        if asked is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
+        line = _version(context, f"nvidia-cudnn-cu{major}")
+        row = context.facts.cudnn_floor(major, line[1]) if line else None
+        if line is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
         yield RULE.diagnostic(
-            f"cuDNN {asked[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
+            f"cuDNN {line[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
             f"{card.name} has {card.cc}",
-            asked[0],
+            line[0],
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
             help=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
@@ -59,25 +59,26 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _version(context: LintContext, name: str) -> tuple[Route, str] | None:
     """Return the least cuDNN that may come, with the line that lets it in."""
-    asked = find_line(context, name)
+    line = find_line(context, name)
     if context.resolved is not None:
         route = next(
-            (found[0] for found in (asked, find_line(context, "torch")) if found), ("packages",)
+            (candidate[0] for candidate in (line, find_line(context, "torch")) if candidate),
+            ("packages",),
         )
         version = context.resolved.versions.get(name)
         return (route, version) if version else None
-    specifiers = version_specifiers(asked[1]) if asked else None
+    specifiers = version_specifiers(line[1]) if line else None
     low = lower_bound(specifiers) if specifiers is not None else None
-    return (asked[0], low) if asked and low else None
+    return (line[0], low) if line and low else None
 
 
 def _fix(context: LintContext, name: str, below: str) -> Fix | None:
-    asked = find_line(context, name)
-    if asked is None:
+    line = find_line(context, name)
+    if line is None:
         return None
     return Fix(
         f"write {name}<{below}",
-        (set_version_edit(context, *asked, f"<{below}"),),
+        (set_version_edit(context, *line, f"<{below}"),),
         Applicability.UNSAFE,
     )
 

@@ -47,45 +47,43 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target where the default build does not run and another one does."""
     if context.resolved is not None:
         return
-    for question in build_queries(context):
+    for query in build_queries(context):
         newest = None
-        if question.flavour is None:
-            newest = next(possible_builds(context, question), None)
-        if newest is None or _runs(context, question, newest.release):
+        if query.flavour is None:
+            newest = next(possible_builds(context, query), None)
+        if newest is None or _runs(context, query, newest.release):
             continue
-        found = runnable_cudas(context, question)
-        if not found and newest.release.default_on(question.platform) == "cpu":
-            found = {
+        cudas = runnable_cudas(context, query)
+        if not cudas and newest.release.default_on(query.platform) == "cpu":
+            cudas = {
                 offer.cuda: offer.release.release
-                for offer in possible_builds(context, question)
+                for offer in possible_builds(context, query)
                 if offer.build is None and offer.release is newest.release
             }
-        if found:
-            yield _finding(context, question, newest.release, found)
+        if cudas:
+            yield _finding(context, query, newest.release, cudas)
 
 
-def _runs(context: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
+def _runs(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
     """Return whether the default build runs, or may run for all the facts know."""
-    default = row.default_on(question.platform)
+    default = row.default_on(query.platform)
     if default == "cpu":
         return False
-    offer = next(iter(possible_builds(context, question._replace(flavour=default))), None)
-    return (
-        offer is None or offer.release is not row or can_run(context, question, offer) is not False
-    )
+    offer = next(iter(possible_builds(context, query._replace(flavour=default))), None)
+    return offer is None or offer.release is not row or can_run(context, query, offer) is not False
 
 
 def _finding(
-    context: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]
+    context: LintContext, query: BuildQuery, row: TorchRelease, cudas: dict[str, str]
 ) -> Diagnostic:
-    default, driver = row.default_on(question.platform), question.target.driver
-    cuda, torch = next(iter(found.items()))
+    default, driver = row.default_on(query.platform), query.target.driver
+    cuda, torch = next(iter(cudas.items()))
     covered = default != "cpu" and any(
         build.flavour == default
-        for build in context.facts.builds_for_card(question.card, row.release, question.platform)
+        for build in context.facts.builds_for_card(query.card, row.release, query.platform)
     )
     if default == "cpu":
-        problem = f"is for the CPU alone on {question.platform}"
+        problem = f"is for the CPU alone on {query.platform}"
     elif covered and driver is not None:
         problem = (
             f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
@@ -93,28 +91,27 @@ def _finding(
         )
     else:
         problem = (
-            f"is for CUDA {cuda_of(default)}, without code for {question.card.name} "
-            f"({question.card.cc})"
+            f"is for CUDA {cuda_of(default)}, without code for {query.card.name} ({query.card.cc})"
         )
     return RULE.diagnostic(
         f"cuda is left open, and the default build of torch {row.release} {problem}",
-        question.gpu_route,
+        query.gpu_route,
         why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
         f"for CUDA {cuda}.",
         help=", or ".join(
             f'write cuda: "{version}", which has torch {release}'
-            for version, release in list(found.items())[:2]
+            for version, release in list(cudas.items())[:2]
         ),
-        related=(related_at(question.releases.route, "torch comes from here"),),
-        fix=_fix(context, question, cuda),
+        related=(related_at(query.releases.route, "torch comes from here"),),
+        fix=_fix(context, query, cuda),
     )
 
 
-def _fix(context: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
+def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
     """Say the CUDA version where that holds for this one place alone."""
     if len(context.spec.targets) > 1:
         return None
-    route = question.target.gpu_settings.cuda_route
+    route = query.target.gpu_settings.cuda_route
     written = len(route) > 1 or "cuda" in context.spec.model_fields_set
     edit: Edit = (
         Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')

@@ -48,9 +48,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if target.driver is not None:
             yield from _brought(context, target, target.card, known)
             yield from _too_early(context, target, target.card)
-        asked = find_machine_requirement(context, target, "driver")
-        if asked is not None:
-            yield from _asked(context, target, target.card, known, asked)
+        requirement = find_machine_requirement(context, target, "driver")
+        if requirement is not None:
+            yield from _asked(context, target, target.card, known, requirement)
 
 
 def _brought(
@@ -101,9 +101,9 @@ def _asked(
     target: TargetFacts,
     card: Card,
     known: DriverBranches,
-    asked: MachineRequirement,
+    requirement: MachineRequirement,
 ) -> Iterator[Diagnostic]:
-    specifiers = asked.specifiers
+    specifiers = requirement.specifiers
     if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
     low = lower_bound(specifiers)
@@ -112,16 +112,16 @@ def _asked(
     else:
         right = f"<{known.first_unsupported}"
     yield RULE.diagnostic(
-        f"requires.driver: {asked.text} admits no driver that knows {card.name} "
+        f"requires.driver: {requirement.text} admits no driver that knows {card.name} "
         f"({card.arch}): there are drivers for it {known}",
-        asked.route,
+        requirement.route,
         severity=_severity(context, card),
         why=WHY,
         help=f'write driver: "{right}", or take another card',
         related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         fix=Fix(
             f'write driver: "{right}"',
-            (Replace(RouteLocation(asked.route), yaml_scalar(right)),),
+            (Replace(RouteLocation(requirement.route), yaml_scalar(right)),),
             Applicability.UNSAFE,
         ),
     )

@@ -34,36 +34,36 @@ COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image whose driver may be too old for every possible build."""
-    for question in build_queries(context):
-        image = question.target.image
-        offer = None
-        if image is not None and question.target.driver is None:
-            offer = _doubtful(context, question, image)
-        if offer is None or image is None:
+    for query in build_queries(context):
+        image = query.target.image
+        option = None
+        if image is not None and query.target.driver is None:
+            option = _doubtful(context, query, image)
+        if option is None or image is None:
             continue
-        floor = context.facts.driver_floor(offer.cuda)
-        other = describe_image_with_driver(context, question.target, floor or "")
+        floor = context.facts.driver_floor(option.cuda)
+        other = describe_image_with_driver(context, query.target, floor or "")
         yield RULE.diagnostic(
-            f"torch {offer.release.release} for CUDA {offer.cuda} needs driver {floor}, "
+            f"torch {option.release.release} for CUDA {option.cuda} needs driver {floor}, "
             f"and the driver of image {image.family} was not published",
-            (*question.target.route, "image"),
+            (*query.target.route, "image"),
             why="If it is older, torch says that the NVIDIA driver on your system is too old, "
             "and runs on the CPU.",
             help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
-            related=(related_at(question.cuda_route, "the CUDA version is decided here"),),
+            related=(related_at(query.cuda_route, "the CUDA version is decided here"),),
         )
 
 
-def _doubtful(context: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
+def _doubtful(context: LintContext, query: BuildQuery, image: ImageFamily) -> BuildOption | None:
     """Return the newest possible build if no build is sure to run on the image."""
-    have, newest = _at_least(context, image), None
-    for offer in possible_builds(context, question):
-        if offer.build is None or not context.facts.has_code_for(question.card, offer.build):
+    oldest, newest = _at_least(context, image), None
+    for option in possible_builds(context, query):
+        if option.build is None or not context.facts.has_code_for(query.card, option.build):
             continue
-        floor = context.facts.driver_floor(offer.cuda)
-        if floor is None or (have is not None and is_driver_at_least(have, floor)):
+        floor = context.facts.driver_floor(option.cuda)
+        if floor is None or (oldest is not None and is_driver_at_least(oldest, floor)):
             return None
-        newest = newest or offer
+        newest = newest or option
     return newest
 
 

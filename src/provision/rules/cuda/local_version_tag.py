@@ -66,15 +66,15 @@ def _finding(
 ) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    said = ""
+    note = ""
     if not _agrees(context, tag):
-        said = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
+        note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
     edits: tuple[Edit, ...] = (
         set_version_edit(context, route, package, without_local(package.version)),
         *(_says(context, cuda) if first else ()),
     )
     return RULE.diagnostic(
-        f"{package.key}{package.version} names the build {tag}{said}",
+        f"{package.key}{package.version} names the build {tag}{note}",
         route,
         why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
         "said once, in `cuda`, and the lock chooses the builds.",
@@ -82,7 +82,7 @@ def _finding(
         if fixable
         else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
         related=(related_at(("cuda",), "the CUDA version is said here"),)
-        if said and "cuda" in context.spec.model_fields_set
+        if note and "cuda" in context.spec.model_fields_set
         else (),
         fix=Fix(right, edits) if fixable else None,
     )

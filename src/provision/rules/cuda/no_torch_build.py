@@ -58,15 +58,16 @@ def _finding(
     built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
     others = [row.release for row in context.facts.torch if flavour_of(cuda) in row.builds]
     what = "may have no build" if doubtful else "has no build"
+    severity = None
+    if doubtful:
+        severity = Severity.WARNING
+    elif releases.includes_newer:
+        severity = Severity.UNKNOWN
     return RULE.diagnostic(
         f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for "
         f"{', '.join(built)}",
         device.cuda_route,
-        severity=Severity.WARNING
-        if doubtful
-        else Severity.UNKNOWN
-        if releases.includes_newer
-        else None,
+        severity=severity,
         why="The PyTorch index for that CUDA version then holds no such torch."
         + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
         help=f'write cuda: "{built[-1]}" or cuda: auto'

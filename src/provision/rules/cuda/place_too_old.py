@@ -52,13 +52,13 @@ _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that is too old for every torch that may come."""
     yield from _libraries(context)
-    for question in build_queries(context):
-        driver = question.target.driver
+    for query in build_queries(context):
+        driver = query.target.driver
         if driver is None:
             continue
-        found = _newest(context, question, driver)
-        if found is not None:
-            yield _finding(context, question, driver, *found)
+        newest = _newest(context, query, driver)
+        if newest is not None:
+            yield _finding(context, query, driver, *newest)
 
 
 def _libraries(context: LintContext) -> Iterator[Diagnostic]:
@@ -96,35 +96,35 @@ def _libraries(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _newest(
-    context: LintContext, question: BuildQuery, driver: ProvidedVersion
+    context: LintContext, query: BuildQuery, driver: ProvidedVersion
 ) -> tuple[BuildOption, Incompatibility] | None:
     """Return the newest build that fails only because of an old driver; None if some build runs."""
     newest = None
-    for offer in possible_builds(context, question):
-        if can_run(context, question, offer) is not False:
+    for option in possible_builds(context, query):
+        if can_run(context, query, option) is not False:
             return None
-        obstacles = context.facts.incompatibilities(driver.value, offer.build, question.card)
-        if newest is None and all(one.kind in _OLD for one in obstacles):
-            newest = offer, obstacles[0]
+        obstacles = context.facts.incompatibilities(driver.value, option.build, query.card)
+        if newest is None and all(obstacle.kind in _OLD for obstacle in obstacles):
+            newest = option, obstacles[0]
     return newest
 
 
 def _finding(
     context: LintContext,
-    question: BuildQuery,
+    query: BuildQuery,
     driver: ProvidedVersion,
-    offer: BuildOption,
+    option: BuildOption,
     obstacle: Incompatibility,
 ) -> Diagnostic:
     ptx = obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER
     severity = driver.evidence.cap_severity(Severity.ERROR)
     for evidence in obstacle.evidence:
         severity = evidence.cap_severity(severity)
-    needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
+    needs = f"has only PTX for {query.card.name}, which needs" if ptx else "needs"
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver "
+        f"torch {option.release.release} for CUDA {option.cuda} {needs} driver "
         f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
-        question.cuda_route,
+        query.cuda_route,
         severity=severity,
         why="torch would say: the provided PTX was compiled with an unsupported toolchain."
         if ptx
@@ -132,13 +132,13 @@ def _finding(
         "torch.cuda.is_available() would be false.",
         help=describe_alternatives(
             context,
-            question,
-            describe_image_with_driver(context, question.target, obstacle.required)
+            query,
+            describe_image_with_driver(context, query.target, obstacle.required)
             or "take a machine with a newer driver",
         ),
         related=(
             related_at(driver.route, f"driver {driver.value} comes from here"),
-            related_at(question.releases.route, "torch comes from here"),
+            related_at(query.releases.route, "torch comes from here"),
         ),
     )
 

@@ -31,9 +31,9 @@ from provision.target_facts import ProvidedVersion
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target whose driver does not satisfy `requires.driver`."""
     for target in context.targets:
-        asked, driver = find_machine_requirement(context, target, "driver"), target.driver
-        specifiers = asked.specifiers if asked else None
-        if asked is None or driver is None or specifiers is None:
+        requirement, driver = find_machine_requirement(context, target, "driver"), target.driver
+        specifiers = requirement.specifiers if requirement else None
+        if requirement is None or driver is None or specifiers is None:
             continue
         if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
@@ -41,9 +41,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if has_version_in_range(specifiers, first, below):
             continue
         yield RULE.diagnostic(
-            f"requires.driver: {asked.text} is asked for, and the driver of "
+            f"requires.driver: {requirement.text} is asked for, and the driver of "
             f"{driver.provider} is {driver.value}",
-            asked.route,
+            requirement.route,
             severity=driver.evidence.cap_severity(Severity.ERROR),
             why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
             "so the check on the device would fail.",

@@ -39,27 +39,27 @@ from provision.rules.torch_builds import BuildQuery, build_queries
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each `requires.driver` that admits drivers below the minimum."""
-    said = set()
-    for question in build_queries(context):
-        asked = None
-        if question.flavour and question.target.driver is None:
-            asked = find_machine_requirement(context, question.target, "driver")
-        if asked is not None and asked.route not in said:
-            found = _finding(context, question, asked)
-            said |= {asked.route} if found else set()
-            yield from [found] if found else []
+    reported = set()
+    for query in build_queries(context):
+        requirement = None
+        if query.flavour and query.target.driver is None:
+            requirement = find_machine_requirement(context, query.target, "driver")
+        if requirement is not None and requirement.route not in reported:
+            finding = _finding(context, query, requirement)
+            reported |= {requirement.route} if finding else set()
+            yield from [finding] if finding else []
 
 
 def _finding(
-    context: LintContext, question: BuildQuery, asked: MachineRequirement
+    context: LintContext, query: BuildQuery, requirement: MachineRequirement
 ) -> Diagnostic | None:
-    toolkit = context.facts.toolkits.get(cuda_of(question.flavour or ""))
-    specifiers, known = asked.specifiers, driver_branches(context, question.card)
+    toolkit = context.facts.toolkits.get(cuda_of(query.flavour or ""))
+    specifiers, known = requirement.specifiers, driver_branches(context, query.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
     floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
     if known.first and require_version(known.first) > require_version(floor):
-        floor, whose = known.first, question.card.name
+        floor, whose = known.first, query.card.name
     low = lower_bound(specifiers)
     possible = has_version_in_range(specifiers, floor, known.first_unsupported)
     if possible and (low is None or is_driver_at_least(low, floor)):
@@ -68,26 +68,26 @@ def _finding(
         known.first_unsupported
     )
     return RULE.diagnostic(
-        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} "
+        f"requires.driver: {requirement.text} {'lets through' if possible else 'admits only'} "
         f"drivers older than {floor}, which {whose} needs",
-        asked.route,
+        requirement.route,
         severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
         help=f'write driver: ">={floor}"'
         + (
             f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
-            if whose != question.card.name
+            if whose != query.card.name
             else ""
         ),
-        related=(related_at(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
-        if question.target.gpu_settings.cuda != "auto"
+        related=(related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
+        if query.target.gpu_settings.cuda != "auto"
         else (),
         fix=None
         if beyond
         else Fix(
             f'write driver: ">={floor}"',
-            (Replace(RouteLocation(asked.route), yaml_scalar(f">={floor}")),),
+            (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
             Applicability.UNSAFE,
         ),
     )

@@ -36,10 +36,10 @@ from provision.rules.source_builds import (
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target whose gcc the toolkit does not take."""
-    asked = context.spec.cuda_toolkit
+    requested = context.spec.cuda_toolkit
     toolkit = None
-    if asked and source_built_packages(context):
-        toolkit = context.facts.toolkits.get(asked)
+    if requested and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(requested)
     if toolkit is None:
         return
     for target in context.targets:

@@ -44,7 +44,7 @@ from provision.target_facts import TargetFacts
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each compiler whose CUDA major version is not that of the wheels."""
-    sure, said = torch_extensions(context), set()
+    sure, reported = torch_extensions(context), set()
     packages = sure or source_built_packages(context)
     for target in context.targets if packages else ():
         cuda, nvcc = wheel_cuda_at(context, target), nvcc_at(context, target)
@@ -52,10 +52,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             cuda is None
             or nvcc is None
             or major_version(cuda) == major_version(nvcc.cuda)
-            or (nvcc.route, cuda) in said
+            or (nvcc.route, cuda) in reported
         ):
             continue
-        said.add((nvcc.route, cuda))
+        reported.add((nvcc.route, cuda))
         own = nvcc.route == ("cuda_toolkit",)
         yield _finding(
             target, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING

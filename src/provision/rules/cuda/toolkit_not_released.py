@@ -24,20 +24,20 @@ from provision.rules.rule import Example, LintContext, Rule, examples
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for an unknown toolkit: an error if it is between two known versions."""
-    asked = context.spec.cuda_toolkit
-    if asked is None or asked in context.facts.toolkits:
+    requested = context.spec.cuda_toolkit
+    if requested is None or requested in context.facts.toolkits:
         return
     known = sorted(context.facts.toolkits, key=require_version)
-    below = [cuda for cuda in known if require_version(cuda) < require_version(asked)][-1:]
-    above = [cuda for cuda in known if require_version(cuda) > require_version(asked)][:1]
+    below = [cuda for cuda in known if require_version(cuda) < require_version(requested)][-1:]
+    above = [cuda for cuda in known if require_version(cuda) > require_version(requested)][:1]
     gap = bool(below and above)
     nearest = next(
-        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == asked.split(".")[0]), None
+        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == requested.split(".")[0]), None
     )
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {asked}"
+        f"there is no CUDA toolkit {requested}"
         if gap
-        else f"the facts know no CUDA toolkit {asked}; they know {format_versions(known)}",
+        else f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
         ("cuda_toolkit",),
         severity=None if gap else Severity.UNKNOWN,
         why="NVIDIA released no such version."

@@ -31,10 +31,10 @@ from provision.rules.source_builds import major_version, source_built_packages, 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that the toolkit has dropped, or does not support yet."""
-    asked = context.spec.cuda_toolkit
+    requested = context.spec.cuda_toolkit
     toolkit = None
-    if asked and source_built_packages(context):
-        toolkit = context.facts.toolkits.get(asked)
+    if requested and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(requested)
     if toolkit is None:
         return
     for route, target in {

@@ -89,7 +89,7 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
             (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
             Applicability.UNSAFE,
         )
-    found = RULE.diagnostic(
+    finding = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,
         severity=row.evidence.cap_severity(Severity(row.severity)),
@@ -97,7 +97,7 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
         help=cure,
         fix=rename,
     )
-    return found._replace(source=row.evidence.source)
+    return finding._replace(source=row.evidence.source)
 
 
 HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'

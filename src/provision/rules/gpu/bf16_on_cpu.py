@@ -59,8 +59,8 @@ def _fix(context: LintContext) -> Fix | None:
     """Offer use_cpu where no target has a card that it would keep idle."""
     if not all(device.gpu.is_none for device in context.devices):
         return None
-    there = "arguments" in context.spec.training.model_fields_set
-    if there:
+    has_arguments = "arguments" in context.spec.training.model_fields_set
+    if has_arguments:
         edit = Insert(("training", "arguments"), "use_cpu", "true")
     else:
         edit = Insert(("training",), "arguments", "{use_cpu: true}")

@@ -26,25 +26,28 @@ from provision.target_facts import TargetFacts
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that a known card does not meet."""
-    said = set()
+    reported = set()
     for target in context.targets:
-        card, asked = target.card, find_machine_requirement(context, target, "compute_capability")
-        specifiers = asked.specifiers if asked else None
+        card, requirement = (
+            target.card,
+            find_machine_requirement(context, target, "compute_capability"),
+        )
+        specifiers = requirement.specifiers if requirement else None
         if (
             card is None
-            or asked is None
+            or requirement is None
             or specifiers is None
             or specifiers.contains(card.cc)
-            or (asked.route, target.gpu_settings.gpu_route) in said
+            or (requirement.route, target.gpu_settings.gpu_route) in reported
         ):
             continue
-        said.add((asked.route, target.gpu_settings.gpu_route))
+        reported.add((requirement.route, target.gpu_settings.gpu_route))
         fits = [other for other in _offered(context, target) if specifiers.contains(other.cc)]
-        other = min(fits, key=lambda one: one.memory_gb, default=None)
+        other = min(fits, key=lambda candidate: candidate.memory_gb, default=None)
         yield RULE.diagnostic(
-            f"requires.compute_capability: {asked.text} is asked for, and {card.name} has "
+            f"requires.compute_capability: {requirement.text} is asked for, and {card.name} has "
             f"{card.cc}",
-            asked.route,
+            requirement.route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="The check on the device would fail, whatever the machine.",
             help=f"ask for less, or for another card{f', as {other.name}' if other else ''}",

@@ -64,117 +64,117 @@ class _Looked(NamedTuple):
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that none of the possible builds has machine code for."""
-    said = set()
-    for question in build_queries(context):
-        key = (question.gpu_route, question.cuda_route, question.platform)
-        looked = None if key in said else _look(context, question)
-        said.add(key)
+    reported = set()
+    for query in build_queries(context):
+        key = (query.gpu_route, query.cuda_route, query.platform)
+        looked = None if key in reported else _look(context, query)
+        reported.add(key)
         if looked is None:
             continue
         if looked.ptx:
-            yield _compiles(question, looked.ptx)
+            yield _compiles(query, looked.ptx)
         elif looked.unread:
-            yield _unread(question, looked.unread)
+            yield _unread(query, looked.unread)
         elif looked.newest:
-            yield _lacking(context, question, *looked.newest)
+            yield _lacking(context, query, *looked.newest)
 
 
-def _look(context: LintContext, question: BuildQuery) -> _Looked | None:
+def _look(context: LintContext, query: BuildQuery) -> _Looked | None:
     """Return None when some possible build has machine code for the card."""
     newest = unread = ptx = None
-    for offer in possible_builds(context, question):
-        if offer.build is None:
-            unread = unread or offer
+    for option in possible_builds(context, query):
+        if option.build is None:
+            unread = unread or option
             continue
-        code = context.facts.code_for(question.card, offer.build)
+        code = context.facts.code_for(query.card, option.build)
         if code is not None and code.form is CodeForm.MACHINE:
             return None
-        newest, ptx = newest or (offer, offer.build), ptx or (offer if code else None)
+        newest, ptx = newest or (option, option.build), ptx or (option if code else None)
     return _Looked(newest, unread, ptx)
 
 
 def _lacking(
-    context: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild
+    context: LintContext, query: BuildQuery, option: BuildOption, build: TorchBuild
 ) -> Diagnostic:
-    card, releases = question.card, question.releases
-    certain = not releases.includes_newer or _never(context, question, offer)
+    card, releases = query.card, query.releases
+    certain = not releases.includes_newer or _never(context, query, option)
     if certain:
         severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
     else:
         severity = Severity.UNKNOWN
-    if question.flavour:
-        what = f"{releases.requested} for CUDA {offer.cuda} has no"
+    if query.flavour:
+        what = f"{releases.requested} for CUDA {option.cuda} has no"
     else:
         what = f"no build of {releases.requested} has"
-    newest = offer.release.release + ("" if question.flavour else f" for CUDA {offer.cuda}")
-    if len(releases.known) > 1 or not question.flavour:
+    newest = option.release.release + ("" if query.flavour else f" for CUDA {option.cuda}")
+    if len(releases.known) > 1 or not query.flavour:
         which = f"{newest}, the newest of them,"
     else:
         which = "it"
-    bound = _bound(context, question)
-    route = bound[0] if bound else question.cuda_route
+    bound = _bound(context, query)
+    route = bound[0] if bound else query.cuda_route
     return RULE.diagnostic(
         f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
         + (f" and PTX {build.ptx}" if build.ptx else ""),
         route,
         severity=severity,
         why=WHY + ("" if certain else " Releases newer than the facts may have code for it."),
-        help=describe_alternatives(context, question),
-        related=_related(question)
+        help=describe_alternatives(context, query),
+        related=_related(query)
         if bound is None
-        else (related_at(question.gpu_route, "card asked for here"),),
-        fix=_fix(context, question) if bound is None else bound[1],
+        else (related_at(query.gpu_route, "card asked for here"),),
+        fix=_fix(context, query) if bound is None else bound[1],
     )
 
 
-def _never(context: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
+def _never(context: LintContext, query: BuildQuery, option: BuildOption) -> bool:
     """Return whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
     CUDA has dropped; and a compiler that makes no code for a
-    card has none to offer.
+    card has none to option.
     """
-    if question.flavour and question.flavour not in context.facts.torch[-1].builds:
+    if query.flavour and query.flavour not in context.facts.torch[-1].builds:
         return True
-    toolkit = context.facts.toolkits.get(offer.cuda)
+    toolkit = context.facts.toolkits.get(option.cuda)
     if toolkit is None or not toolkit.capabilities:
         return False
-    if question.flavour is None:
-        return require_version(question.card.cc) < require_version(
+    if query.flavour is None:
+        return require_version(query.card.cc) < require_version(
             min(toolkit.capabilities, key=require_version)
         )
     return not any(
-        runs_machine_code(question.card.cc, code, context.facts.capabilities)
+        runs_machine_code(query.card.cc, code, context.facts.capabilities)
         for code in toolkit.capabilities
     )
 
 
-def _related(question: BuildQuery) -> tuple[RelatedLocation, ...]:
-    related = [related_at(question.releases.route, "torch comes from here")]
-    if question.cuda_route != question.gpu_route:
-        related.insert(0, related_at(question.gpu_route, "card asked for here"))
+def _related(query: BuildQuery) -> tuple[RelatedLocation, ...]:
+    related = [related_at(query.releases.route, "torch comes from here")]
+    if query.cuda_route != query.gpu_route:
+        related.insert(0, related_at(query.gpu_route, "card asked for here"))
     return tuple(related)
 
 
-def _fix(context: LintContext, question: BuildQuery) -> Fix | None:
-    found = next(iter(runnable_cudas(context, question)), None)
-    if found is None or question.target.gpu_settings.cuda == "auto" or context.resolved is not None:
+def _fix(context: LintContext, query: BuildQuery) -> Fix | None:
+    cuda = next(iter(runnable_cudas(context, query)), None)
+    if cuda is None or query.target.gpu_settings.cuda == "auto" or context.resolved is not None:
         return None
     return Fix(
-        f'write cuda: "{found}"',
-        (Replace(RouteLocation(question.cuda_route), yaml_scalar(found)),),
+        f'write cuda: "{cuda}"',
+        (Replace(RouteLocation(query.cuda_route), yaml_scalar(cuda)),),
         Applicability.UNSAFE,
     )
 
 
-def _bound(context: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
+def _bound(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
     """Return the line of a resolved torch and the fix that keeps the CUDA version, or None."""
-    asked = find_line(context, "torch")
-    if context.resolved is not None and asked is not None:
-        good = runnable_releases(context, question)
+    line = find_line(context, "torch")
+    if context.resolved is not None and line is not None:
+        good = runnable_releases(context, query)
     else:
         good = ()
-    if asked is None or not good:
+    if line is None or not good:
         return None
     after = next(
         (
@@ -184,45 +184,45 @@ def _bound(context: LintContext, question: BuildQuery) -> tuple[Route, Fix] | No
         ),
         None,
     )
-    specifiers = version_specifiers(asked[1])
+    specifiers = version_specifiers(line[1])
     if (
         after is None
         or specifiers is None
         or not any(specifiers.contains(release) for release in good)
     ):
         return None
-    version = f"{asked[1].version}," if asked[1].version else ""
-    return asked[0], Fix(
+    version = f"{line[1].version}," if line[1].version else ""
+    return line[0], Fix(
         f"ask for torch<{after}",
-        (set_version_edit(context, *asked, f"{version}<{after}"),),
+        (set_version_edit(context, *line, f"{version}<{after}"),),
         Applicability.UNSAFE,
     )
 
 
-def _compiles(question: BuildQuery, offer: BuildOption) -> Diagnostic:
+def _compiles(query: BuildQuery, option: BuildOption) -> Diagnostic:
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} has PTX alone for "
-        f"{question.card.name} ({question.card.cc})",
-        question.cuda_route,
+        f"torch {option.release.release} for CUDA {option.cuda} has PTX alone for "
+        f"{query.card.name} ({query.card.cc})",
+        query.cuda_route,
         severity=Severity.INFO,
         why="The driver compiles it when the program first starts, which takes minutes, and "
         "keeps the result in ~/.nv/ComputeCache.",
         help="nothing needs to change; a build with machine code for the card starts at once",
-        related=_related(question),
+        related=_related(query),
     )
 
 
-def _unread(question: BuildQuery, offer: BuildOption) -> Diagnostic:
-    wheel = f"torch=={offer.release.release}+{offer.flavour}"
+def _unread(query: BuildQuery, option: BuildOption) -> Diagnostic:
+    wheel = f"torch=={option.release.release}+{option.flavour}"
     return RULE.diagnostic(
-        f"the facts do not know what {wheel} for {question.platform} was compiled for, nor "
+        f"the facts do not know what {wheel} for {query.platform} was compiled for, nor "
         "whether it was published",
-        question.cuda_route,
+        query.cuda_route,
         severity=Severity.UNKNOWN,
-        why=f"It may have no code for {question.card.name} ({question.card.cc}).",
+        why=f"It may have no code for {query.card.name} ({query.card.cc}).",
         help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
         "tells it",
-        related=_related(question),
+        related=_related(query),
     )
 
 

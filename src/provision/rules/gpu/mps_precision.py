@@ -89,12 +89,14 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
 
 
 def _accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
-    one = None
+    package = None
     if row.accelerate and context.spec.framework() == "hf-trainer":
-        one = requested_package(context, "accelerate")
-    admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
+        package = requested_package(context, "accelerate")
+    admits = (
+        parse_specifiers(package.specifiers) if package is not None and package.specifiers else None
+    )
     if (
-        one is None
+        package is None
         or admits is None
         or has_version_in_range(admits, row.accelerate)
         or has_version_in_range(admits, "0", row.refused_first)
@@ -103,7 +105,7 @@ def _accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     return (
         (
             f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and "
-            f"{one.description} is asked for"
+            f"{package.description} is asked for"
         ),
         f"Trainer ends in \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
         f"ask for accelerate>={row.accelerate}, or write precision: fp32",

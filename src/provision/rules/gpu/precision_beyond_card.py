@@ -80,11 +80,11 @@ def _refused(context: LintContext, card: Card) -> str:
             or not row.evidence.is_sure
         ):
             continue
-        one = requested_package(context, row.package)
+        package = requested_package(context, row.package)
         if (
-            one is not None
-            and one.specifiers
-            and not has_version_in_range(parse_specifiers(one.specifiers), row.first)
+            package is not None
+            and package.specifiers
+            and not has_version_in_range(parse_specifiers(package.specifiers), row.first)
         ):
             return (
                 f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with '

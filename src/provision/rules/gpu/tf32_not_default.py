@@ -42,8 +42,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     trainer = framework == "hf-trainer"
-    there = "arguments" in training.model_fields_set
-    if there:
+    has_arguments = "arguments" in training.model_fields_set
+    if has_arguments:
         edit = Insert(("training", "arguments"), "tf32", "true")
     else:
         edit = Insert(("training",), "arguments", "{tf32: true}")

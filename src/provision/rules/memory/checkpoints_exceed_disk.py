@@ -40,22 +40,22 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     kept = _kept(context.spec.training.arguments)
     for target in context.targets:
-        work, room = training_workload(context, target), disk_capacity(context, target)
-        each = context.facts.checkpoint_bytes(work) if work else None
-        if work is None or room is None or each is None or not kept:
+        workload, disk = training_workload(context, target), disk_capacity(context, target)
+        each = context.facts.checkpoint_bytes(workload) if workload else None
+        if workload is None or disk is None or each is None or not kept:
             continue
-        alone = 4 * work.parameters if work.method == "full" else 0
+        alone = 4 * workload.parameters if workload.method == "full" else 0
         if context.spec.training.arguments.get("save_only_model") is True:
             each = alone
-        downloaded = 2 * work.parameters
-        if downloaded + kept * each > room.bytes:
+        downloaded = 2 * workload.parameters
+        if downloaded + kept * each > disk.bytes:
             yield _found(
                 context,
                 kept,
                 each,
                 downloaded,
-                room,
-                enough_alone=downloaded + kept * alone <= room.bytes,
+                disk,
+                enough_alone=downloaded + kept * alone <= disk.bytes,
             )
 
 
@@ -64,27 +64,27 @@ def _found(
     kept: int,
     each: int,
     downloaded: int,
-    room: Capacity,
+    disk: Capacity,
     *,
     enough_alone: bool,
 ) -> Diagnostic:
     total = downloaded + kept * each
-    most = int((room.bytes - downloaded) // each) - 1
+    most = int((disk.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
     model = ""
     if enough_alone and not limit:
         model = "write training.arguments.save_only_model: true, or "
     return RULE.diagnostic(
         f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-        f"downloaded weights take {format_size(total)}, and {room.provider} has "
-        f"{format_size(room.bytes)}",
+        f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+        f"{format_size(disk.bytes)}",
         ("training", "arguments")
         if context.spec.training.arguments
         else ("training", "model", "parameters"),
         why="What does not fit ends the download or the run, and what was trained since the "
         "last checkpoint is lost.",
         help=f"{limit}{model}make the disk larger than {format_size(total)}",
-        related=related_if_written(context, room.route, "disk of this place"),
+        related=related_if_written(context, disk.route, "disk of this place"),
     )
 
 

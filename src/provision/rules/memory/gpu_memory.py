@@ -50,33 +50,36 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if context.spec.training.model is None or _offloaded(context):
         return
     for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
-        work, room = training_workload(context, target), vram_capacity(context, target)
-        if work is not None and room is not None:
-            yield from _judge(context, target, work, room)
+        workload, vram = training_workload(context, target), vram_capacity(context, target)
+        if workload is not None and vram is not None:
+            yield from _judge(context, target, workload, vram)
 
 
 def _judge(
-    context: LintContext, target: TargetFacts, work: Workload, room: Capacity
+    context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
 ) -> Iterator[Diagnostic]:
-    least, found = context.facts.minimum_memory(work), context.facts.estimate_memory(work)
-    if least > room.bytes and _certain(context):
+    least, estimate = (
+        context.facts.minimum_memory(workload),
+        context.facts.estimate_memory(workload),
+    )
+    if least > vram.bytes and _certain(context):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
-            f"each GPU, and {room.provider} has {format_size(room.bytes)}"
+            f"each GPU, and {vram.provider} has {format_size(vram.bytes)}"
         )
         why, severity = (
             "They do not fit even with all of them in 16 bits, whatever the batch size.",
-            room.at_most(Severity.ERROR),
+            vram.at_most(Severity.ERROR),
         )
-    elif found.total > room.bytes:
-        what = "inference" if work.method == "inference" else "training"
+    elif estimate.total > vram.bytes:
+        what = "inference" if workload.method == "inference" else "training"
         message = (
-            f"{what} takes about {format_size(found.total)} on each GPU ({_parts(found)}), and "
-            f"{room.provider} has {format_size(room.bytes)}"
+            f"{what} takes about {format_size(estimate.total)} on each GPU ({_parts(estimate)}), "
+            f"and {vram.provider} has {format_size(vram.bytes)}"
         )
         why, severity = (
-            _why(found, work),
-            Severity.INFO if least <= room.bytes and _quantized(context) else Severity.WARNING,
+            _why(estimate, workload),
+            Severity.INFO if least <= vram.bytes and _quantized(context) else Severity.WARNING,
         )
     else:
         return
@@ -85,8 +88,8 @@ def _judge(
         ("training", "model", "parameters"),
         severity=severity,
         why=why,
-        help=_way_out(context, target, work, room),
-        related=(related_at(room.route, "card asked for here"),),
+        help=_way_out(context, target, workload, vram),
+        related=(related_at(vram.route, "card asked for here"),),
     )
 
 
@@ -110,41 +113,41 @@ def _certain(context: LintContext) -> bool:
     )
 
 
-def _parts(found: MemoryEstimate) -> str:
+def _parts(estimate: MemoryEstimate) -> str:
     parts = {
-        "weights": found.weights,
-        "gradients": found.gradients,
-        "optimizer": found.optimizer,
-        "activations": found.activations,
-        "CUDA context": found.overhead,
+        "weights": estimate.weights,
+        "gradients": estimate.gradients,
+        "optimizer": estimate.optimizer,
+        "activations": estimate.activations,
+        "CUDA context": estimate.overhead,
     }
     return ", ".join(f"{name} {format_size(count)}" for name, count in parts.items() if count)
 
 
-def _why(found: MemoryEstimate, work: Workload) -> str:
-    left_out = (*found.unknown, *(("quantization",) if work.method == "inference" else ()))
+def _why(estimate: MemoryEstimate, workload: Workload) -> str:
+    left_out = (*estimate.unknown, *(("quantization",) if workload.method == "inference" else ()))
     said = [
         f"{word}: {'; '.join(what)}"
-        for word, what in (("Not counted", left_out), ("Assumed", found.assumed))
+        for word, what in (("Not counted", left_out), ("Assumed", estimate.assumed))
         if what
     ]
     return ". ".join(["What does not fit ends in an out-of-memory error", *said]) + "."
 
 
-def _way_out(context: LintContext, target: TargetFacts, work: Workload, room: Capacity) -> str:
+def _way_out(context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity) -> str:
     half = "bf16" if target.card and context.facts.has_feature(target.card, "bf16") else "fp16"
     *most, last = [
-        *_levers(context, work, room, half),
-        *_other(context, target, work, room, half),
-        _larger(context, target, work),
+        *_levers(context, workload, vram, half),
+        *_other(context, target, workload, vram, half),
+        _larger(context, target, workload),
     ]
     return "; ".join([*most, f"or {last}"]) if most else last
 
 
-def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> tuple[str, ...]:
+def _levers(context: LintContext, workload: Workload, vram: Capacity, half: str) -> tuple[str, ...]:
     """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
-    levers = context.facts.memory_savings(work, half=half)
-    enough = [lever for lever in levers if lever.total <= room.bytes]
+    levers = context.facts.memory_savings(workload, half=half)
+    enough = [lever for lever in levers if lever.total <= vram.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
     sharded = [lever for lever in enough if "strategy" in lever.change]
     named = list(
@@ -154,8 +157,8 @@ def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> 
             for lever in (*gentle[:1], *sharded, *levers[:1])
         )
     )
-    if levers and levers[0].total > room.bytes:
-        together = context.facts.combined_savings(work, room.bytes, half=half)
+    if levers and levers[0].total > vram.bytes:
+        together = context.facts.combined_savings(workload, vram.bytes, half=half)
         if together:
             more = (
                 f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
@@ -168,24 +171,24 @@ def _levers(context: LintContext, work: Workload, room: Capacity, half: str) -> 
 
 
 def _other(
-    context: LintContext, target: TargetFacts, work: Workload, room: Capacity, half: str
+    context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
     """Yield what a program can do beside the fields of `training`."""
-    least = context.facts.minimum_memory(work)
-    if work.method == "full" and least <= room.bytes:
-        spread = f" on each of {work.devices} GPUs" if work.devices > 1 else ""
+    least = context.facts.minimum_memory(workload)
+    if workload.method == "full" and least <= vram.bytes:
+        spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""
         (
             yield f"load the model in {half}, with which weights, gradients and optimizer state "
             "take "
             f"at least {format_size(least)}{spread}"
         )
-    if work.method != "inference":
+    if workload.method != "inference":
         return
-    if least <= room.bytes:
+    if least <= vram.bytes:
         yield f"take a model quantized to 4 bits, with weights of {format_size(least)}"
     if (
         target.card is not None
-        and work.strategy == "none"
+        and workload.strategy == "none"
         and isinstance(target.target, LocalTarget | WorkbenchTarget)
     ):
         reserved = (
@@ -198,8 +201,8 @@ def _other(
         fits = (
             count
             for count in offered
-            if count > work.devices
-            and context.facts.estimate_memory(work._replace(devices=count)).total <= room.bytes
+            if count > workload.devices
+            and context.facts.estimate_memory(workload._replace(devices=count)).total <= vram.bytes
         )
         if count := next(fits, None):
             yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
@@ -212,8 +215,8 @@ def _change(lever: MemorySaving) -> str:
     )
 
 
-def _larger(context: LintContext, target: TargetFacts, work: Workload) -> str:
-    total = context.facts.estimate_memory(work).total
+def _larger(context: LintContext, target: TargetFacts, workload: Workload) -> str:
+    total = context.facts.estimate_memory(workload).total
     offered = (
         card
         for card in context.facts.cards

@@ -44,27 +44,27 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     copied = context.spec.training.strategy in _COPIES and not _on_one(context)
     for target in context.targets:
-        work, room = (
+        workload, ram = (
             training_workload(context, target),
             ram_capacity(context, target) if target.gpu_settings.is_nvidia else None,
         )
-        if work is None or room is None:
+        if workload is None or ram is None:
             continue
-        processes = work.devices if copied else 1
-        read = work.parameters * BYTES_PER_PARAMETER[work.method] * processes
-        if read <= room.bytes:
+        processes = workload.devices if copied else 1
+        read = workload.parameters * BYTES_PER_PARAMETER[workload.method] * processes
+        if read <= ram.bytes:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
             f"loading reads {format_size(read)} of weights into RAM in "
-            f"{8 * BYTES_PER_PARAMETER[work.method]} bits{copies}, and {room.provider} has "
-            f"{format_size(room.bytes)}",
+            f"{8 * BYTES_PER_PARAMETER[workload.method]} bits{copies}, and {ram.provider} has "
+            f"{format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
             help='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
             "straight to the GPU, or take a machine with more RAM",
-            related=related_if_written(context, room.route, "machine asked for here"),
+            related=related_if_written(context, ram.route, "machine asked for here"),
         )
 
 

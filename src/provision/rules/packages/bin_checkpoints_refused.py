@@ -34,9 +34,9 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when torch is surely too old for that, and not too old altogether."""
-    one, torch = requested_package(context, "transformers"), requested_package(context, "torch")
-    releases = transformers_releases(context) if one and torch else None
-    if one is None or torch is None or releases is None or not releases.known:
+    package, torch = requested_package(context, "transformers"), requested_package(context, "torch")
+    releases = transformers_releases(context) if package and torch else None
+    if package is None or torch is None or releases is None or not releases.known:
         return
     floor = context.facts.torch_floor(releases.known[-1])
     if floor is not None and not has_version_in_range(
@@ -47,19 +47,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         applies = (
             need.severity == "info"
             and (need.package, need.of) == ("transformers", "torch")
-            and is_certainly_within(one.specifiers, need.first, need.last)
+            and is_certainly_within(package.specifiers, need.first, need.last)
         )
         if applies and not is_satisfiable(need.specifier, torch.specifiers):
             yield RULE.diagnostic(
-                f"{one.description} loads .bin checkpoints with torch{need.specifier} "
+                f"{package.description} loads .bin checkpoints with torch{need.specifier} "
                 f"only, and {torch.description} is "
                 f"{'there' if context.resolved else 'asked for'}",
-                origin_route(context, torch, one.route),
+                origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
                 help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
-                related=(related_at(one.route, "transformers asked for here"),)
-                if one.package
+                related=(related_at(package.route, "transformers asked for here"),)
+                if package.package
                 else (),
             )
 

@@ -41,8 +41,8 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version without a binary in any admitted release."""
-    one = requested_package(context, "bitsandbytes")
-    rows = _possible(context, one) if one is not None else ()
+    package = requested_package(context, "bitsandbytes")
+    rows = _possible(context, package) if package is not None else ()
     for device in (
         {device.cuda_route: device for device in context.devices if device.is_nvidia}.values()
         if rows
@@ -50,7 +50,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         flavour = context.resolved.flavour if context.resolved else device.flavour
         if (
-            one is None
+            package is None
             or flavour is None
             or flavour == "cpu"
             or any(_has(row, cuda_of(flavour)) for row in rows)
@@ -64,37 +64,37 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if having and require_version(having[0].version) > require_version(rows[-1].version):
             fitting = f"bitsandbytes>={having[0].version}"
         yield RULE.diagnostic(
-            f"{one.description} carries no binary for CUDA {cuda}: it has "
+            f"{package.description} carries no binary for CUDA {cuda}: it has "
             f"{', '.join(rows[-1].cudas)}",
-            origin_route(context, one, device.cuda_route),
+            origin_route(context, package, device.cuda_route),
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
             "optimizer or quantized layer without it.",
             help=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
             related=(related_at(device.cuda_route, "CUDA asked for here"),)
             if context.resolved is None
             else (),
-            fix=set_version_fix(context, one, f">={having[0].version}") if fitting else None,
+            fix=set_version_fix(context, package, f">={having[0].version}") if fitting else None,
         )
 
 
-def _possible(context: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
+def _possible(context: LintContext, package: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the admitted releases; () if newer ones are admitted too."""
-    table, admits = context.facts.bitsandbytes, parse_specifiers(one.specifiers)
-    if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
+    table, admits = context.facts.bitsandbytes, parse_specifiers(package.specifiers)
+    if not package.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)
     above = next(
         (
-            place
-            for place, row in enumerate(table)
+            index
+            for index, row in enumerate(table)
             if high is not None and require_version(row.version) >= high
         ),
         len(table) - 1,
     )
     below = max(
         (
-            place
-            for place, row in enumerate(table)
+            index
+            for index, row in enumerate(table)
             if low is None or require_version(row.version) <= low
         ),
         default=None,
@@ -109,14 +109,17 @@ def _has(row: BitsandbytesBinaries, cuda: str) -> bool:
     return cuda in row.cudas or (
         row.falls_back
         and any(
-            require_version(have) <= require_version(cuda) and have.partition(".")[0] == major
-            for have in row.cudas
+            require_version(available) <= require_version(cuda)
+            and available.partition(".")[0] == major
+            for available in row.cudas
         )
     )
 
 
 def _nearest(row: BitsandbytesBinaries, cuda: str) -> str:
-    lower = [have for have in row.cudas if require_version(have) <= require_version(cuda)]
+    lower = [
+        available for available in row.cudas if require_version(available) <= require_version(cuda)
+    ]
     return (lower or list(row.cudas))[-1 if lower else 0]
 
 

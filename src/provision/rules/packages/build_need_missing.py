@@ -41,17 +41,17 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             missing = []
         if known is None or not missing:
             continue
-        words = ", ".join(missing)
+        names = ", ".join(missing)
         finding = RULE.diagnostic(
             f"{package.key} {context.resolved.versions[package.key]} is built from source, "
-            f"and {words} {'is' if len(missing) == 1 else 'are'} not there for it",
+            f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
             severity=known.evidence.cap_severity(Severity.ERROR),
             why="It is built in the environment that it is for, with nothing but the packages "
             "of the lock.",
-            help=f"add {words} to the packages",
+            help=f"add {names} to the packages",
             fix=Fix(
-                f"add {words}",
+                f"add {names}",
                 tuple(Insert(("packages",), None, name) for name in missing),
                 Applicability.UNSAFE,
             ),

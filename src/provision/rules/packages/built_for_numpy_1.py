@@ -51,27 +51,29 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in context.facts.numpy_floors.items():
-        one = requested_package(context, name) if name in names else None
+        package = requested_package(context, name) if name in names else None
         if (
-            one is not None
-            and one.specifiers
-            and not has_version_in_range(parse_specifiers(one.specifiers), floor.first)
+            package is not None
+            and package.specifiers
+            and not has_version_in_range(parse_specifiers(package.specifiers), floor.first)
         ):
             declares = bool(floor.declared_first) and is_certainly_within(
-                one.specifiers, floor.declared_first, floor.declared_last
+                package.specifiers, floor.declared_first, floor.declared_last
             )
-            if context.resolved is not None or not _is_known_to_conflict(context, one):
+            if context.resolved is not None or not _is_known_to_conflict(context, package):
                 yield from check_undeclared(
-                    RULE, context, one, _as_need(context, floor), declared=declares
+                    RULE, context, package, _as_need(context, floor), declared=declares
                 )
 
 
-def _is_known_to_conflict(context: LintContext, one: RequestedPackage) -> bool:
+def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bool:
     """Return whether all admitted releases declare numpy<2, which declared-conflict reports."""
-    found = possible_releases(context.facts, one.name, one.specifiers)
-    said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
-    return bool(said) and all(
-        bound is not None and not is_satisfiable(bound, ">=2") for bound in said
+    releases = possible_releases(context.facts, package.name, package.specifiers)
+    declared = (
+        [declared_specifier(row, "numpy") for row in releases.rows] if releases is not None else []
+    )
+    return bool(declared) and all(
+        bound is not None and not is_satisfiable(bound, ">=2") for bound in declared
     )
 
 

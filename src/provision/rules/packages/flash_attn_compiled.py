@@ -35,28 +35,30 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
-    one = requested_package(context, "flash-attn")
+    package = requested_package(context, "flash-attn")
     wanted = (
-        one is not None
-        and one.package is not None
-        and one.package.build
+        package is not None
+        and package.package is not None
+        and package.package.build
         and any(device.is_nvidia for device in context.devices)
     )
     releases = torch_releases(context) if wanted else None
-    if one is None or releases is None or not releases.known:
+    if package is None or releases is None or not releases.known:
         return
-    wheels = _wheels(context, one)
+    wheels = _wheels(context, package)
     lacking = next(_lacking(context, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
-    if one.specifiers:
-        newer = has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version))
+    if package.specifiers:
+        newer = has_version_in_range(
+            parse_specifiers(package.specifiers), next_version(wheels.version)
+        )
     else:
         newer = True
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
         f"to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
-        one.route,
+        package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
         + (" A newer release may have wheels." if newer else ""),
@@ -72,12 +74,12 @@ def _majors(wheels: FlashAttentionWheels) -> str:
     return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
 
 
-def _wheels(context: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
+def _wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
     admitted = [
         row
         for row in context.facts.flash_attention
-        if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)
+        if parse_specifiers(package.specifiers).contains(row.version, prereleases=True)
     ]
     return admitted[-1] if admitted else None
 

@@ -55,27 +55,32 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     torch = requested_package(context, "torch")
     for name, (variable, value, others) in PREALLOCATION_VARIABLES.items():
-        one = requested_package(context, name) if torch is not None else None
-        if torch is None or one is None or one.package is None or not _on_gpu(context, one):
+        framework = requested_package(context, name) if torch is not None else None
+        if (
+            torch is None
+            or framework is None
+            or framework.package is None
+            or not _on_gpu(context, framework)
+        ):
             continue
-        if context.resolved is None and (conflict := _cudnn(context, one)):
-            yield _pinned_apart(context, torch, one, conflict)
+        if context.resolved is None and (conflict := _cudnn(context, framework)):
+            yield _pinned_apart(context, torch, framework, conflict)
         elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
-            yield _takes_memory(context, torch, one, variable, value)
+            yield _takes_memory(context, torch, framework, variable, value)
 
 
-def _on_gpu(context: LintContext, one: RequestedPackage) -> bool:
-    extras = set(one.package.extras) if one.package else set()
+def _on_gpu(context: LintContext, framework: RequestedPackage) -> bool:
+    extras = set(framework.package.extras) if framework.package else set()
     plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
         package.key for package in context.spec.packages
     }
-    return one.name == "tensorflow" or bool(
+    return framework.name == "tensorflow" or bool(
         extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"}
         or plugins
     )
 
 
-def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
+def _cudnn(context: LintContext, framework: RequestedPackage) -> tuple[str, str] | None:
     """Return conflicting pins of cuDNN of both frameworks (for torch, of its default build)."""
     releases = torch_releases(context)
     if releases and not releases.includes_newer:
@@ -83,8 +88,8 @@ def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | Non
     else:
         rows = []
     found = None
-    if one.package and one.specifiers:
-        found = possible_releases(context.facts, one.name, one.specifiers)
+    if framework.package and framework.specifiers:
+        found = possible_releases(context.facts, framework.name, framework.specifiers)
     if (
         len(rows) != 1
         or found is None
@@ -97,33 +102,40 @@ def _cudnn(context: LintContext, one: RequestedPackage) -> tuple[str, str] | Non
     ):
         return None
     name = f"nvidia-cudnn-cu{cuda_of(rows[0].default).partition('.')[0]}"
-    said = [
-        declared_specifier(row, name, one.package.extras if one.package else ())
+    declared = [
+        declared_specifier(row, name, framework.package.extras if framework.package else ())
         for row in found.rows
     ]
     pin = f"=={rows[0].cudnn}"
     if not rows[0].cudnn or any(
-        specifier is None or is_satisfiable(specifier, pin) for specifier in said
+        specifier is None or is_satisfiable(specifier, pin) for specifier in declared
     ):
         return None
-    return f"{name}{pin}", f"{name}{said[0]}"
+    return f"{name}{pin}", f"{name}{declared[0]}"
 
 
 def _pinned_apart(
-    context: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]
+    context: LintContext,
+    torch: RequestedPackage,
+    framework: RequestedPackage,
+    pins: tuple[str, str],
 ) -> Diagnostic:
     return RULE.diagnostic(
-        f"{torch.description} needs {pins[0]}, and {one.description} needs {pins[1]}",
-        one.route,
+        f"{torch.description} needs {pins[0]}, and {framework.description} needs {pins[1]}",
+        framework.route,
         severity=None if all(device.flavour for device in context.devices) else Severity.WARNING,
         why="No cuDNN satisfies both, so that no set of versions can be found.",
-        help=f"make an environment for {one.name} of its own, or leave its CUDA extra out",
+        help=f"make an environment for {framework.name} of its own, or leave its CUDA extra out",
         related=(related_at(torch.route, "torch asked for here"),),
     )
 
 
 def _takes_memory(
-    context: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
+    context: LintContext,
+    torch: RequestedPackage,
+    framework: RequestedPackage,
+    variable: str,
+    value: str,
 ) -> Diagnostic:
     route = ("env",) if context.spec.env else ()
     if route:
@@ -131,9 +143,9 @@ def _takes_memory(
     else:
         edit = Insert((), "env", f'{{{variable}: "{value}"}}')
     return RULE.diagnostic(
-        f"{one.name} stands beside torch on a GPU, and takes nearly all of its memory when "
+        f"{framework.name} stands beside torch on a GPU, and takes nearly all of its memory when "
         "it first uses it",
-        one.route,
+        framework.route,
         severity=Severity.INFO,
         why="torch then runs out of memory in the same process, and on the same card in "
         "another one.",

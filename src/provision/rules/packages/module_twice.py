@@ -30,13 +30,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each further package with the module, except those with a marker."""
     names = context.package_names
     groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
-    found = requested_packages(context) if groups else {}
+    requested = requested_packages(context) if groups else {}
     for group in groups:
-        there = [found[name] for name in group.packages if name in found]
-        yield from (_twice(context, group.module, there[0], other) for other in there[1:])
+        installed = [requested[name] for name in group.packages if name in requested]
+        yield from (_twice(context, group.module, installed[0], other) for other in installed[1:])
         if group.module == "cupy":
-            for one in there:
-                yield from _other_major(context, one)
+            for package in installed:
+                yield from _other_major(context, package)
 
 
 def _twice(
@@ -51,15 +51,15 @@ def _twice(
     )
 
 
-def _other_major(context: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
-    major = one.name.removeprefix("cupy-cuda").rstrip("x")
+def _other_major(context: LintContext, package: RequestedPackage) -> Iterator[Diagnostic]:
+    major = package.name.removeprefix("cupy-cuda").rstrip("x")
     for device in context.devices:
         flavour = context.resolved.flavour if context.resolved else device.flavour
         if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
             wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
             yield RULE.diagnostic(
-                f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
-                origin_route(context, one, device.cuda_route),
+                f"{package.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
+                origin_route(context, package, device.cuda_route),
                 severity=Severity.WARNING,
                 why="It looks for CUDA libraries of its own major, which torch's wheels then "
                 "do not bring.",

@@ -43,20 +43,24 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package of a spec; a resolver has checked resolved sets."""
     if context.resolved is not None:
         return
-    for name, one in requested_packages(context).items():
-        found = None
-        if one.specifiers and release_rows(context.facts, name):
-            found = possible_releases(context.facts, name, one.specifiers)
-        if found and found.rows and not any(_runs(row, context.spec.python) for row in found.rows):
-            yield _finding(context, one, found.rows[0], sure=found.is_complete)
-        elif (
-            one.specifiers
-            and not (one.package and one.package.build)
-            and _without_wheel(context, name, one.specifiers)
+    for name, package in requested_packages(context).items():
+        releases = None
+        if package.specifiers and release_rows(context.facts, name):
+            releases = possible_releases(context.facts, name, package.specifiers)
+        if (
+            releases
+            and releases.rows
+            and not any(_runs(row, context.spec.python) for row in releases.rows)
         ):
-            yield _wheelless(context, one, name, one.specifiers)
-        elif found and name == "transformers":
-            yield from _tokenizers(context, one, found)
+            yield _finding(context, package, releases.rows[0], sure=releases.is_complete)
+        elif (
+            package.specifiers
+            and not (package.package and package.package.build)
+            and _without_wheel(context, name, package.specifiers)
+        ):
+            yield _wheelless(context, package, name, package.specifiers)
+        elif releases and name == "transformers":
+            yield from _tokenizers(context, package, releases)
 
 
 def _runs(row: ReleaseRow, python: str) -> bool:
@@ -64,22 +68,22 @@ def _runs(row: ReleaseRow, python: str) -> bool:
 
 
 def _finding(
-    context: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool
+    context: LintContext, package: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
     pythons = [known.version for known in context.facts.pythons if _runs(row, known.version)]
     fitting = next(
         (
             other
-            for other in reversed(release_rows(context.facts, one.name))
+            for other in reversed(release_rows(context.facts, package.name))
             if _runs(other, context.spec.python)
         ),
         None,
     )
-    others = f", or {one.name}=={fitting.last}" if fitting else ""
+    others = f", or {package.name}=={fitting.last}" if fitting else ""
     return RULE.diagnostic(
-        f"{one.description} needs Python {sort_specifiers(row.python)}, and python is "
+        f"{package.description} needs Python {sort_specifiers(row.python)}, and python is "
         f"{context.spec.python}",
-        one.route,
+        package.route,
         severity=None if sure else Severity.WARNING,
         why="An installer does not take a release that declares another Python.",
         help=(
@@ -112,23 +116,23 @@ def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
 
 
 def _tokenizers(
-    context: LintContext, one: RequestedPackage, found: PossibleReleases
+    context: LintContext, package: RequestedPackage, releases: PossibleReleases
 ) -> Iterator[Diagnostic]:
     """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
     if find_line(context, "tokenizers") is None:
-        windows = [declared_specifier(row, "tokenizers") for row in found.rows]
+        windows = [declared_specifier(row, "tokenizers") for row in releases.rows]
     else:
         windows = []
     if (
         windows
-        and found.is_complete
+        and releases.is_complete
         and all(window and _without_wheel(context, "tokenizers", window) for window in windows)
     ):
-        yield _wheelless(context, one, "tokenizers", windows[0] or "")
+        yield _wheelless(context, package, "tokenizers", windows[0] or "")
 
 
 def _wheelless(
-    context: LintContext, one: RequestedPackage, name: str, specifiers: str
+    context: LintContext, package: RequestedPackage, name: str, specifiers: str
 ) -> Diagnostic:
     table, python = context.facts.wheel_pythons[name], context.spec.python
     admitted = [
@@ -137,10 +141,10 @@ def _wheelless(
         if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))
     ]
     fitting = next((row for row in table if row.supports(python)), None)
-    if name == one.name:
-        asked = one.description
+    if name == package.name:
+        subject = package.description
     else:
-        asked = f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
+        subject = f"{package.description} asks for {name}{sort_specifiers(specifiers)}, which"
     pythons = [
         known.version
         for known in context.facts.pythons
@@ -150,18 +154,18 @@ def _wheelless(
     ways += (
         [
             f"ask for {name}>={fitting.first}"
-            if name == one.name
+            if name == package.name
             else f"ask for a transformers that takes {name} {fitting.first}"
         ]
         if fitting
         else []
     )
     return RULE.diagnostic(
-        f"{asked} has no wheel for Python {python}"
+        f"{subject} has no wheel for Python {python}"
         + (
             f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""
         ),
-        one.route,
+        package.route,
         severity=table[0].evidence.cap_severity(Severity.ERROR),
         why="A lock holds wheels only: nothing is built from source.",
         help=", or ".join(ways) or "take another release",

@@ -35,24 +35,24 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding, at the first such package."""
     if context.resolved is not None or context.spec.exclude_newer is not None:
         return
-    found = {
+    unbounded = {
         package.key: (route, package)
         for route, package in package_lines(context)
         if package.key in CORE
     }
-    if len(found) < FEWEST or any(
+    if len(unbounded) < FEWEST or any(
         package.version or package.index or package.source == "conda"
-        for _, package in found.values()
+        for _, package in unbounded.values()
     ):
         return
-    (name, (route, _)), *others = found.items()
-    newest = context.facts.transformers[-1].last if "transformers" in found else None
+    (name, (route, _)), *others = unbounded.items()
+    newest = context.facts.transformers[-1].last if "transformers" in unbounded else None
     if newest:
         example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
     else:
         example = f"{name}>=..."
     yield RULE.diagnostic(
-        f"none of {', '.join(found)} has a bound",
+        f"none of {', '.join(unbounded)} has a bound",
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
         help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",

@@ -47,43 +47,45 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     }
     names = {floor.package for floor in context.facts.capability_floors} if cards else set()
     if cards:
-        there = {name: one for name, one in requested_packages(context).items() if name in names}
+        packages = {
+            name: package for name, package in requested_packages(context).items() if name in names
+        }
     else:
-        there = {}
+        packages = {}
     for target, card in cards.values():
         worst: dict[str, CapabilityFloor] = {}
         for floor in context.facts.capability_floors:
             if (
-                floor.package in there
-                and _applies(context, floor, there[floor.package], target)
+                floor.package in packages
+                and _applies(context, floor, packages[floor.package], target)
                 and not _within(card, floor)
             ):
                 worst[floor.package] = max(
                     worst.get(floor.package, floor),
                     floor,
-                    key=lambda one: require_version(one.cc_min),
+                    key=lambda package: require_version(package.cc_min),
                 )
         for name, floor in worst.items():
-            yield _finding(context, there[name], floor, target, card)
+            yield _finding(context, packages[name], floor, target, card)
 
 
 def _applies(
-    context: LintContext, floor: CapabilityFloor, one: RequestedPackage, target: TargetFacts
+    context: LintContext, floor: CapabilityFloor, package: RequestedPackage, target: TargetFacts
 ) -> bool:
     flavour = (context.resolved.flavour if context.resolved else target.gpu_settings.flavour) or ""
     if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
-        wanted, have = floor.use.removeprefix("CUDA "), cuda_of(flavour)
-        same_major = have.partition(".")[0] == wanted.partition(".")[0]
+        wanted, cuda = floor.use.removeprefix("CUDA "), cuda_of(flavour)
+        same_major = cuda.partition(".")[0] == wanted.partition(".")[0]
         return same_major and (
-            "." not in wanted or require_version(have) >= require_version(wanted)
+            "." not in wanted or require_version(cuda) >= require_version(wanted)
         )
     if floor.use == "cuda13":
-        return (one.package is not None and floor.use in one.package.extras) or find_line(
+        return (package.package is not None and floor.use in package.package.extras) or find_line(
             context, "jax-cuda13-plugin"
         ) is not None
     newer = floor.last and (
-        not one.specifiers
-        or has_version_in_range(parse_specifiers(one.specifiers), next_version(floor.last))
+        not package.specifiers
+        or has_version_in_range(parse_specifiers(package.specifiers), next_version(floor.last))
     )
     return floor.use in ALWAYS and not newer
 
@@ -96,7 +98,7 @@ def _within(card: Card, floor: CapabilityFloor) -> bool:
 
 def _finding(
     context: LintContext,
-    one: RequestedPackage,
+    package: RequestedPackage,
     floor: CapabilityFloor,
     target: TargetFacts,
     card: Card,
@@ -105,13 +107,13 @@ def _finding(
     wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
     on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
     return RULE.diagnostic(
-        f"{one.description} needs compute capability {wanted}{on}, and "
+        f"{package.description} needs compute capability {wanted}{on}, and "
         f"{target.gpu_settings.gpu.type} has {card.cc}",
-        origin_route(context, one, target.gpu_settings.gpu_route),
+        origin_route(context, package, target.gpu_settings.gpu_route),
         severity=floor.evidence.cap_severity(Severity.ERROR),
         why="It installs and imports, and fails when it is used"
         + (f" ({floor.what})." if floor.what else "."),
-        help=f"take {_cards(context, floor)}, or leave {one.name} out",
+        help=f"take {_cards(context, floor)}, or leave {package.name} out",
         related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
     )
 

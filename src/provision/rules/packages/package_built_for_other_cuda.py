@@ -132,12 +132,12 @@ def _admitted(
 ) -> tuple[ReleaseRow, ...]:
     """Return the known rows that specifiers admit, newest first."""
     table = release_rows(context.facts, package.name)
-    held = None
+    releases = None
     if table:
-        held = possible_releases(
+        releases = possible_releases(
             context.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")
         )
-    return held.rows if held is not None else ()
+    return releases.rows if releases is not None else ()
 
 
 def _fits_listed(context: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:

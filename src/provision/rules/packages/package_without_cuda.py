@@ -33,21 +33,21 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     for row in context.facts.cuda_only:
         route = _route(context, row)
-        one = requested_package(context, row.package) if route is not None else None
+        package = requested_package(context, row.package) if route is not None else None
         if (
             route is None
-            or one is None
+            or package is None
             or (
                 row.package == "flash-attn"
-                and not (one.package and one.package.build)
+                and not (package.package and package.package.build)
                 and context.resolved is None
             )
         ):
             continue
         for kind, gpu_route in kinds.items():
-            severity = _severity(row, one, row.mps if kind == "mps" else row.cpu)
+            severity = _severity(row, package, row.mps if kind == "mps" else row.cpu)
             if severity is not None:
-                yield _finding(context, row, one, kind, gpu_route, severity, route)
+                yield _finding(context, row, package, kind, gpu_route, severity, route)
                 break
 
 
@@ -69,12 +69,12 @@ def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
     return None
 
 
-def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
+def _severity(row: CudaOnlyUse, package: RequestedPackage, first: str) -> Severity | None:
     """Return how grave it is for a release that is requested; None if it may do without CUDA."""
     if not first and not row.read:
         return row.evidence.cap_severity(Severity.ERROR)
-    open_end = not one.specifiers or has_version_in_range(
-        parse_specifiers(one.specifiers), first or next_version(row.read)
+    open_end = not package.specifiers or has_version_in_range(
+        parse_specifiers(package.specifiers), first or next_version(row.read)
     )
     if open_end:
         return None if first else Severity.WARNING
@@ -84,28 +84,33 @@ def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity |
 def _finding(
     context: LintContext,
     row: CudaOnlyUse,
-    one: RequestedPackage,
+    package: RequestedPackage,
     kind: str,
     gpu_route: Route,
     severity: Severity,
     route: Route,
 ) -> Diagnostic:
-    first, place = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
+    first, device = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
+    if row.use == "any":
+        why = "It is CUDA code, and is compiled with nvcc."
+        help_text = f"leave {package.name} out, or ask for a card"
+    elif first:
+        why = f"It has no code for that {device} before {first}."
+        help_text = f"ask for {row.package}>={first}"
+    else:
+        why = f"It has no code for that {device}."
+        help_text = "take another optimizer"
     what = ""
     if row.use == "4-bit":
         what = f" for {context.spec.training.method}"
     elif row.use != "any":
         what = f" for {context.spec.training.optimizer}"
     return RULE.diagnostic(
-        f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
-        route or origin_route(context, one, ("packages",)),
+        f"{package.description} needs an NVIDIA card{what}, and gpu is {kind}",
+        route or origin_route(context, package, ("packages",)),
         severity=severity,
-        why="It is CUDA code, and is compiled with nvcc."
-        if row.use == "any"
-        else f"It has no code for that {place}" + (f" before {first}." if first else "."),
-        help=f"leave {one.name} out, or ask for a card"
-        if row.use == "any"
-        else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
+        why=why,
+        help=help_text,
         related=(related_at(gpu_route, "gpu asked for here"),)
         if "gpu" in context.spec.model_fields_set
         else (),

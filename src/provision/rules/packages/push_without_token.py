@@ -30,11 +30,11 @@ variables).
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training pushes and no token is declared."""
-    said = context.spec.training.arguments
+    arguments = context.spec.training.arguments
     if (
         context.resolved is not None
-        or said.get("push_to_hub") is not True
-        or "hub_token" in said
+        or arguments.get("push_to_hub") is not True
+        or "hub_token" in arguments
         or declares_variable(context, *TOKENS)
     ):
         return

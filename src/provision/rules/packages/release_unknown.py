@@ -68,19 +68,19 @@ def _unknown(
 
 
 def _nearest(context: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
-    asked = find_line(context, name)
+    line = find_line(context, name)
     specifiers = None
-    if asked and asked[1].version.startswith("=="):
-        specifiers = version_specifiers(asked[1])
+    if line and line[1].version.startswith("=="):
+        specifiers = version_specifiers(line[1])
     if specifiers is not None:
         minors = {version.release[:2] for version in named_versions(specifiers)}
     else:
         minors = set()
     near = [release for release in table if require_version(release).release[:2] in minors]
-    if asked is None or not near or context.resolved is not None:
+    if line is None or not near or context.resolved is not None:
         return None, ""
     minor = ".".join(near[0].split(".")[:2])
-    edit = set_version_edit(context, *asked, f"=={minor}.*")
+    edit = set_version_edit(context, *line, f"=={minor}.*")
     return Fix(f"take the newest {minor} release", (edit,), Applicability.UNSAFE), ", ".join(near)
 
 

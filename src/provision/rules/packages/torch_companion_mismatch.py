@@ -38,19 +38,21 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each companion that fits none of the torch releases that are possible."""
     companions = [
-        one
+        companion
         for name in ("torchvision", "torchaudio", "triton")
-        if (one := requested_package(context, name)) and one.specifiers
+        if (companion := requested_package(context, name)) and companion.specifiers
     ]
     releases = torch_releases(context) if companions else None
     if releases and not releases.includes_newer:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
     else:
         rows = []
-    for one in companions if rows else ():
-        fitting = [made for row in rows if (made := _made_for(context, one.name, row)) is not None]
-        if releases is not None and len(fitting) == len(rows) and not _fits(one, fitting):
-            yield _finding(context, one, releases, rows[-1], fitting[-1])
+    for companion in companions if rows else ():
+        fitting = [
+            made for row in rows if (made := _made_for(context, companion.name, row)) is not None
+        ]
+        if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
+            yield _finding(context, companion, releases, rows[-1], fitting[-1])
 
 
 def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
@@ -68,34 +70,34 @@ def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, 
     return None
 
 
-def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
+def _fits(companion: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
     """Return whether a requested companion fits a torch; later patches of its minor fit too."""
     wanted = {specifier for made in fitting for specifier in made}
     patches = {
         f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
         for specifier in wanted
-        if specifier.startswith("==") and one.name != "triton"
+        if specifier.startswith("==") and companion.name != "triton"
     }
-    return any(is_satisfiable(specifier, one.specifiers) for specifier in wanted | patches)
+    return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
 
 
 def _finding(
     context: LintContext,
-    one: RequestedPackage,
+    companion: RequestedPackage,
     releases: AdmittedReleases,
     row: TorchRelease,
     made: tuple[str, ...],
 ) -> Diagnostic:
     wanted = made[-1]
     return RULE.diagnostic(
-        f"{one.description} was not made for {releases.requested}: torch {row.release} "
-        f"goes with {one.name}{wanted}",
-        one.route,
+        f"{companion.description} was not made for {releases.requested}: torch {row.release} "
+        f"goes with {companion.name}{wanted}",
+        companion.route,
         why="It is compiled against one torch; with another, importing fails or no set of "
         "versions is found.",
-        help=f"ask for {one.name}{wanted}, or leave its version out",
+        help=f"ask for {companion.name}{wanted}, or leave its version out",
         related=(related_at(releases.route, "torch asked for here"),),
-        fix=set_version_fix(context, one, wanted),
+        fix=set_version_fix(context, companion, wanted),
     )
 
 

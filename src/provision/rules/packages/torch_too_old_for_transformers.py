@@ -63,8 +63,8 @@ def _allowed(context: LintContext) -> SpecifierSet | None:
         if version:
             return SpecifierSet(f"=={version.partition('+')[0]}")
         return None
-    asked = find_line(context, "torch")
-    return version_specifiers(asked[1]) if asked else None
+    line = find_line(context, "torch")
+    return version_specifiers(line[1]) if line else None
 
 
 def _surely(floor: VersionFloor, allowed: SpecifierSet) -> bool:

@@ -64,18 +64,21 @@ def _used(context: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
     if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
         return None
-    listed, said = find_line(context, "wandb"), context.spec.training.arguments.get("report_to")
-    if isinstance(said, str):
-        named = [said]
-    elif isinstance(said, list):
-        named = said
+    listed, report_to = (
+        find_line(context, "wandb"),
+        context.spec.training.arguments.get("report_to"),
+    )
+    if isinstance(report_to, str):
+        trackers = [report_to]
+    elif isinstance(report_to, list):
+        trackers = report_to
     else:
-        named = []
-    if "wandb" in named or ("all" in named and listed):
+        trackers = []
+    if "wandb" in trackers or ("all" in trackers and listed):
         return ("training", "arguments", "report_to")
     releases = transformers_releases(context)
     if (
-        said is None
+        report_to is None
         and "report_to" not in context.spec.training.arguments
         and listed
         and releases

@@ -58,31 +58,38 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     if context.resolved is not None:
         yield from _resolved(context, releases, context.resolved)
-    elif (asked := find_line(context, "accelerate")) is None:
+    elif (line := find_line(context, "accelerate")) is None:
         yield from _missing(context, releases)
     else:
-        yield from _excluded(context, releases, *asked)
+        yield from _excluded(context, releases, *line)
 
 
 def _missing(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
     floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
     if _brought(context) or not (floor or (releases.includes_newer and not releases.known)):
         return
-    asked = f"accelerate>={floor.version}" if floor else "accelerate"
+    severity = None
+    if floor:
+        requirement = f"accelerate>={floor.version}"
+        message = (
+            f"Trainer of {releases.requested} needs {requirement}, and no accelerate is listed"
+        )
+        if has_unknown_packages(context):
+            severity = Severity.WARNING
+    else:
+        requirement = "accelerate"
+        message = (
+            f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
+            "release they know since 4.29 needs it for Trainer"
+        )
+        severity = Severity.UNKNOWN
     yield RULE.diagnostic(
-        f"Trainer of {releases.requested} needs {asked}, and no accelerate is listed"
-        if floor
-        else f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
-        "release they know since 4.29 needs it for Trainer",
+        message,
         releases.route,
-        severity=Severity.UNKNOWN
-        if not floor
-        else Severity.WARNING
-        if has_unknown_packages(context)
-        else None,
+        severity=severity,
         why=WHY,
-        help=f"add {asked} to the packages, or write transformers[torch]",
-        fix=Fix(f"add {asked}", (Insert(("packages",), None, yaml_scalar(asked)),)),
+        help=f"add {requirement} to the packages, or write transformers[torch]",
+        fix=Fix(f"add {requirement}", (Insert(("packages",), None, yaml_scalar(requirement)),)),
     )
 
 
@@ -113,12 +120,12 @@ def _resolved(
     context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
 ) -> Iterator[Diagnostic]:
     floor = context.facts.accelerate_floor(resolved.versions["transformers"])
-    have = resolved.versions.get("accelerate")
+    installed = resolved.versions.get("accelerate")
     if floor is None or (
-        have is not None and require_version(have) >= require_version(floor.version)
+        installed is not None and require_version(installed) >= require_version(floor.version)
     ):
         return
-    if have is None:
+    if installed is None:
         yield RULE.diagnostic(
             f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the "
             "resolved set holds no accelerate",
@@ -127,13 +134,13 @@ def _resolved(
             help=f"add accelerate>={floor.version} to the packages",
         )
         return
-    asked = find_line(context, "accelerate")
-    sure = floor.certain is not None and require_version(have) < require_version(floor.certain)
+    line = find_line(context, "accelerate")
+    sure = floor.certain is not None and require_version(installed) < require_version(floor.certain)
     yield _too_old(
-        f"accelerate {have} is below",
+        f"accelerate {installed} is below",
         floor,
         releases,
-        asked[0] if asked else ("packages",),
+        line[0] if line else ("packages",),
         None if sure else Severity.WARNING,
         None,
     )
@@ -166,8 +173,8 @@ def _used_otherwise(context: LintContext) -> bool:
 
 
 def _brought(context: LintContext) -> bool:
-    asked = find_line(context, "transformers")
-    extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
+    line = find_line(context, "transformers")
+    extras = {extra.lower().replace("_", "-") for extra in line[1].extras} if line else set()
     conda = any(package.name == "accelerate" for package in context.spec.conda_packages)
     return (
         bool(extras & context.facts.accelerate_extras)

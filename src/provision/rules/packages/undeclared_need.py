@@ -40,44 +40,46 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
     names = context.package_names
-    found: dict[tuple[str, str], Diagnostic] = {}
+    findings: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(
         context.facts.undeclared, key=lambda need: need.severity
     ):  # "error" is before "warning"
         if (
             need.severity != "info"
             and need.package in names
-            and (one := requested_package(context, need.package))
-            and is_certainly_within(one.specifiers, need.first, need.last)
+            and (package := requested_package(context, need.package))
+            and is_certainly_within(package.specifiers, need.first, need.last)
         ):
-            for finding in check_undeclared(RULE, context, one, need):
-                found.setdefault((need.package, need.of), finding)
-    yield from found.values()
+            for finding in check_undeclared(RULE, context, package, need):
+                findings.setdefault((need.package, need.of), finding)
+    yield from findings.values()
     for name in ("transformers", "trl"):
-        if name in names and (one := requested_package(context, name)) is not None:
-            for need in _checked_inside(context, one):
-                yield from check_undeclared(RULE, context, one, need)
+        if name in names and (package := requested_package(context, name)) is not None:
+            for need in _checked_inside(context, package):
+                yield from check_undeclared(RULE, context, package, need)
 
 
-def _checked_inside(context: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
+def _checked_inside(
+    context: LintContext, package: RequestedPackage
+) -> Iterator[UndeclaredRequirement]:
     """Yield the requirements that all possible releases of a package check at run time."""
-    found = possible_releases(context.facts, one.name, one.specifiers)
-    for row in found.rows[-1:] if found else ():
+    findings = possible_releases(context.facts, package.name, package.specifiers)
+    for row in findings.rows[-1:] if findings else ():
         for of, floor in row.floors.items():
-            yield _checked(row, one, of, f">={floor}", "at least that")
-        if len(found.rows if found else ()) == 1:
+            yield _checked(row, package, of, f">={floor}", "at least that")
+        if len(findings.rows if findings else ()) == 1:
             for of, ceiling in getattr(row, "ceilings", {}).items():
-                yield _checked(row, one, of, f"<{ceiling}", "one below that")
+                yield _checked(row, package, of, f"<{ceiling}", "one below that")
 
 
 def _checked(
-    row: ReleaseRow, one: RequestedPackage, of: str, specifier: str, what: str
+    row: ReleaseRow, package: RequestedPackage, of: str, specifier: str, what: str
 ) -> UndeclaredRequirement:
     effect = (
-        f"{one.name} looks at the version of {of} itself when it uses it, and takes {what} only"
+        f"{package.name} looks at the version of {of} itself when it uses it, and takes {what} only"
     )
     return UndeclaredRequirement(
-        one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
+        package.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
     )
 
 

@@ -23,7 +23,7 @@ from provision.rules.rule import LintContext, Rule, related_at
 def check_undeclared(
     rule: Rule,
     context: LintContext,
-    one: RequestedPackage,
+    package: RequestedPackage,
     need: UndeclaredRequirement,
     *,
     declared: bool = False,
@@ -37,11 +37,11 @@ def check_undeclared(
         need.evidence.cap_severity(Severity(need.severity)),
     )
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
-        yield _unmet(rule, context, one, other, need, severity, declared=declared)._replace(
+        yield _unmet(rule, context, package, other, need, severity, declared=declared)._replace(
             source=need.evidence.source
         )
     elif not declared and context.resolved is None and _runs_away(context, need, other):
-        yield _open(rule, context, one, other, need)._replace(source=need.evidence.source)
+        yield _open(rule, context, package, other, need)._replace(source=need.evidence.source)
 
 
 def _runs_away(
@@ -67,7 +67,7 @@ def _runs_away(
 def _unmet(
     rule: Rule,
     context: LintContext,
-    one: RequestedPackage,
+    package: RequestedPackage,
     other: RequestedPackage,
     need: UndeclaredRequirement,
     severity: Severity,
@@ -81,14 +81,14 @@ def _unmet(
     )
     undeclared = "" if declared else ", which it does not declare"
     return rule.diagnostic(
-        f"{one.description} needs {need.of}{need.specifier}{undeclared}; "
+        f"{package.description} needs {need.of}{need.specifier}{undeclared}; "
         f"{other.description} is {'there' if context.resolved else 'asked for'}",
-        origin_route(context, other, one.route),
+        origin_route(context, other, package.route),
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
         help=f"ask for {need.of}{need.specifier}" + _or_else(need),
-        related=(related_at(one.route, f"{one.name} let in here"),)
-        if other.package and one.package
+        related=(related_at(package.route, f"{package.name} let in here"),)
+        if other.package and package.package
         else (),
         fix=set_version_fix(context, other, need.specifier),
     )
@@ -97,18 +97,18 @@ def _unmet(
 def _open(
     rule: Rule,
     context: LintContext,
-    one: RequestedPackage,
+    package: RequestedPackage,
     other: RequestedPackage | None,
     need: UndeclaredRequirement,
 ) -> Diagnostic:
     return rule.diagnostic(
-        f"{one.description} needs {need.of}{need.specifier}, which it does not declare, "
+        f"{package.description} needs {need.of}{need.specifier}, which it does not declare, "
         f"and nothing here keeps {need.of} below {need.specifier.lstrip('<=')}",
-        other.route if other else one.route,
+        other.route if other else package.route,
         severity=Severity.WARNING,
         why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
         help=f"add {need.of}{need.specifier}" + _or_else(need),
-        related=(related_at(one.route, f"{one.name} asked for here"),) if other else (),
+        related=(related_at(package.route, f"{package.name} asked for here"),) if other else (),
         fix=set_version_fix(context, other, need.specifier)
         if other
         else add_package_fix(need.of, need.specifier),

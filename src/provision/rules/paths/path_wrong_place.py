@@ -72,7 +72,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _finding(
     context: LintContext,
     folder: DeclaredFolder,
-    place: str,
+    system: str,
     home: str,
     why: str,
     severity: Severity | None,
@@ -86,7 +86,7 @@ def _finding(
             Applicability.UNSAFE,
         )
     return RULE.diagnostic(
-        f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {place}",
+        f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {system}",
         folder.route,
         severity=severity,
         why=why,

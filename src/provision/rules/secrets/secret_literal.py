@@ -112,11 +112,11 @@ def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
 
 
 def _says_secret(name: str, value: str) -> bool:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
-    if not _NAMES.isdisjoint(words):
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
+    if not _NAMES.isdisjoint(parts):
         return True
-    return words[-1] == "KEY" and (
-        not _KEYS.isdisjoint(words) or _RANDOM.fullmatch(value) is not None
+    return parts[-1] == "KEY" and (
+        not _KEYS.isdisjoint(parts) or _RANDOM.fullmatch(value) is not None
     )
 
 

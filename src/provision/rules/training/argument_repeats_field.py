@@ -46,17 +46,17 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield _both_halves(context)
     for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
         field, reading = EQUIVALENT_FIELDS[name]
-        said, declared = reading(training.arguments[name]), getattr(training, field)
+        value, declared = reading(training.arguments[name]), getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
         if (
-            said is None
-            or not isinstance(said, str | int)
+            value is None
+            or not isinstance(value, str | int)
             or (name == "tf32" and declared in ("tf32", *HALVES))
         ):
             continue
         if name in HALVES and all(training.arguments.get(half) is True for half in HALVES):
             continue
-        yield _finding(context, name, field, said, declared)
+        yield _finding(context, name, field, value, declared)
 
 
 def _both_halves(context: LintContext) -> Diagnostic:
@@ -73,10 +73,10 @@ def _both_halves(context: LintContext) -> Diagnostic:
 
 
 def _finding(
-    context: LintContext, name: str, field: str, said: str | int, declared: Any
+    context: LintContext, name: str, field: str, value: str | int, declared: Any
 ) -> Diagnostic:
     given = field in context.spec.training.model_fields_set
-    text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
+    text, same = str(value).lower() if isinstance(value, bool) else str(value), value == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
     if given:
         other = f"{field} is {now}"
@@ -87,10 +87,10 @@ def _finding(
     else:
         fix = Fix(
             f"write {field}: {text}",
-            (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),),
+            (Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),),
             Applicability.UNSAFE,
         )
-    if given and said in HALVES and declared in HALVES and not same:
+    if given and value in HALVES and declared in HALVES and not same:
         return _other_half(context, name, declared)
     return RULE.diagnostic(
         f"{name}: {text} among the arguments says {field}: {text} again"

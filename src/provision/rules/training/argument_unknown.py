@@ -44,12 +44,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     unknown = [
         name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
-    found = None
+    releases = None
     if unknown and context.spec.framework() == "hf-trainer":
-        found = transformers_releases(context)
-    if found is None:
+        releases = transformers_releases(context)
+    if releases is None:
         return
-    newest = found.known[-1] if found.known else context.facts.arguments_read[-1]
+    newest = releases.known[-1] if releases.known else context.facts.arguments_read[-1]
     possible = [
         name
         for name, row in context.facts.arguments.items()
@@ -69,19 +69,20 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
             continue
+        help_text = "correct the name"
+        if meant:
+            help_text = f"write {meant}"
+        elif releases.includes_newer:
+            help_text = "correct the name, or leave it out; a newer transformers may have it"
         yield RULE.diagnostic(
             f"TrainingArguments has no argument {name} in any transformers from "
             f"{context.facts.arguments_read[0]} to {context.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
-            severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
+            severity=_severity(beyond=releases.includes_newer or trl, near=meant is not None),
             why="TrainingArguments takes no other names; those of a subclass belong into the "
             "program.",
-            help=f"write {meant}"
-            if meant
-            else "correct the name, or leave it out; a newer transformers may have it"
-            if found.includes_newer
-            else "correct the name",
+            help=help_text,
             fix=rename_argument_fix(context, name, meant) if meant else None,
         )
 

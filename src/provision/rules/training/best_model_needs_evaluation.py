@@ -42,17 +42,22 @@ of 4.57.6 and 5.23.0).
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the two do not match."""
-    said = context.spec.training.arguments
+    arguments = context.spec.training.arguments
     if (
-        said.get("load_best_model_at_end") is not True
+        arguments.get("load_best_model_at_end") is not True
         or context.spec.framework() != "hf-trainer"
         or context.resolved is not None
     ):
         return
-    key = next((name for name in ("eval_strategy", "evaluation_strategy") if name in said), None)
-    evaluating, saving = str(said[key] if key else "no"), str(said.get("save_strategy", "steps"))
+    key = next(
+        (name for name in ("eval_strategy", "evaluation_strategy") if name in arguments), None
+    )
+    evaluating, saving = (
+        str(arguments[key] if key else "no"),
+        str(arguments.get("save_strategy", "steps")),
+    )
     if saving not in ("best", evaluating):
-        yield _differ(evaluating, saving, key, said)
+        yield _differ(evaluating, saving, key, arguments)
     elif saving == "steps" and (every := _apart(context)):
         yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
@@ -90,10 +95,10 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
 
 def _apart(context: LintContext) -> tuple[int, int] | None:
     """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
-    said = context.spec.training.arguments
+    arguments = context.spec.training.arguments
     save, evaluate = (
-        said.get("save_steps", STEPS),
-        said.get("eval_steps", said.get("logging_steps", STEPS)),
+        arguments.get("save_steps", STEPS),
+        arguments.get("eval_steps", arguments.get("logging_steps", STEPS)),
     )
     whole = type(save) is int and type(evaluate) is int and evaluate > 0
     return (save, evaluate) if whole and save % evaluate else None

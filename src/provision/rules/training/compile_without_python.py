@@ -33,25 +33,25 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     row = None
     if context.spec.training.torch_compile:
         row = context.facts.compile_pythons.get(context.python)
-    found = torch_releases(context) if row is not None else None
+    releases = torch_releases(context) if row is not None else None
     if (
         row is None
-        or found is None
-        or not found.known
-        or found.includes_newer
-        or require_version(found.known[-1]) >= require_version(row.first)
+        or releases is None
+        or not releases.known
+        or releases.includes_newer
+        or require_version(releases.known[-1]) >= require_version(row.first)
     ):
         return
     yield RULE.diagnostic(
         f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
-        f"{found.requested} admits {found.known[-1]} at most",
+        f"{releases.requested} admits {releases.known[-1]} at most",
         ROUTE,
         severity=row.evidence.cap_severity(Severity.ERROR),
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
         f"on Python {row.python}.",
         help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
         related=(
-            related_at(found.route, "torch asked for here"),
+            related_at(releases.route, "torch asked for here"),
             related_at(("python",), "Python asked for here"),
         ),
         fix=Fix(

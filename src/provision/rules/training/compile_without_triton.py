@@ -26,69 +26,65 @@ from provision.facts.versions import require_version
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 ROUTE = ("training", "torch_compile")
+_FIX = Fix(
+    "write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE
+)
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a set without torch, and for each card that triton does not support."""
     if not context.spec.training.torch_compile:
         return
-    if context.resolved is not None:
-        if not {"torch", "pytorch"} & set(context.resolved.versions):
-            yield RULE.diagnostic(
-                "torch_compile: true, and torch is not among the resolved packages",
-                ROUTE,
-                severity=Severity.WARNING,
-                why="Nothing can be compiled without torch, so the verification leaves the "
-                "checks of torch.compile out.",
-                help="add torch to packages, or write torch_compile: false",
-            )
-        return
-    fix = Fix(
-        "write torch_compile: false",
-        (Replace(RouteLocation(ROUTE), "false"),),
-        Applicability.UNSAFE,
-    )
-    floor = next(
-        (
-            one
-            for one in context.facts.capability_floors
-            if (one.package, one.use) == ("triton", "torch.compile")
-        ),
-        None,
-    )
-    for target in {
-        target.gpu_settings.gpu_route: target
+    if context.resolved is None:
+        yield from _old_cards(context)
+        yield from _windows(context)
+    elif context.package_names.isdisjoint(("torch", "pytorch")):
+        yield RULE.diagnostic(
+            "torch_compile: true, and torch is not among the resolved packages",
+            ROUTE,
+            severity=Severity.WARNING,
+            why="Nothing can be compiled without torch, so the verification leaves the "
+            "checks of torch.compile out.",
+            help="add torch to packages, or write torch_compile: false",
+        )
+
+
+def _old_cards(context: LintContext) -> Iterator[Diagnostic]:
+    floors = [
+        row
+        for row in context.facts.capability_floors
+        if (row.package, row.use) == ("triton", "torch.compile")
+    ]
+    cards = {
+        target.gpu_settings.gpu_route: (target.gpu_settings.gpu.type, target.card)
         for target in context.targets
-        if target.card is not None
-    }.values():
-        if (
-            floor is not None
-            and target.card is not None
-            and require_version(target.card.cc) < require_version(floor.cc_min)
-        ):
+    }
+    for floor in floors[:1]:
+        for route, (gpu, card) in cards.items():
+            if card is None or require_version(card.cc) >= require_version(floor.cc_min):
+                continue
             yield RULE.diagnostic(
                 f"torch_compile: true needs compute capability {floor.cc_min}, and "
-                f"{target.gpu_settings.gpu.type} has {target.card.cc}",
+                f"{gpu} has {card.cc}",
                 ROUTE,
                 severity=floor.evidence.cap_severity(Severity.ERROR),
                 why="torch.compile makes triton code, and triton refuses older cards.",
                 help="write torch_compile: false, or take a newer card",
-                related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
-                fix=fix,
+                related=(related_at(route, "card asked for here"),),
+                fix=_FIX,
             )
-    known, local = (
-        context.facts.platforms.get("triton"),
-        any(target.target.kind == "local" for target in context.targets),
-    )
-    if local:
-        lacking = [
-            one.value
-            for one in context.spec.platforms
-            if known and one.value not in known.platforms and one.value.startswith("windows")
-        ]
-    else:
-        lacking = []
-    if lacking and any(target.gpu_settings.is_nvidia for target in context.targets):
+
+
+def _windows(context: LintContext) -> Iterator[Diagnostic]:
+    triton = context.facts.platforms.get("triton")
+    is_local = any(target.target.kind == "local" for target in context.targets)
+    has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
+    if triton is None or not is_local or not has_card:
+        return
+    platforms = [platform.value for platform in context.spec.platforms]
+    lacking = [name for name in platforms if name.startswith("windows")]
+    lacking = [name for name in lacking if name not in triton.platforms]
+    if lacking:
         yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
             ROUTE,
@@ -96,7 +92,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why='torch.compile ends in "Cannot find a working triton installation" there.',
             help="write torch_compile: false, or take Windows out of platforms and use WSL2",
             related=(related_at(("platforms",), "platforms of the lock"),),
-            fix=fix,
+            fix=_FIX,
         )
 
 

@@ -47,10 +47,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     conda = any(package.name == row.needs for package in context.spec.conda_packages)
     if context.resolved:
-        there = row.needs in context.resolved.versions
+        is_installed = row.needs in context.resolved.versions
     else:
-        there = find_line(context, row.needs) is not None or is_known_dependency(context, row.needs)
-    if there or conda:
+        is_installed = find_line(context, row.needs) is not None or is_known_dependency(
+            context, row.needs
+        )
+    if is_installed or conda:
         return
     yield RULE.diagnostic(
         f"optimizer: {training.optimizer} comes from {row.needs}, and it is not "

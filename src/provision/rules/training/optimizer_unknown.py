@@ -34,15 +34,15 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     training = context.spec.training
     if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
         return
-    found = transformers_releases(context)
+    releases = transformers_releases(context)
     row = context.facts.optimizer_names.get(training.optimizer)
     if (
-        found is None
-        or not found.known
-        or (row is not None and is_in_release(context.facts, row, found.known[-1]) is not False)
+        releases is None
+        or not releases.known
+        or (row is not None and is_in_release(context.facts, row, releases.known[-1]) is not False)
     ):
         return
-    newest = found.known[-1]
+    newest = releases.known[-1]
     accepted = [
         name
         for name, optimizer in context.facts.optimizer_names.items()
@@ -53,13 +53,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
         ROUTE,
         severity=Severity.WARNING
-        if row is None and found.includes_newer and meant is None
+        if row is None and releases.includes_newer and meant is None
         else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
         help=f"write {meant}"
         if meant
         else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
-        related=(related_at(found.route, "transformers asked for here"),),
+        related=(related_at(releases.route, "transformers asked for here"),),
         fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE)
         if meant
         else None,

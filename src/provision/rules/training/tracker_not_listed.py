@@ -28,23 +28,23 @@ IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such tracker."""
-    said = context.spec.training.arguments.get("report_to")
-    if isinstance(said, str):
-        named = [said]
-    elif isinstance(said, list):
-        named = [one for one in said if isinstance(one, str)]
+    report_to = context.spec.training.arguments.get("report_to")
+    if isinstance(report_to, str):
+        trackers = [report_to]
+    elif isinstance(report_to, list):
+        trackers = [tracker for tracker in report_to if isinstance(tracker, str)]
     else:
-        named = []
-    if not named or context.spec.framework() != "hf-trainer":
+        trackers = []
+    if not trackers or context.spec.framework() != "hf-trainer":
         return
     if context.resolved:
-        there = set(context.resolved.versions)
+        installed = set(context.resolved.versions)
     else:
-        there = {package.key for package in context.spec.packages}
+        installed = {package.key for package in context.spec.packages}
     conda = {package.name for package in context.spec.conda_packages}
-    for name in dict.fromkeys(named):
+    for name in dict.fromkeys(trackers):
         known = context.facts.trackers.get(name)
-        if known is not None and not (there | conda) & {
+        if known is not None and not (installed | conda) & {
             *known.packages,
             *IMPLIED_PACKAGES.get(name, ()),
         }:

@@ -33,8 +33,8 @@ def trainer_releases(context: LintContext) -> tuple[str, ...]:
     """Return the transformers releases that get the arguments, oldest first; () if unknown."""
     if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
         return ()
-    found = transformers_releases(context)
-    return found.known if found else ()
+    releases = transformers_releases(context)
+    return releases.known if releases else ()
 
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:

@@ -58,12 +58,16 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
     """Return the cards with as much memory, the smallest first, or else the largest card."""
     offered = sorted(
-        (one for one in facts.cards if one.workbench and one.status == "offered"),
-        key=lambda one: one.memory_gb,
+        (
+            candidate
+            for candidate in facts.cards
+            if candidate.workbench and candidate.status == "offered"
+        ),
+        key=lambda candidate: candidate.memory_gb,
     )
-    return tuple(one.name for one in offered if one.memory_gb >= card.memory_gb)[:3] or (
-        offered[-1].name,
-    )
+    return tuple(candidate.name for candidate in offered if candidate.memory_gb >= card.memory_gb)[
+        :3
+    ] or (offered[-1].name,)
 
 
 RULE = Rule(

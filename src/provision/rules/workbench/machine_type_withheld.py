@@ -40,10 +40,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         else:
             offered = ()
         others = tuple(
-            one.name
+            machine_type.name
             for count in offered
             if card
-            for one in find_machines(context.facts, card, count, reserved=instance.reserved)[:1]
+            for machine_type in find_machines(
+                context.facts, card, count, reserved=instance.reserved
+            )[:1]
         )
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(

@@ -66,14 +66,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name of a wrong form."""
     for instance in workbench_instances(context):
         for route, form, value in _names(instance):
-            pattern, words = NAME_PATTERNS[form]
+            pattern, description = NAME_PATTERNS[form]
             if re.fullmatch(pattern, value):
                 continue
             yield RULE.diagnostic(
                 f"{json_quote(value)} cannot be a {form.replace('_', ' ')}",
                 route,
                 why="Google Cloud refuses it, or looks for something that cannot exist.",
-                help=f"write {words}",
+                help=f"write {description}",
             )
 
 

@@ -73,14 +73,14 @@ def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
     for beginning in beginnings:
-        found = tuple(
+        zones = tuple(
             name
             for row in rows.values()
             if row.region.startswith(beginning)
             for name in row.zones or (f"a zone of {row.region}",)
         )
-        if found:
-            return found
+        if zones:
+            return zones
     return ()
 
 
