@@ -175,14 +175,12 @@ class CandidateSpace:
 
     def _lines(self, candidate: Candidate) -> Iterator[Package]:
         """Yield the packages of a candidate: pinned, loosened, dropped or as written."""
-        release = self.facts.torch_release(candidate.torch) if candidate.torch else None
+        release = self.facts.torch_release(candidate.torch)
         for package in self.spec.packages:
             if package.key in candidate.dropped:
                 continue
             yield self._line(package, candidate, release)
-        floor = (
-            self.facts.accelerate_floor(candidate.transformers) if candidate.transformers else None
-        )
+        floor = self.facts.accelerate_floor(candidate.transformers)
         if (
             floor is not None
             and self.spec.framework() == "hf-trainer"

@@ -262,7 +262,7 @@ def _age(candidate: Candidate, facts: Facts) -> _Age:
     has_cuda = candidate.cuda not in ("auto", "none")
     is_default = True
     if has_cuda:
-        release = facts.torch_release(candidate.torch) if candidate.torch else None
+        release = facts.torch_release(candidate.torch)
         is_default = release is not None and flavour_of(candidate.cuda) == release.default
     return (
         _newest_first(candidate.torch),

@@ -65,7 +65,7 @@ class VersionOptions:
 
     def companions_cost(self, torch: str) -> float:
         """Return the cost of changing torchvision and torchaudio with a release of torch."""
-        release = self.facts.torch_release(torch) if torch else None
+        release = self.facts.torch_release(torch)
         if release is None:
             return 0.0
         cost = 0.0
@@ -97,7 +97,7 @@ class VersionOptions:
     def pythons(self, torch: str) -> list[VersionOption]:
         """Return the Pythons with wheels: the requested, the provided and the nearest ones."""
         versions = [row.version for row in self.facts.pythons]
-        release = self.facts.torch_release(torch) if torch else None
+        release = self.facts.torch_release(torch)
         is_free = "python" in self.free
         requested = self._usual_python if is_free else self.spec.python
         index = versions.index(requested) if requested in versions else len(versions)
