@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 
 
 _TEXT_FINDINGS = frozenset(kind.id for kind in source.FINDING_KINDS)
-"""Findings about the text and shape of a spec: with an error among them it is a guess what the spec
-asks for.
-"""
+"""Ids of findings about text and shape: after such an error, the content of a spec is a guess."""
 _SHOWN_LINES = 12
-"""Lines that are told of a derivation: its end, where uv concludes. Our choice."""
+"""Last lines of uv's derivation to show: they have its conclusion. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +83,15 @@ def suggest_for_spec(
         for finding in document.diagnostics
     ):
         raise SpecHasErrors(document.source, document.diagnostics, "the spec cannot be understood")
-    backing = EvidenceSources(
+    sources = EvidenceSources(
         facts,
         system if with_uv else None,
         _without_repeats(progress),
         offline,
-        tuple(_reports(path.resolve().parent, system)),
+        tuple(_read_reports(path.resolve().parent, system)),
     )
-    return _offer(
-        str(path), find_suggestions(document.spec, facts, most=most), backing, written=True
-    )
+    result = find_suggestions(document.spec, facts, most=most)
+    return _assess(str(path), result, sources, written=True)
 
 
 def suggest_for_options(
@@ -112,19 +109,15 @@ def suggest_for_options(
         UsageError: no spec can have a value.
     """
     facts = load_facts()
-    spec = _spec(values, facts)
+    free = frozenset({"python", "cuda"} - values.keys())
     result = find_suggestions(
-        spec, facts, most=most, free=frozenset({"python", "cuda"} - values.keys()), written=False
+        _spec_of_options(values, facts), facts, most=most, free=free, written=False
     )
-    named = ", ".join(f"{name} {value}" for name, value in values.items())
-    return _offer(
-        named,
-        result,
-        EvidenceSources(
-            facts, system if with_uv else None, _without_repeats(progress), offline, ()
-        ),
-        written=False,
+    name = ", ".join(f"{option} {value}" for option, value in values.items())
+    sources = EvidenceSources(
+        facts, system if with_uv else None, _without_repeats(progress), offline, ()
     )
+    return _assess(name, result, sources, written=False)
 
 
 class _CommandLineSource:
@@ -140,7 +133,7 @@ class _CommandLineSource:
         return False
 
 
-def _spec(values: Mapping[str, str], facts: Facts) -> Spec:
+def _spec_of_options(values: Mapping[str, str], facts: Facts) -> Spec:
     packages = [_requirement("torch", values.get("torch", ""))]
     if "transformers" in values:
         packages.append(_requirement("transformers[torch]", values["transformers"]))
@@ -182,87 +175,73 @@ def _requirement(name: str, version: str) -> str:
     return f"{name}=={version}.*"
 
 
-def _offer(
-    name: str, result: SearchResult, backing: EvidenceSources, *, written: bool
+def _assess(
+    name: str, result: SearchResult, sources: EvidenceSources, *, written: bool
 ) -> SuggestionResult:
-    combinations, trouble = [], None
+    assessed, uv_error = [], None
     for suggestion in result.suggestions:
         try:
-            combinations.append(_find_evidence(suggestion, backing))
+            status, note = _find_evidence(suggestion, sources)
         except ExternalError as error:
-            trouble = error
-            combinations.append(
-                AssessedSuggestion(suggestion, SuggestionStatus.RULES, "uv could not be asked")
-            )
+            uv_error = error
+            status, note = SuggestionStatus.RULES, "uv could not be asked"
+        assessed.append(AssessedSuggestion(suggestion, status, note))
     return SuggestionResult(
-        name, written, tuple(combinations), result.in_the_way, result.tried, trouble
+        name, written, tuple(assessed), result.in_the_way, result.tried, uv_error
     )
 
 
-def _find_evidence(suggestion: Suggestion, backing: EvidenceSources) -> AssessedSuggestion:
-    for name, report in backing.reports:
-        if _is_verified_by(report, suggestion, backing.facts):
-            return AssessedSuggestion(suggestion, SuggestionStatus.VERIFIED, f"by {name}")
-    if backing.system is None:
-        return AssessedSuggestion(suggestion, SuggestionStatus.RULES, "")
+def _find_evidence(
+    suggestion: Suggestion, sources: EvidenceSources
+) -> tuple[SuggestionStatus, str]:
+    for name, report in sources.reports:
+        if _is_verified_by(report, suggestion, sources.facts):
+            return SuggestionStatus.VERIFIED, f"by {name}"
+    if sources.system is None:
+        return SuggestionStatus.RULES, ""
     reasons = [why for _, why in find_unlockable(suggestion.spec)]
     if reasons:
-        return AssessedSuggestion(
-            suggestion, SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
-        )
-    backing.progress(
-        f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}"
-    )
+        return SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
+    packages = ", ".join(package.requirement for package in suggestion.spec.packages)
+    sources.progress(f"resolving {packages}")
     try:
-        return _resolved(suggestion, backing, backing.system)
-    except LockError as error:
-        if backing.offline:  # what is not in the cache looks like what does not exist
-            return AssessedSuggestion(
-                suggestion, SuggestionStatus.RULES, "uv's cache alone does not tell"
-            )
-        return AssessedSuggestion(
-            suggestion,
-            SuggestionStatus.REFUTED,
-            "\n".join((error.why or error.what).splitlines()[-_SHOWN_LINES:]),
+        lock, trouble = resolve_and_check(
+            suggestion.spec, sources.facts, sources.system, sources.progress
         )
-
-
-def _resolved(
-    suggestion: Suggestion, backing: EvidenceSources, system: System
-) -> AssessedSuggestion:
-    lock, trouble = resolve_and_check(suggestion.spec, backing.facts, system, backing.progress)
+    except LockError as error:
+        if sources.offline:  # what is missing in the cache looks like what does not exist
+            return SuggestionStatus.RULES, "uv's cache alone does not tell"
+        lines = (error.why or error.what).splitlines()[-_SHOWN_LINES:]
+        return SuggestionStatus.REFUTED, "\n".join(lines)
     if trouble:
-        return AssessedSuggestion(suggestion, SuggestionStatus.REFUSED, trouble)
-    return AssessedSuggestion(
-        suggestion, SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
-    )
+        return SuggestionStatus.REFUSED, trouble
+    return SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
 
 
 def _without_repeats(progress: ProgressCallback) -> ProgressCallback:
-    """Return a `tell` that says nothing twice."""
+    """Return a callback that reports each text once."""
     reported: set[str] = set()
 
-    def told(text: str) -> None:
+    def report_once(text: str) -> None:
         if text not in reported:
             reported.add(text)
             progress(text)
 
-    return told
+    return report_once
 
 
-def _reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
-    """Give the reports of verifications beside the spec; what cannot be read backs nothing."""
-    kept = folder / ".provision" / "reports"
-    for name in reader.list_folder(kept):
-        path = kept / name / "report.json"
-        if reader.exists(path):
-            try:
-                yield (
-                    str(path.relative_to(folder)),
-                    read_report(reader.read(path, MAX_REPORT_BYTES), str(path)),
-                )
-            except ProvisionError:
-                continue
+def _read_reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
+    """Yield the names and reports of verifications next to a spec, except unreadable ones."""
+    reports = folder / ".provision" / "reports"
+    for name in reader.list_folder(reports):
+        path = reports / name / "report.json"
+        if not reader.exists(path):
+            continue
+        try:
+            report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
+        except ProvisionError:
+            continue
+        yield str(path.relative_to(folder)), report
 
 
 def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> bool:
@@ -274,23 +253,25 @@ def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> boo
         for reading in report.document["readings"]
         if isinstance(reading, dict)
     }
-    choice, cards = (
-        suggestion.candidate,
-        {site.card for site in LintContext(suggestion.spec, EmptySourceText(), facts).targets},
-    )
-    cuda = None if choice.cuda in ("auto", "none") else choice.cuda
-    same = readings.get("python.minor") == choice.python and (
-        not choice.torch or readings.get("torch.cuda") == cuda
-    )
-    versions = (("package.torch", choice.torch), ("package.transformers", choice.transformers))
-    capabilities = {card.cc if card else None for card in cards}
-    return (
-        same
-        and all(not wanted or _public(readings.get(key)) == wanted for key, wanted in versions)
-        and capabilities == {readings.get("gpu.compute_capability")}
-    )
+    candidate = suggestion.candidate
+    expected: dict[str, str | None] = {"python.minor": candidate.python}
+    if candidate.torch:
+        has_cuda = candidate.cuda not in ("auto", "none")
+        expected["torch.cuda"] = candidate.cuda if has_cuda else None
+    if any(readings.get(key) != value for key, value in expected.items()):
+        return False
+    versions = {
+        "package.torch": candidate.torch,
+        "package.transformers": candidate.transformers,
+    }
+    for key, version in versions.items():
+        if version and _public_version(readings.get(key)) != version:
+            return False
+    targets = LintContext(suggestion.spec, EmptySourceText(), facts).targets
+    capabilities = {target.card.cc if target.card else None for target in targets}
+    return capabilities == {readings.get("gpu.compute_capability")}
 
 
-def _public(version: object) -> str:
-    known = parse_version(str(version))
-    return known.public if isinstance(known, Version) else ""
+def _public_version(version: object) -> str:
+    parsed = parse_version(str(version))
+    return parsed.public if isinstance(parsed, Version) else ""

@@ -86,7 +86,9 @@ def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
         packages = runtime_packages(colab.facts)
         if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
-        if context.resolved is not None and not _serves(context.resolved.flavour, flavour):
+        if context.resolved is not None and not _is_set_for_device(
+            context.resolved.flavour, flavour
+        ):
             continue
         yield BaseRuntime(colab, runtime, packages)
 
@@ -180,7 +182,7 @@ def smallest_sufficient_card(context: LintContext, card: Card | None) -> Card:
     return max(offered, key=lambda other: other.memory_gb)
 
 
-def _serves(resolved: str | None, flavour: str | None) -> bool:
+def _is_set_for_device(resolved: str | None, flavour: str | None) -> bool:
     """Return whether a resolved set is that of a device; a set without torch is for all devices."""
     if resolved is None:
         return True

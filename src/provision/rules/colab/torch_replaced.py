@@ -56,12 +56,15 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     for system in base_runtimes(context):
         if (
             "torch" in system.packages
-            and (swap := _version(context, system) or _build(context, system)) is not None
+            and (
+                swap := _version_replacement(context, system) or _build_replacement(context, system)
+            )
+            is not None
         ):
             yield _finding(context, system, swap)
 
 
-def _version(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     change = next(replaced_packages(context, system, ("torch",)), None)
     if change is None:
         return None
@@ -69,7 +72,7 @@ def _version(context: LintContext, system: BaseRuntime) -> TorchReplacement | No
     fitting = [
         row.runtime
         for row in pinnable_runtimes(context, context.spec.python)
-        if _lets(change, row.torch)
+        if _admits(change, row.torch)
     ]
     return TorchReplacement(
         change.requested + (" (older)" if older else ""),
@@ -80,14 +83,14 @@ def _version(context: LintContext, system: BaseRuntime) -> TorchReplacement | No
     )
 
 
-def _lets(change: PackageReplacement, torch: str) -> bool:
+def _admits(change: PackageReplacement, torch: str) -> bool:
     if change.version is not None:
         return Version(torch) == Version(change.version.public)
     specifiers = version_specifiers(change.line) if change.line else None
     return specifiers is not None and specifiers.contains(torch, prereleases=True)
 
 
-def _build(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return what is swapped where the version stays and the flavour does not."""
     device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
     if context.resolved is None:
@@ -108,7 +111,7 @@ def _build(context: LintContext, system: BaseRuntime) -> TorchReplacement | None
 
 
 def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
-    left = _left(context, system, swap)
+    left = _mismatched_companions(context, system, swap)
     behind = ""
     if left:
         behind = (
@@ -137,7 +140,9 @@ def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) 
     )
 
 
-def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
+def _mismatched_companions(
+    context: LintContext, system: BaseRuntime, swap: TorchReplacement
+) -> list[str]:
     """Return the companions of the runtime's torch that stay and do not match the new torch."""
     mine = context.facts.torch_release(Version(system.packages["torch"]).public)
     other = None
@@ -151,7 +156,7 @@ def _left(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
         tied = installed is not None and mine is not None and installed in getattr(mine, name)
         if (
             tied
-            and not _replaced(context, name)
+            and not _is_replaced(context, name)
             and not (other and installed in getattr(other, name))
         ):
             left.append(name)
@@ -167,7 +172,7 @@ def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 
-def _replaced(context: LintContext, name: str) -> bool:
+def _is_replaced(context: LintContext, name: str) -> bool:
     if context.resolved is None:
         return context.spec.package(name) is not None
     return name in context.resolved.versions

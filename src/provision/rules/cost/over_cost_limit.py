@@ -42,11 +42,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     limit = context.spec.cost.limit_per_hour
     for instance in workbench_instances(context):
-        known = _offers(context, instance)
+        known = _machine_offers(context, instance)
         here = [cheapest_offer(known, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
-            yield _found(
+            yield _over_limit_finding(
                 context,
                 instance,
                 over,
@@ -58,10 +58,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             for zone, offer in zip(instance.target.zones, here, strict=True)
             if offer is None
         ]:
-            yield _unknown(instance, format_list(tuple(dict.fromkeys(unknown))))
+            yield _unknown_price_finding(instance, format_list(tuple(dict.fromkeys(unknown))))
 
 
-def _offers(
+def _machine_offers(
     context: LintContext, instance: Instance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
     """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
@@ -76,57 +76,54 @@ def _offers(
     return list_offers((machine,) if machine else (), card, count)
 
 
-def _found(
+def _over_limit_finding(
     context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
 ) -> Diagnostic:
     offer = min(over, key=lambda candidate: candidate.dollars)
     return RULE.diagnostic(
-        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in "
-        f"{offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
+        f"{_describe_machine(offer, instance)} costs {_format_price(offer.dollars)} an hour in "
+        f"{offer.region} (as of {offer.evidence.as_of}), over {_format_price(limit)}",
         ("cost", "limit_per_hour"),
         severity=offer.evidence.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Disks, traffic and taxes come on top."
         + ("" if every else " Other zones of this target are within the limit."),
-        help=f"{_cheaper(context, instance, offer, limit)}raise the limit to "
+        help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
         f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
 
 
-def _cheaper(context: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
+def _cheaper_alternative(
+    context: LintContext, instance: Instance, offer: MachineOffer, limit: float
+) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
-    within = [
-        candidate
-        for candidate in _offers(context, instance, any_type=True)
-        if candidate.dollars <= limit
-    ]
-    here = [
-        candidate
-        for candidate in within
-        if candidate.region == offer.region and candidate.machine != offer.machine
-    ]
-    best = max(
-        here, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars), default=None
-    ) or min(within, key=lambda candidate: candidate.dollars, default=None)
-    if best:
-        return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
-    return "ask for another card, or "
+    offers = _machine_offers(context, instance, any_type=True)
+    within = [candidate for candidate in offers if candidate.dollars <= limit]
+    if not within:
+        return "ask for another card, or "
+    in_region = [candidate for candidate in within if candidate.region == offer.region]
+    others = [candidate for candidate in in_region if candidate.machine != offer.machine]
+    if others:
+        best = max(others, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars))
+    else:
+        best = min(within, key=lambda candidate: candidate.dollars)
+    machine, price = _describe_machine(best, instance), _format_price(best.dollars)
+    return f"take {machine} in {best.region} for {price}, or "
 
 
-def _money(dollars: float) -> str:
+def _format_price(dollars: float) -> str:
     if round(dollars, 2) == round(dollars, 4):
         return f"${dollars:.2f}"
     return f"${dollars:.4f}"
 
 
-def _machine(offer: MachineOffer, instance: Instance) -> str:
-    attached = instance.facts.card is not None and not offer.machine.gpus
-    if attached:
+def _describe_machine(offer: MachineOffer, instance: Instance) -> str:
+    if instance.facts.card is not None and not offer.machine.gpus:
         return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
     return offer.machine.name
 
 
-def _unknown(instance: Instance, regions: str) -> Diagnostic:
+def _unknown_price_finding(instance: Instance, regions: str) -> Diagnostic:
     if instance.target.machine_type == "auto":
         machine = "a machine that fits"
     else:

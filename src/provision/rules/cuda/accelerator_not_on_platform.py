@@ -42,12 +42,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             continue
         reported.add(route)
         if target.gpu_settings.gpu.type == "mps":
-            yield from _mps(context, target)
+            yield from _mps_findings(context, target)
         elif isinstance(target.target, LocalTarget):
-            yield from _cuda(context, target)
+            yield from _cuda_findings(context, target)
 
 
-def _mps(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
+def _mps_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
     if MAC in target.platforms:
         return
     local = isinstance(target.target, LocalTarget)
@@ -57,22 +57,22 @@ def _mps(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
         target.gpu_settings.gpu_route,
         why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
         help=f"write platforms: [{MAC}]" if local else "ask for an NVIDIA card there, or none",
-        related=_platforms(context) if local else (),
+        related=_related_platforms(context) if local else (),
     )
 
 
-def _cuda(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
+def _cuda_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
     host = target.card.host if target.card is not None else ""
     if target.card is not None and host and host not in target.platforms:
-        yield _other_host(context, target, target.card)
+        yield _other_host_finding(context, target, target.card)
         return
     if MAC in target.platforms:
-        yield _mac(context, target)
+        yield _mac_finding(context, target)
     if WINDOWS in target.platforms:
-        yield _windows(context, target)
+        yield _windows_finding(context, target)
 
 
-def _mac(context: LintContext, target: TargetFacts) -> Diagnostic:
+def _mac_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
     alone = set(target.platforms) == {MAC}
     return RULE.diagnostic(
         f"gpu: {target.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: "
@@ -84,11 +84,11 @@ def _mac(context: LintContext, target: TargetFacts) -> Diagnostic:
         help="list linux-x86_64, or write gpu: mps"
         if alone
         else "nothing needs to change where the card is not wanted there",
-        related=_platforms(context),
+        related=_related_platforms(context),
     )
 
 
-def _windows(context: LintContext, target: TargetFacts) -> Diagnostic:
+def _windows_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
     return RULE.diagnostic(
         f"gpu: {target.gpu_settings.gpu} is asked for, and which CUDA builds of torch there "
         f"are for {WINDOWS} is not known",
@@ -98,11 +98,11 @@ def _windows(context: LintContext, target: TargetFacts) -> Diagnostic:
         "hold the builds for Linux only.",
         help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
         "WSL2, which is linux-x86_64",
-        related=_platforms(context),
+        related=_related_platforms(context),
     )
 
 
-def _other_host(context: LintContext, target: TargetFacts, card: Card) -> Diagnostic:
+def _other_host_finding(context: LintContext, target: TargetFacts, card: Card) -> Diagnostic:
     return RULE.diagnostic(
         f"{card.name} sits in machines of {card.host}, and the platforms are "
         f"{', '.join(target.platforms)}",
@@ -110,11 +110,11 @@ def _other_host(context: LintContext, target: TargetFacts, card: Card) -> Diagno
         severity=card.evidence.cap_severity(Severity.ERROR),
         why="Wheels for another processor cannot be installed there.",
         help=f"write platforms: [{card.host}]",
-        related=_platforms(context),
+        related=_related_platforms(context),
     )
 
 
-def _platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
+def _related_platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
     if "platforms" in context.spec.model_fields_set:
         return (related_at(("platforms",), "platforms are listed here"),)
     return ()

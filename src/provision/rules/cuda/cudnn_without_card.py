@@ -40,7 +40,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         return
     gpu, card = oldest
     for major in MAJORS:
-        line = _version(context, f"nvidia-cudnn-cu{major}")
+        line = _least_cudnn(context, f"nvidia-cudnn-cu{major}")
         row = context.facts.cudnn_floor(major, line[1]) if line else None
         if line is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
@@ -57,7 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _version(context: LintContext, name: str) -> tuple[Route, str] | None:
+def _least_cudnn(context: LintContext, name: str) -> tuple[Route, str] | None:
     """Return the least cuDNN that may come, with the line that lets it in."""
     line = find_line(context, name)
     if context.resolved is not None:

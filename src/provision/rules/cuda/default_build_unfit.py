@@ -51,7 +51,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         newest = None
         if query.flavour is None:
             newest = next(possible_builds(context, query), None)
-        if newest is None or _runs(context, query, newest.release):
+        if newest is None or _may_run(context, query, newest.release):
             continue
         cudas = runnable_cudas(context, query)
         if not cudas and newest.release.default_on(query.platform) == "cpu":
@@ -64,7 +64,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             yield _finding(context, query, newest.release, cudas)
 
 
-def _runs(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
+def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
     """Return whether the default build runs, or may run for all the facts know."""
     default = row.default_on(query.platform)
     if default == "cpu":

@@ -46,14 +46,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             continue
         known = driver_branches(context, target.card)
         if target.driver is not None:
-            yield from _brought(context, target, target.card, known)
-            yield from _too_early(context, target, target.card)
+            yield from _provided_driver_findings(context, target, target.card, known)
+            yield from _early_image_findings(context, target, target.card)
         requirement = find_machine_requirement(context, target, "driver")
         if requirement is not None:
-            yield from _asked(context, target, target.card, known, requirement)
+            yield from _required_driver_findings(context, target, target.card, known, requirement)
 
 
-def _brought(
+def _provided_driver_findings(
     context: LintContext, target: TargetFacts, card: Card, known: DriverBranches
 ) -> Iterator[Diagnostic]:
     driver = target.driver
@@ -74,7 +74,9 @@ def _brought(
         )
 
 
-def _too_early(context: LintContext, target: TargetFacts, card: Card) -> Iterator[Diagnostic]:
+def _early_image_findings(
+    context: LintContext, target: TargetFacts, card: Card
+) -> Iterator[Diagnostic]:
     """Look for an image of a day before its family had a driver for such old cards."""
     family, day = split_image_name(getattr(target.target, "image", None) or "")
     for change in context.facts.image_changes:
@@ -96,7 +98,7 @@ def _too_early(context: LintContext, target: TargetFacts, card: Card) -> Iterato
             )
 
 
-def _asked(
+def _required_driver_findings(
     context: LintContext,
     target: TargetFacts,
     card: Card,

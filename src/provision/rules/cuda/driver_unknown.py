@@ -38,7 +38,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         image = query.target.image
         option = None
         if image is not None and query.target.driver is None:
-            option = _doubtful(context, query, image)
+            option = _newest_doubtful_build(context, query, image)
         if option is None or image is None:
             continue
         floor = context.facts.driver_floor(option.cuda)
@@ -54,9 +54,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _doubtful(context: LintContext, query: BuildQuery, image: ImageFamily) -> BuildOption | None:
+def _newest_doubtful_build(
+    context: LintContext, query: BuildQuery, image: ImageFamily
+) -> BuildOption | None:
     """Return the newest possible build if no build is sure to run on the image."""
-    oldest, newest = _at_least(context, image), None
+    oldest, newest = _oldest_driver(context, image), None
     for option in possible_builds(context, query):
         if option.build is None or not context.facts.has_code_for(query.card, option.build):
             continue
@@ -67,7 +69,7 @@ def _doubtful(context: LintContext, query: BuildQuery, image: ImageFamily) -> Bu
     return newest
 
 
-def _at_least(context: LintContext, image: ImageFamily) -> str | None:
+def _oldest_driver(context: LintContext, image: ImageFamily) -> str | None:
     """Return the oldest driver that images of a family may have.
 
     An image with a CUDA toolkit has the driver that came with it; a container requires no more of

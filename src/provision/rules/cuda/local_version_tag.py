@@ -56,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             route,
             package,
             tag,
-            fixable=_agrees(context, tag) and len(tags) == 1,
+            fixable=_agrees_with_spec(context, tag) and len(tags) == 1,
             first=number == 0,
         )
 
@@ -67,11 +67,11 @@ def _finding(
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
     note = ""
-    if not _agrees(context, tag):
+    if not _agrees_with_spec(context, tag):
         note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
     edits: tuple[Edit, ...] = (
         set_version_edit(context, route, package, without_local(package.version)),
-        *(_says(context, cuda) if first else ()),
+        *(_set_cuda_edits(context, cuda) if first else ()),
     )
     return RULE.diagnostic(
         f"{package.key}{package.version} names the build {tag}{note}",
@@ -88,7 +88,7 @@ def _finding(
     )
 
 
-def _agrees(context: LintContext, tag: str) -> bool:
+def _agrees_with_spec(context: LintContext, tag: str) -> bool:
     """Return whether saying `cuda` for this tag contradicts nothing that the spec says already."""
     cuda, spec = cuda_of(tag), context.spec
     return (
@@ -98,7 +98,7 @@ def _agrees(context: LintContext, tag: str) -> bool:
     )
 
 
-def _says(context: LintContext, cuda: str) -> tuple[Edit, ...]:
+def _set_cuda_edits(context: LintContext, cuda: str) -> tuple[Edit, ...]:
     if cuda in (context.spec.cuda, "none"):
         return ()
     text = yaml_scalar(cuda)

@@ -51,17 +51,17 @@ _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that is too old for every torch that may come."""
-    yield from _libraries(context)
+    yield from _glibc_findings(context)
     for query in build_queries(context):
         driver = query.target.driver
         if driver is None:
             continue
-        newest = _newest(context, query, driver)
+        newest = _newest_blocked_build(context, query, driver)
         if newest is not None:
             yield _finding(context, query, driver, *newest)
 
 
-def _libraries(context: LintContext) -> Iterator[Diagnostic]:
+def _glibc_findings(context: LintContext) -> Iterator[Diagnostic]:
     releases = possible_torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -95,7 +95,7 @@ def _libraries(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _newest(
+def _newest_blocked_build(
     context: LintContext, query: BuildQuery, driver: ProvidedVersion
 ) -> tuple[BuildOption, Incompatibility] | None:
     """Return the newest build that fails only because of an old driver; None if some build runs."""

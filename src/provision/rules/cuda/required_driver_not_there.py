@@ -37,7 +37,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             continue
         if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
-        first, below = _span(driver)
+        first, below = _driver_range(driver)
         if has_version_in_range(specifiers, first, below):
             continue
         yield RULE.diagnostic(
@@ -55,7 +55,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _span(driver: ProvidedVersion) -> tuple[str, str]:
+def _driver_range(driver: ProvidedVersion) -> tuple[str, str]:
     """Return the range of drivers that a text means: all of a branch if it names only a branch."""
     if "." in driver.value:
         return (driver.value, f"{driver.value}.0.1")

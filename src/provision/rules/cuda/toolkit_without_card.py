@@ -41,7 +41,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         target.gpu_settings.gpu_route: target for target in context.targets
     }.items():
         card = target.card
-        if card is None or _makes(context, toolkit, card):
+        if card is None or _makes_code_for(context, toolkit, card):
             continue
         dropped = require_version(card.cc) < require_version(toolkit.cc_min)
         knows = [
@@ -49,7 +49,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             for row in sorted(
                 context.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
             )
-            if _makes(context, row, card)
+            if _makes_code_for(context, row, card)
         ]
         wheels = wheel_cuda_at(context, target)
         same = [
@@ -81,7 +81,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _makes(context: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
+def _makes_code_for(context: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
     """Return whether a compiler makes code for a card, by its list or else by its bounds."""
     if not toolkit.capabilities:
         return (

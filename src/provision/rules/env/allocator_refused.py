@@ -34,7 +34,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each part of it that torch refuses, or does not know."""
     for name in NAMES:
         for part in re.split(r",(?![^\[]*\])", context.spec.env.get(name, "")):
-            if (found := _refused(context, part.strip())) is not None:
+            if (found := _find_problem(context, part.strip())) is not None:
                 problem, way_out, severity = found
                 yield RULE.diagnostic(
                     f"{name}: {problem}",
@@ -45,7 +45,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 )
 
 
-def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
+def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
     if not part:
         return None
     option, colon, value = (text.strip() for text in part.partition(":"))
@@ -57,7 +57,7 @@ def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None
         )
     row = context.facts.allocator_options.get(option)
     if row is not None:
-        limits = _limits(row, value)
+        limits = _violated_limit(row, value)
         if limits:
             return (
                 f"{option} takes {limits}, and {value} is given",
@@ -75,7 +75,7 @@ def _refused(context: LintContext, part: str) -> tuple[str, str, Severity | None
     return None
 
 
-def _limits(row: AllocatorOption, value: str) -> str | None:
+def _violated_limit(row: AllocatorOption, value: str) -> str | None:
     """Return what the option takes where the value is something else; None if it fits."""
     match row.takes:
         case "flag" if value not in ("True", "False"):

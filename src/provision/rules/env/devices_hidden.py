@@ -33,7 +33,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
     value = context.spec.env[NAME].strip()
-    shown, most = _shown(value), max(devices, key=lambda device: device.gpu.count)
+    shown, most = _visible_devices(value), max(devices, key=lambda device: device.gpu.count)
     if not shown:
         message, severity = (
             f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for',
@@ -61,7 +61,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
-def _shown(value: str) -> list[str]:
+def _visible_devices(value: str) -> list[str]:
     """Return the devices that are visible: those before the first that is invalid."""
     shown = []
     for part in value.split(","):

@@ -45,12 +45,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if row is None or not row.big or not value.startswith("/"):
             continue
         for target in context.targets:
-            if (unfit := _unfit(row, value, target)) is not None:
+            if (unfit := _find_problem(row, value, target)) is not None:
                 yield _finding(row, value, target, *unfit)
                 break
 
 
-def _unfit(
+def _find_problem(
     row: FolderVariable, path: str, target: TargetFacts
 ) -> tuple[Severity | None, str] | None:
     workbench = isinstance(target.target, WorkbenchTarget)

@@ -42,18 +42,18 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable whose value has an effect that matters to this spec."""
     for name, value in context.spec.env.items():
         for row in context.facts.variables.get(name, ()):
-            if row.applies_to(value) and _holds(context, row) and _matters(context, row):
+            if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
                 yield _finding(row, value)
 
 
-def _holds(context: LintContext, row: VariableEffect) -> bool:
+def _applies(context: LintContext, row: VariableEffect) -> bool:
     """Return whether the row applies to an admitted release, or because of a missing package."""
     if not any(is_excluded(context, name, specifier) for name, specifier in row.holds_for.items()):
         return True
     return bool(row.else_without) and row.else_without not in context.package_names
 
 
-def _matters(context: LintContext, row: VariableEffect) -> bool:
+def _has_effect(context: LintContext, row: VariableEffect) -> bool:
     """Return whether there is anything the variable could hinder."""
     training = context.spec.training
     cards = [

@@ -54,7 +54,7 @@ from provision.rules.torch_builds import (
 WHY = "The first kernel would end in: no kernel image is available for execution on the device."
 
 
-class _Looked(NamedTuple):
+class _MissingCode(NamedTuple):
     """The newest builds with known and with unknown code, and PTX if nothing else fits."""
 
     newest: tuple[BuildOption, TorchBuild] | None = None
@@ -67,19 +67,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     reported = set()
     for query in build_queries(context):
         key = (query.gpu_route, query.cuda_route, query.platform)
-        looked = None if key in reported else _look(context, query)
+        looked = None if key in reported else _find_missing_code(context, query)
         reported.add(key)
         if looked is None:
             continue
         if looked.ptx:
-            yield _compiles(query, looked.ptx)
+            yield _ptx_finding(query, looked.ptx)
         elif looked.unread:
-            yield _unread(query, looked.unread)
+            yield _unknown_code_finding(query, looked.unread)
         elif looked.newest:
-            yield _lacking(context, query, *looked.newest)
+            yield _missing_code_finding(context, query, *looked.newest)
 
 
-def _look(context: LintContext, query: BuildQuery) -> _Looked | None:
+def _find_missing_code(context: LintContext, query: BuildQuery) -> _MissingCode | None:
     """Return None when some possible build has machine code for the card."""
     newest = unread = ptx = None
     for option in possible_builds(context, query):
@@ -90,14 +90,14 @@ def _look(context: LintContext, query: BuildQuery) -> _Looked | None:
         if code is not None and code.form is CodeForm.MACHINE:
             return None
         newest, ptx = newest or (option, option.build), ptx or (option if code else None)
-    return _Looked(newest, unread, ptx)
+    return _MissingCode(newest, unread, ptx)
 
 
-def _lacking(
+def _missing_code_finding(
     context: LintContext, query: BuildQuery, option: BuildOption, build: TorchBuild
 ) -> Diagnostic:
     card, releases = query.card, query.releases
-    certain = not releases.includes_newer or _never(context, query, option)
+    certain = not releases.includes_newer or _is_dropped_for_good(context, query, option)
     if certain:
         severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
     else:
@@ -111,7 +111,7 @@ def _lacking(
         which = f"{newest}, the newest of them,"
     else:
         which = "it"
-    bound = _bound(context, query)
+    bound = _bound_fix(context, query)
     route = bound[0] if bound else query.cuda_route
     return RULE.diagnostic(
         f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
@@ -127,7 +127,7 @@ def _lacking(
     )
 
 
-def _never(context: LintContext, query: BuildQuery, option: BuildOption) -> bool:
+def _is_dropped_for_good(context: LintContext, query: BuildQuery, option: BuildOption) -> bool:
     """Return whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
@@ -167,7 +167,7 @@ def _fix(context: LintContext, query: BuildQuery) -> Fix | None:
     )
 
 
-def _bound(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
+def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
     """Return the line of a resolved torch and the fix that keeps the CUDA version, or None."""
     line = find_line(context, "torch")
     if context.resolved is not None and line is not None:
@@ -199,7 +199,7 @@ def _bound(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
     )
 
 
-def _compiles(query: BuildQuery, option: BuildOption) -> Diagnostic:
+def _ptx_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
     return RULE.diagnostic(
         f"torch {option.release.release} for CUDA {option.cuda} has PTX alone for "
         f"{query.card.name} ({query.card.cc})",
@@ -212,7 +212,7 @@ def _compiles(query: BuildQuery, option: BuildOption) -> Diagnostic:
     )
 
 
-def _unread(query: BuildQuery, option: BuildOption) -> Diagnostic:
+def _unknown_code_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
     wheel = f"torch=={option.release.release}+{option.flavour}"
     return RULE.diagnostic(
         f"the facts do not know what {wheel} for {query.platform} was compiled for, nor "

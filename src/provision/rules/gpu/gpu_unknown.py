@@ -43,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     }.items():
         if context.facts.card(gpu.type) is not None:
             continue
-        meant = _meant(context, gpu.type)
+        meant = _nearest_name(context, gpu.type)
         where = route if context.source.text(route) is not None else (*route, "type")
         yield RULE.diagnostic(
             f"the facts know no accelerator {gpu.type}"
@@ -58,7 +58,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _meant(context: LintContext, name: str) -> str | None:
+def _nearest_name(context: LintContext, name: str) -> str | None:
     known = {
         word.casefold(): card.name
         for card in context.facts.cards

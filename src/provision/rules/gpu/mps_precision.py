@@ -39,7 +39,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if row is None:
             problem: _Problem | None = _unsupported(context)
         else:
-            problem = _old_torch(context, row) or _accelerate(context, row) or _macos(row)
+            problem = _old_torch(context, row) or _old_accelerate(context, row) or _old_macos(row)
         if problem is not None:
             message, why, help_text, severity = problem
             yield RULE.diagnostic(
@@ -88,7 +88,7 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
     )
 
 
-def _accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
+def _old_accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     package = None
     if row.accelerate and context.spec.framework() == "hf-trainer":
         package = requested_package(context, "accelerate")
@@ -113,7 +113,7 @@ def _accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     )
 
 
-def _macos(row: MpsPrecision) -> _Problem | None:
+def _old_macos(row: MpsPrecision) -> _Problem | None:
     if not row.macos:
         return None
     return (

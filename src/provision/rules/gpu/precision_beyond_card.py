@@ -52,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         card = context.facts.card(gpu.type)
         if card is None or require_version(card.cc) >= require_version(needed):
             continue
-        refused = _refused(context, card)
+        refused = _refusal(context, card)
         yield RULE.diagnostic(
             f"precision: {precision.value} needs compute capability {needed}, and "
             f"{gpu.type} has {card.cc}",
@@ -69,7 +69,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _refused(context: LintContext, card: Card) -> str:
+def _refusal(context: LintContext, card: Card) -> str:
     """Return why Trainer surely refuses the precision on a card, "" where it may take it."""
     if context.spec.framework() != "hf-trainer":
         return ""

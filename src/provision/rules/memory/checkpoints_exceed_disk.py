@@ -38,7 +38,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         or context.spec.training.method == "inference"
     ):
         return
-    kept = _kept(context.spec.training.arguments)
+    kept = _max_checkpoints(context.spec.training.arguments)
     for target in context.targets:
         workload, disk = training_workload(context, target), disk_capacity(context, target)
         each = context.facts.checkpoint_bytes(workload) if workload else None
@@ -49,7 +49,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             each = alone
         downloaded = 2 * workload.parameters
         if downloaded + kept * each > disk.bytes:
-            yield _found(
+            yield _finding(
                 context,
                 kept,
                 each,
@@ -59,7 +59,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _found(
+def _finding(
     context: LintContext,
     kept: int,
     each: int,
@@ -88,7 +88,7 @@ def _found(
     )
 
 
-def _kept(arguments: Mapping[str, Any]) -> int:
+def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
     """Return the most checkpoints on the disk at a time.
 
     The newest is written before the oldest is deleted (Trainer, rotate_checkpoints).

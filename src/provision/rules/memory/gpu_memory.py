@@ -47,22 +47,22 @@ _SEVERAL = (2, 4, 8)
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each kind of card that the training does not fit."""
-    if context.spec.training.model is None or _offloaded(context):
+    if context.spec.training.model is None or _is_offloaded(context):
         return
     for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
         workload, vram = training_workload(context, target), vram_capacity(context, target)
         if workload is not None and vram is not None:
-            yield from _judge(context, target, workload, vram)
+            yield from _target_findings(context, target, workload, vram)
 
 
-def _judge(
+def _target_findings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
 ) -> Iterator[Diagnostic]:
     least, estimate = (
         context.facts.minimum_memory(workload),
         context.facts.estimate_memory(workload),
     )
-    if least > vram.bytes and _certain(context):
+    if least > vram.bytes and _is_certain(context):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
             f"each GPU, and {vram.provider} has {format_size(vram.bytes)}"
@@ -74,12 +74,12 @@ def _judge(
     elif estimate.total > vram.bytes:
         what = "inference" if workload.method == "inference" else "training"
         message = (
-            f"{what} takes about {format_size(estimate.total)} on each GPU ({_parts(estimate)}), "
-            f"and {vram.provider} has {format_size(vram.bytes)}"
+            f"{what} takes about {format_size(estimate.total)} on each GPU "
+            f"({_format_parts(estimate)}), and {vram.provider} has {format_size(vram.bytes)}"
         )
         why, severity = (
             _why(estimate, workload),
-            Severity.INFO if least <= vram.bytes and _quantized(context) else Severity.WARNING,
+            Severity.INFO if least <= vram.bytes and _is_quantized(context) else Severity.WARNING,
         )
     else:
         return
@@ -88,23 +88,23 @@ def _judge(
         ("training", "model", "parameters"),
         severity=severity,
         why=why,
-        help=_way_out(context, target, workload, vram),
+        help=_help(context, target, workload, vram),
         related=(related_at(vram.route, "card asked for here"),),
     )
 
 
-def _offloaded(context: LintContext) -> bool:
+def _is_offloaded(context: LintContext) -> bool:
     arguments = context.spec.training.arguments
     return any("offload" in str(arguments.get(key, "")).lower() for key in _ELSEWHERE)
 
 
-def _quantized(context: LintContext) -> bool:
+def _is_quantized(context: LintContext) -> bool:
     return context.spec.training.method == "inference" and any(
         find_line(context, name) for name in _QUANTIZED
     )
 
 
-def _certain(context: LintContext) -> bool:
+def _is_certain(context: LintContext) -> bool:
     training = context.spec.training
     return (
         training.method != "inference"
@@ -113,7 +113,7 @@ def _certain(context: LintContext) -> bool:
     )
 
 
-def _parts(estimate: MemoryEstimate) -> str:
+def _format_parts(estimate: MemoryEstimate) -> str:
     parts = {
         "weights": estimate.weights,
         "gradients": estimate.gradients,
@@ -134,17 +134,19 @@ def _why(estimate: MemoryEstimate, workload: Workload) -> str:
     return ". ".join(["What does not fit ends in an out-of-memory error", *said]) + "."
 
 
-def _way_out(context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity) -> str:
+def _help(context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity) -> str:
     half = "bf16" if target.card and context.facts.has_feature(target.card, "bf16") else "fp16"
     *most, last = [
-        *_levers(context, workload, vram, half),
-        *_other(context, target, workload, vram, half),
-        _larger(context, target, workload),
+        *_memory_savings(context, workload, vram, half),
+        *_other_savings(context, target, workload, vram, half),
+        _larger_card(context, target, workload),
     ]
     return "; ".join([*most, f"or {last}"]) if most else last
 
 
-def _levers(context: LintContext, workload: Workload, vram: Capacity, half: str) -> tuple[str, ...]:
+def _memory_savings(
+    context: LintContext, workload: Workload, vram: Capacity, half: str
+) -> tuple[str, ...]:
     """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
     levers = context.facts.memory_savings(workload, half=half)
     enough = [lever for lever in levers if lever.total <= vram.bytes]
@@ -152,7 +154,7 @@ def _levers(context: LintContext, workload: Workload, vram: Capacity, half: str)
     sharded = [lever for lever in enough if "strategy" in lever.change]
     named = list(
         dict.fromkeys(
-            f"{_change(lever)} saves {format_size(lever.saved_bytes)} and leaves "
+            f"{_format_change(lever)} saves {format_size(lever.saved_bytes)} and leaves "
             f"{format_size(lever.total)}"
             for lever in (*gentle[:1], *sharded, *levers[:1])
         )
@@ -161,7 +163,7 @@ def _levers(context: LintContext, workload: Workload, vram: Capacity, half: str)
         together = context.facts.combined_savings(workload, vram.bytes, half=half)
         if together:
             more = (
-                f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
+                f"with {' and '.join(_format_change(lever) for lever in together[1:])} it leaves "
                 f"{format_size(together[-1].total)}"
             )
         else:
@@ -170,7 +172,7 @@ def _levers(context: LintContext, workload: Workload, vram: Capacity, half: str)
     return tuple(named)
 
 
-def _other(
+def _other_savings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
     """Yield what a program can do beside the fields of `training`."""
@@ -208,14 +210,14 @@ def _other(
             yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
 
 
-def _change(lever: MemorySaving) -> str:
+def _format_change(lever: MemorySaving) -> str:
     return ", ".join(
         f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
         for key, value in lever.change.items()
     )
 
 
-def _larger(context: LintContext, target: TargetFacts, workload: Workload) -> str:
+def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) -> str:
     total = context.facts.estimate_memory(workload).total
     offered = (
         card

@@ -42,7 +42,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         or context.spec.training.method not in BYTES_PER_PARAMETER
     ):
         return
-    copied = context.spec.training.strategy in _COPIES and not _on_one(context)
+    copied = context.spec.training.strategy in _COPIES and not _loads_on_one_process(context)
     for target in context.targets:
         workload, ram = (
             training_workload(context, target),
@@ -68,7 +68,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _on_one(context: LintContext) -> bool:
+def _loads_on_one_process(context: LintContext) -> bool:
     """Return whether FSDP loads on one process and sends the weights to the others."""
     configured = context.spec.training.arguments.get("fsdp_config")
     return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True

@@ -34,10 +34,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     for instance in workbench_instances(context):
         if not instance.target.mirrors:
             continue
-        yield from _astray(context, instance)
+        yield from _unknown_mirrors(context, instance)
         if instance.target.public_ip or instance.target.nat:
             continue
-        for index, route in _used(context).items():
+        for index, route in _used_indexes(context).items():
             if index not in instance.target.mirrors:
                 yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
@@ -48,7 +48,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 )
 
 
-def _astray(context: LintContext, instance: Instance) -> Iterator[Diagnostic]:
+def _unknown_mirrors(context: LintContext, instance: Instance) -> Iterator[Diagnostic]:
     known = (*_OWN, *context.spec.indexes)
     for name in instance.target.mirrors:
         if name not in known:
@@ -64,7 +64,7 @@ def _astray(context: LintContext, instance: Instance) -> Iterator[Diagnostic]:
             )
 
 
-def _used(context: LintContext) -> dict[str, Route]:
+def _used_indexes(context: LintContext) -> dict[str, Route]:
     """Return the indexes that packages come from, each with the first line that does."""
     used: dict[str, Route] = {}
     for route, package in package_lines(context):

@@ -42,7 +42,7 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version without a binary in any admitted release."""
     package = requested_package(context, "bitsandbytes")
-    rows = _possible(context, package) if package is not None else ()
+    rows = _possible_rows(context, package) if package is not None else ()
     for device in (
         {device.cuda_route: device for device in context.devices if device.is_nvidia}.values()
         if rows
@@ -53,12 +53,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             package is None
             or flavour is None
             or flavour == "cpu"
-            or any(_has(row, cuda_of(flavour)) for row in rows)
+            or any(_has_binary(row, cuda_of(flavour)) for row in rows)
         ):
             continue
         cuda, having = (
             cuda_of(flavour),
-            [row for row in context.facts.bitsandbytes if _has(row, cuda_of(flavour))],
+            [row for row in context.facts.bitsandbytes if _has_binary(row, cuda_of(flavour))],
         )
         fitting = ""
         if having and require_version(having[0].version) > require_version(rows[-1].version):
@@ -77,7 +77,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _possible(context: LintContext, package: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
+def _possible_rows(
+    context: LintContext, package: RequestedPackage
+) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the admitted releases; () if newer ones are admitted too."""
     table, admits = context.facts.bitsandbytes, parse_specifiers(package.specifiers)
     if not package.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
@@ -104,7 +106,7 @@ def _possible(context: LintContext, package: RequestedPackage) -> tuple[Bitsandb
     return table[0 if low is None else below : above + 1]
 
 
-def _has(row: BitsandbytesBinaries, cuda: str) -> bool:
+def _has_binary(row: BitsandbytesBinaries, cuda: str) -> bool:
     major = cuda.partition(".")[0]
     return cuda in row.cudas or (
         row.falls_back

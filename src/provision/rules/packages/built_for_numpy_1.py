@@ -62,7 +62,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
             if context.resolved is not None or not _is_known_to_conflict(context, package):
                 yield from check_undeclared(
-                    RULE, context, package, _as_need(context, floor), declared=declares
+                    RULE, context, package, _numpy_requirement(context, floor), declared=declares
                 )
 
 
@@ -77,7 +77,7 @@ def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bo
     )
 
 
-def _as_need(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
+def _numpy_requirement(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
     effect = (
         f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
         "with NumPy 2"

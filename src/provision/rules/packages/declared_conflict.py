@@ -60,13 +60,15 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     for name, own_releases in releases.items():
         for of in {key.partition("[")[0] for key in own_releases.rows[0].declared} & listed.keys():
             if listed[of].specifiers:
-                yield from _between(context, listed[name], own_releases, listed[of])
+                yield from _pair_conflicts(context, listed[name], own_releases, listed[of])
     for (package, left), (two, right) in itertools.combinations(releases.items(), 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
-            yield from _over_a_third(context, listed, (listed[package], left), (listed[two], right))
+            yield from _common_dependency_conflicts(
+                context, listed, (listed[package], left), (listed[two], right)
+            )
 
 
-def _between(
+def _pair_conflicts(
     context: LintContext,
     package: RequestedPackage,
     own_releases: PossibleReleases,
@@ -81,7 +83,7 @@ def _between(
     ):
         return
     wanted = sort_specifiers(declared[0] or "")
-    fits = _that_takes(context, package, other)
+    fits = _newest_accepting(context, package, other)
     yield RULE.diagnostic(
         f"{package.description} needs {other.name}{wanted}, and {other.description} is asked for",
         other.route,
@@ -94,7 +96,7 @@ def _between(
     )
 
 
-def _that_takes(
+def _newest_accepting(
     context: LintContext, package: RequestedPackage, other: RequestedPackage
 ) -> str | None:
     extras = package.package.extras if package.package else ()
@@ -107,7 +109,7 @@ def _that_takes(
     return next((row.last for row in fitting), None)
 
 
-def _over_a_third(
+def _common_dependency_conflicts(
     context: LintContext,
     listed: dict[str, RequestedPackage],
     left: tuple[RequestedPackage, PossibleReleases],
@@ -133,12 +135,12 @@ def _over_a_third(
             two.route,
             severity=None if releases.is_complete and other.is_complete else Severity.WARNING,
             why=f"No {name} satisfies both, so that no set of versions can be found.",
-            help=_nearer(context, name, (package, releases), (two, other)),
+            help=_compatible_releases(context, name, (package, releases), (two, other)),
             related=(related_at(package.route, f"{package.name} asked for here"),),
         )
 
 
-def _nearer(
+def _compatible_releases(
     context: LintContext,
     name: str,
     left: tuple[RequestedPackage, PossibleReleases],

@@ -45,8 +45,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     releases = torch_releases(context) if wanted else None
     if package is None or releases is None or not releases.known:
         return
-    wheels = _wheels(context, package)
-    lacking = next(_lacking(context, wheels, releases.known), None) if wheels else None
+    wheels = _newest_wheels(context, package)
+    lacking = next(_missing_wheels(context, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
     if package.specifiers:
@@ -57,7 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         newer = True
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
-        f"to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
+        f"to {wheels.torch_last}, {_describe_wheels(wheels)}; {lacking}",
         package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
@@ -69,12 +69,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
-def _majors(wheels: FlashAttentionWheels) -> str:
+def _describe_wheels(wheels: FlashAttentionWheels) -> str:
     pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}" if wheels.pythons else ""
     return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
 
 
-def _wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWheels | None:
+def _newest_wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
     admitted = [
         row
@@ -84,7 +84,7 @@ def _wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWh
     return admitted[-1] if admitted else None
 
 
-def _lacking(
+def _missing_wheels(
     context: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
 ) -> Iterator[str]:
     minors = [require_version(release) for release in torch]

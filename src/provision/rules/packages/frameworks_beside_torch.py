@@ -60,16 +60,16 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             torch is None
             or framework is None
             or framework.package is None
-            or not _on_gpu(context, framework)
+            or not _uses_gpu(context, framework)
         ):
             continue
-        if context.resolved is None and (conflict := _cudnn(context, framework)):
-            yield _pinned_apart(context, torch, framework, conflict)
+        if context.resolved is None and (conflict := _conflicting_cudnn_pins(context, framework)):
+            yield _cudnn_finding(context, torch, framework, conflict)
         elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
-            yield _takes_memory(context, torch, framework, variable, value)
+            yield _memory_finding(context, torch, framework, variable, value)
 
 
-def _on_gpu(context: LintContext, framework: RequestedPackage) -> bool:
+def _uses_gpu(context: LintContext, framework: RequestedPackage) -> bool:
     extras = set(framework.package.extras) if framework.package else set()
     plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
         package.key for package in context.spec.packages
@@ -80,7 +80,9 @@ def _on_gpu(context: LintContext, framework: RequestedPackage) -> bool:
     )
 
 
-def _cudnn(context: LintContext, framework: RequestedPackage) -> tuple[str, str] | None:
+def _conflicting_cudnn_pins(
+    context: LintContext, framework: RequestedPackage
+) -> tuple[str, str] | None:
     """Return conflicting pins of cuDNN of both frameworks (for torch, of its default build)."""
     releases = torch_releases(context)
     if releases and not releases.includes_newer:
@@ -114,7 +116,7 @@ def _cudnn(context: LintContext, framework: RequestedPackage) -> tuple[str, str]
     return f"{name}{pin}", f"{name}{declared[0]}"
 
 
-def _pinned_apart(
+def _cudnn_finding(
     context: LintContext,
     torch: RequestedPackage,
     framework: RequestedPackage,
@@ -130,7 +132,7 @@ def _pinned_apart(
     )
 
 
-def _takes_memory(
+def _memory_finding(
     context: LintContext,
     torch: RequestedPackage,
     framework: RequestedPackage,

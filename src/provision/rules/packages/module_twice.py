@@ -33,13 +33,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     requested = requested_packages(context) if groups else {}
     for group in groups:
         installed = [requested[name] for name in group.packages if name in requested]
-        yield from (_twice(context, group.module, installed[0], other) for other in installed[1:])
+        yield from (_finding(context, group.module, installed[0], other) for other in installed[1:])
         if group.module == "cupy":
             for package in installed:
                 yield from _other_major(context, package)
 
 
-def _twice(
+def _finding(
     context: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
 ) -> Diagnostic:
     return RULE.diagnostic(

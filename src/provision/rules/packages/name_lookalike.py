@@ -46,7 +46,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if package.source != "conda" and _is_unknown(package.key, context.facts)
     ]
     for route, package in unknown:
-        meant = _meant(package.key, context.facts.popular)
+        meant = _nearest_popular_name(package.key, context.facts.popular)
         if meant is None:
             continue
         yield RULE.diagnostic(
@@ -73,7 +73,7 @@ def _is_unknown(name: str, facts: Facts) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _meant(name: str, popular: frozenset[str]) -> str | None:
+def _nearest_popular_name(name: str, popular: frozenset[str]) -> str | None:
     """Return the popular name that is meant, dashes apart."""
     joined = {known.replace("-", ""): known for known in sorted(popular, reverse=True)}
     letters = name.replace("-", "")
@@ -82,12 +82,12 @@ def _meant(name: str, popular: frozenset[str]) -> str | None:
     near = [
         (distance, known)
         for known in joined
-        if (distance := edit_distance(letters, known, 2)) <= _allowed(letters, known)
+        if (distance := edit_distance(letters, known, 2)) <= _max_distance(letters, known)
     ]
     return joined[min(near)[1]] if near else None
 
 
-def _allowed(name: str, known: str) -> int:
+def _max_distance(name: str, known: str) -> int:
     """Return how many slips still make one name look like the other."""
     if len(known) >= LONG:
         return 2

@@ -50,7 +50,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if (
             releases
             and releases.rows
-            and not any(_runs(row, context.spec.python) for row in releases.rows)
+            and not any(_admits_python(row, context.spec.python) for row in releases.rows)
         ):
             yield _finding(context, package, releases.rows[0], sure=releases.is_complete)
         elif (
@@ -58,24 +58,26 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             and not (package.package and package.package.build)
             and _without_wheel(context, name, package.specifiers)
         ):
-            yield _wheelless(context, package, name, package.specifiers)
+            yield _no_wheel_finding(context, package, name, package.specifiers)
         elif releases and name == "transformers":
-            yield from _tokenizers(context, package, releases)
+            yield from _tokenizers_findings(context, package, releases)
 
 
-def _runs(row: ReleaseRow, python: str) -> bool:
+def _admits_python(row: ReleaseRow, python: str) -> bool:
     return not row.python or parse_specifiers(row.python).contains(python)
 
 
 def _finding(
     context: LintContext, package: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
-    pythons = [known.version for known in context.facts.pythons if _runs(row, known.version)]
+    pythons = [
+        known.version for known in context.facts.pythons if _admits_python(row, known.version)
+    ]
     fitting = next(
         (
             other
             for other in reversed(release_rows(context.facts, package.name))
-            if _runs(other, context.spec.python)
+            if _admits_python(other, context.spec.python)
         ),
         None,
     )
@@ -115,7 +117,7 @@ def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
     )
 
 
-def _tokenizers(
+def _tokenizers_findings(
     context: LintContext, package: RequestedPackage, releases: PossibleReleases
 ) -> Iterator[Diagnostic]:
     """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
@@ -128,10 +130,10 @@ def _tokenizers(
         and releases.is_complete
         and all(window and _without_wheel(context, "tokenizers", window) for window in windows)
     ):
-        yield _wheelless(context, package, "tokenizers", windows[0] or "")
+        yield _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
 
 
-def _wheelless(
+def _no_wheel_finding(
     context: LintContext, package: RequestedPackage, name: str, specifiers: str
 ) -> Diagnostic:
     table, python = context.facts.wheel_pythons[name], context.spec.python

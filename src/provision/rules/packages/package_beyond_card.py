@@ -58,7 +58,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             if (
                 floor.package in packages
                 and _applies(context, floor, packages[floor.package], target)
-                and not _within(card, floor)
+                and not _is_supported(card, floor)
             ):
                 worst[floor.package] = max(
                     worst.get(floor.package, floor),
@@ -90,7 +90,7 @@ def _applies(
     return floor.use in ALWAYS and not newer
 
 
-def _within(card: Card, floor: CapabilityFloor) -> bool:
+def _is_supported(card: Card, floor: CapabilityFloor) -> bool:
     return require_version(floor.cc_min) <= require_version(card.cc) and (
         not floor.cc_max or require_version(card.cc).major <= require_version(floor.cc_max).major
     )
@@ -113,16 +113,16 @@ def _finding(
         severity=floor.evidence.cap_severity(Severity.ERROR),
         why="It installs and imports, and fails when it is used"
         + (f" ({floor.what})." if floor.what else "."),
-        help=f"take {_cards(context, floor)}, or leave {package.name} out",
+        help=f"take {_newer_card(context, floor)}, or leave {package.name} out",
         related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
     )
 
 
-def _cards(context: LintContext, floor: CapabilityFloor) -> str:
+def _newer_card(context: LintContext, floor: CapabilityFloor) -> str:
     names = [
         card.name
         for card in context.facts.cards
-        if _within(card, floor) and card.status == "offered"
+        if _is_supported(card, floor) and card.status == "offered"
     ]
     if names:
         return f"a card such as {', '.join(names[:3])}"

@@ -75,14 +75,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             if _has_cuda(target)
         }.values():
             if context.resolved is not None:
-                pair = _locked(context, package)
+                pair = _resolved_pair(context, package)
             else:
-                pair = _newest(context, package, target)
-            wheels = _wheels(table, pair.version) if pair is not None else None
+                pair = _newest_pair(context, package, target)
+            wheels = _wheels_of(table, pair.version) if pair is not None else None
             if (
                 pair is not None
                 and wheels is not None
-                and _major(pair.flavour) != wheels.cuda_major
+                and _cuda_major(pair.flavour) != wheels.cuda_major
             ):
                 yield _finding(context, package, target, pair, wheels)
 
@@ -95,7 +95,7 @@ def _has_cuda(target: TargetFacts) -> bool:
     )
 
 
-def _locked(context: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
+def _resolved_pair(context: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
     resolved = context.resolved
     if resolved is None or resolved.flavour in (None, "cpu"):
         return None
@@ -104,30 +104,30 @@ def _locked(context: LintContext, package: RequestedPackage) -> PackageWithTorch
     )
 
 
-def _newest(
+def _newest_pair(
     context: LintContext, package: RequestedPackage, target: TargetFacts
 ) -> PackageWithTorch | None:
     """Return the pair that resolution chooses: the newest release for the first possible torch."""
-    return next(_pairs(context, package, package.specifiers, target), None)
+    return next(_possible_pairs(context, package, package.specifiers, target), None)
 
 
-def _pairs(
+def _possible_pairs(
     context: LintContext, package: RequestedPackage, specifiers: str, target: TargetFacts
 ) -> Iterator[PackageWithTorch]:
     rows = [
         row
-        for row in _admitted(context, package, specifiers)
+        for row in _admitted_rows(context, package, specifiers)
         if _fits_listed(context, row, package)
     ]
     for proposal in context.cached("torch builds", lambda: _proposals(context)):
         flavour = proposal.choices[target.name].flavour
         for row in rows:
-            torch = _torch_of(context, proposal, flavour, declared_specifier(row, "torch"))
+            torch = _torch_release(context, proposal, flavour, declared_specifier(row, "torch"))
             if torch is not None:
                 yield PackageWithTorch(row.last, torch, flavour)
 
 
-def _admitted(
+def _admitted_rows(
     context: LintContext, package: RequestedPackage, specifiers: str
 ) -> tuple[ReleaseRow, ...]:
     """Return the known rows that specifiers admit, newest first."""
@@ -163,7 +163,7 @@ def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
         return ()
 
 
-def _torch_of(
+def _torch_release(
     context: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
 ) -> str | None:
     """Return the torch release of a proposal that a package admits, or None."""
@@ -185,7 +185,7 @@ def _torch_of(
     )
 
 
-def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
+def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
     """Return the row for a release; the last row also for newer releases."""
     return next(
         (row for row in reversed(table) if require_version(row.first) <= require_version(version)),
@@ -193,7 +193,7 @@ def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
     )
 
 
-def _major(flavour: str) -> str:
+def _cuda_major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
 
 
@@ -265,7 +265,7 @@ def _cuda_for(
             target.driver.value, build, target.card
         )
         if (
-            _major(build.flavour) == wheels.cuda_major
+            _cuda_major(build.flavour) == wheels.cuda_major
             and torch.builds.get(build.flavour) != "low"
             and runs
         ):
@@ -278,9 +278,9 @@ def _release_for(context: LintContext, package: RequestedPackage, target: Target
     if context.resolved is not None:
         context = LintContext(context.spec, context.source, context.facts)
     table = context.facts.cuda_wheels[package.name]
-    for other in _pairs(context, package, "", target):
-        row = _wheels(table, other.version)
-        if row is not None and row.cuda_major == _major(other.flavour):
+    for other in _possible_pairs(context, package, "", target):
+        row = _wheels_of(table, other.version)
+        if row is not None and row.cuda_major == _cuda_major(other.flavour):
             return other.version
     return ""
 

@@ -32,7 +32,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if not kinds.keys() <= {"none", "mps"}:
         return
     for row in context.facts.cuda_only:
-        route = _route(context, row)
+        route = _use_route(context, row)
         package = requested_package(context, row.package) if route is not None else None
         if (
             route is None
@@ -51,7 +51,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 break
 
 
-def _route(context: LintContext, row: CudaOnlyUse) -> Route | None:
+def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
     """Return where a use is requested: () for the package's own line; None if it is not."""
     training = context.spec.training
     if row.use == "any":

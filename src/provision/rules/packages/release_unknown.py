@@ -31,10 +31,10 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for torch and for transformers when no known release is possible."""
     facts = context.facts
-    yield from _unknown(
+    yield from _unknown_release(
         context, "torch", torch_releases(context), tuple(row.release for row in facts.torch)
     )
-    yield from _unknown(
+    yield from _unknown_release(
         context,
         "transformers",
         transformers_releases(context),
@@ -42,7 +42,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
-def _unknown(
+def _unknown_release(
     context: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
     if releases is None or releases.known:

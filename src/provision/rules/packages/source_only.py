@@ -67,12 +67,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             + (f"; {known.note}." if known.note else "."),
             help="write build: true, or bind it to an index that has wheels of it",
             fix=Fix(
-                "allow building it", (_allowing(context, route, package),), Applicability.UNSAFE
+                "allow building it",
+                (_allow_build_edit(context, route, package),),
+                Applicability.UNSAFE,
             ),
         )
 
 
-def _allowing(context: LintContext, route: Route, package: Package) -> Edit:
+def _allow_build_edit(context: LintContext, route: Route, package: Package) -> Edit:
     if context.source.text(route) is None:
         return Insert(route, "build", "true")
     version = f", version: {json.dumps(package.version)}" if package.version else ""

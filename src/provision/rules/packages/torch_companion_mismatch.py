@@ -49,13 +49,17 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         rows = []
     for companion in companions if rows else ():
         fitting = [
-            made for row in rows if (made := _made_for(context, companion.name, row)) is not None
+            made
+            for row in rows
+            if (made := _companion_specifiers(context, companion.name, row)) is not None
         ]
         if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
             yield _finding(context, companion, releases, rows[-1], fitting[-1])
 
 
-def _made_for(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
+def _companion_specifiers(
+    context: LintContext, name: str, row: TorchRelease
+) -> tuple[str, ...] | None:
     """Return the specifiers of the companions of a torch release, newest last; None if unknown."""
     if name == "triton":
         if row.triton:

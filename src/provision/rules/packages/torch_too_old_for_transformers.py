@@ -35,7 +35,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding if no admitted torch is new enough for any admitted transformers."""
     releases, torch = transformers_releases(context), find_line(context, "torch")
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
-    allowed = _allowed(context)
+    allowed = _torch_specifiers(context)
     if (
         releases is None
         or floor is None
@@ -44,11 +44,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     what = f"torch {context.resolved.versions['torch']}" if context.resolved else f"torch{allowed}"
-    older = _last_that_takes(context, allowed)
+    older = _newest_accepting(context, allowed)
     yield RULE.diagnostic(
         f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
         torch[0] if torch else releases.route,
-        severity=None if _surely(floor, allowed) else Severity.WARNING,
+        severity=None if _is_certain(floor, allowed) else Severity.WARNING,
         why="transformers then switches PyTorch off at import and reports that it was not "
         "found; no installer checks this.",
         help=f"ask for torch>={floor.version}"
@@ -57,7 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
-def _allowed(context: LintContext) -> SpecifierSet | None:
+def _torch_specifiers(context: LintContext) -> SpecifierSet | None:
     if context.resolved is not None:
         version = context.resolved.versions.get("torch")
         if version:
@@ -67,11 +67,11 @@ def _allowed(context: LintContext) -> SpecifierSet | None:
     return version_specifiers(line[1]) if line else None
 
 
-def _surely(floor: VersionFloor, allowed: SpecifierSet) -> bool:
+def _is_certain(floor: VersionFloor, allowed: SpecifierSet) -> bool:
     return floor.certain is not None and not has_version_in_range(allowed, floor.certain)
 
 
-def _last_that_takes(context: LintContext, allowed: SpecifierSet) -> str | None:
+def _newest_accepting(context: LintContext, allowed: SpecifierSet) -> str | None:
     fitting = [
         run.last
         for run in context.facts.transformers

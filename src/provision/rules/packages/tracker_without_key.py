@@ -46,7 +46,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ):
         where = None
     else:
-        where = _used(context)
+        where = _tracker_route(context)
     if where is None:
         return
     yield RULE.diagnostic(
@@ -60,7 +60,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
 
 
-def _used(context: LintContext) -> Route | None:
+def _tracker_route(context: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
     if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
         return None

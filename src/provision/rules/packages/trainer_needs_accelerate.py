@@ -53,20 +53,22 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         releases is None
         or context.spec.framework() != "hf-trainer"
         or context.spec.training.method == "inference"
-        or _used_otherwise(context)
+        or _has_other_use(context)
     ):
         return
     if context.resolved is not None:
-        yield from _resolved(context, releases, context.resolved)
+        yield from _resolved_findings(context, releases, context.resolved)
     elif (line := find_line(context, "accelerate")) is None:
-        yield from _missing(context, releases)
+        yield from _missing_findings(context, releases)
     else:
-        yield from _excluded(context, releases, *line)
+        yield from _excluded_findings(context, releases, *line)
 
 
-def _missing(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
+def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
     floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
-    if _brought(context) or not (floor or (releases.includes_newer and not releases.known)):
+    if _is_required_by_listed(context) or not (
+        floor or (releases.includes_newer and not releases.known)
+    ):
         return
     severity = None
     if floor:
@@ -93,7 +95,7 @@ def _missing(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagn
     )
 
 
-def _excluded(
+def _excluded_findings(
     context: LintContext, releases: AdmittedReleases, route: Route, package: Package
 ) -> Iterator[Diagnostic]:
     floor = context.facts.accelerate_floor(releases.known[0]) if releases.known else None
@@ -106,7 +108,7 @@ def _excluded(
         (set_version_edit(context, route, package, f">={floor.version}"),),
         Applicability.UNSAFE,
     )
-    yield _too_old(
+    yield _too_old_finding(
         f"{package.requirement} excludes",
         floor,
         releases,
@@ -116,7 +118,7 @@ def _excluded(
     )
 
 
-def _resolved(
+def _resolved_findings(
     context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
 ) -> Iterator[Diagnostic]:
     floor = context.facts.accelerate_floor(resolved.versions["transformers"])
@@ -136,7 +138,7 @@ def _resolved(
         return
     line = find_line(context, "accelerate")
     sure = floor.certain is not None and require_version(installed) < require_version(floor.certain)
-    yield _too_old(
+    yield _too_old_finding(
         f"accelerate {installed} is below",
         floor,
         releases,
@@ -146,7 +148,7 @@ def _resolved(
     )
 
 
-def _too_old(
+def _too_old_finding(
     what: str,
     floor: VersionFloor,
     releases: AdmittedReleases,
@@ -165,14 +167,14 @@ def _too_old(
     )
 
 
-def _used_otherwise(context: LintContext) -> bool:
+def _has_other_use(context: LintContext) -> bool:
     """Return whether another package explains transformers and no training is declared."""
     return "training" not in context.spec.model_fields_set and any(
         package.key in context.facts.uses_transformers for package in context.spec.packages
     )
 
 
-def _brought(context: LintContext) -> bool:
+def _is_required_by_listed(context: LintContext) -> bool:
     line = find_line(context, "transformers")
     extras = {extra.lower().replace("_", "-") for extra in line[1].extras} if line else set()
     conda = any(package.name == "accelerate" for package in context.spec.conda_packages)

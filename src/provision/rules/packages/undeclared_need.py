@@ -55,24 +55,24 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     yield from findings.values()
     for name in ("transformers", "trl"):
         if name in names and (package := requested_package(context, name)) is not None:
-            for need in _checked_inside(context, package):
+            for need in _runtime_checks(context, package):
                 yield from check_undeclared(RULE, context, package, need)
 
 
-def _checked_inside(
+def _runtime_checks(
     context: LintContext, package: RequestedPackage
 ) -> Iterator[UndeclaredRequirement]:
     """Yield the requirements that all possible releases of a package check at run time."""
     findings = possible_releases(context.facts, package.name, package.specifiers)
     for row in findings.rows[-1:] if findings else ():
         for of, floor in row.floors.items():
-            yield _checked(row, package, of, f">={floor}", "at least that")
+            yield _runtime_check(row, package, of, f">={floor}", "at least that")
         if len(findings.rows if findings else ()) == 1:
             for of, ceiling in getattr(row, "ceilings", {}).items():
-                yield _checked(row, package, of, f"<{ceiling}", "one below that")
+                yield _runtime_check(row, package, of, f"<{ceiling}", "one below that")
 
 
-def _checked(
+def _runtime_check(
     row: ReleaseRow, package: RequestedPackage, of: str, specifier: str, what: str
 ) -> UndeclaredRequirement:
     effect = (

@@ -37,14 +37,16 @@ def check_undeclared(
         need.evidence.cap_severity(Severity(need.severity)),
     )
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
-        yield _unmet(rule, context, package, other, need, severity, declared=declared)._replace(
+        yield _unmet_finding(
+            rule, context, package, other, need, severity, declared=declared
+        )._replace(source=need.evidence.source)
+    elif not declared and context.resolved is None and _exceeds_ceiling(context, need, other):
+        yield _open_finding(rule, context, package, other, need)._replace(
             source=need.evidence.source
         )
-    elif not declared and context.resolved is None and _runs_away(context, need, other):
-        yield _open(rule, context, package, other, need)._replace(source=need.evidence.source)
 
 
-def _runs_away(
+def _exceeds_ceiling(
     context: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
 ) -> bool:
     """Return whether an installer would choose a release above an undeclared ceiling."""
@@ -64,7 +66,7 @@ def _runs_away(
     ) and not is_capped(context, need.of, need.specifier)
 
 
-def _unmet(
+def _unmet_finding(
     rule: Rule,
     context: LintContext,
     package: RequestedPackage,
@@ -86,7 +88,7 @@ def _unmet(
         origin_route(context, other, package.route),
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
-        help=f"ask for {need.of}{need.specifier}" + _or_else(need),
+        help=f"ask for {need.of}{need.specifier}" + _newer_release_help(need),
         related=(related_at(package.route, f"{package.name} let in here"),)
         if other.package and package.package
         else (),
@@ -94,7 +96,7 @@ def _unmet(
     )
 
 
-def _open(
+def _open_finding(
     rule: Rule,
     context: LintContext,
     package: RequestedPackage,
@@ -107,7 +109,7 @@ def _open(
         other.route if other else package.route,
         severity=Severity.WARNING,
         why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
-        help=f"add {need.of}{need.specifier}" + _or_else(need),
+        help=f"add {need.of}{need.specifier}" + _newer_release_help(need),
         related=(related_at(package.route, f"{package.name} asked for here"),) if other else (),
         fix=set_version_fix(context, other, need.specifier)
         if other
@@ -115,7 +117,7 @@ def _open(
     )
 
 
-def _or_else(need: UndeclaredRequirement) -> str:
+def _newer_release_help(need: UndeclaredRequirement) -> str:
     if need.last and need.first != need.last:
         return f", or a {need.package} newer than {need.last}"
     return ""

@@ -47,12 +47,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if (
             folder.holds_results
             and folder.path.startswith("/")
-            and (lost := _lost(folder)) is not None
+            and (lost := _find_loss(folder)) is not None
         ):
             yield _finding(context, folder, *lost)
 
 
-def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
+def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     """Return the severity, how results get lost, and a path that keeps them; None if kept."""
     path, target = folder.path, folder.target.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)

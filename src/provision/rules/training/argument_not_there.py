@@ -60,7 +60,7 @@ def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]
         if all(is_in_release(context.facts, row, release) is False for release in known)
         else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
-        help=_way_out(row, instead, later=later, renamed=renamed),
+        help=_help(row, instead, later=later, renamed=renamed),
         related=(related_at(transformers.route, "transformers asked for here"),)
         if transformers and transformers.package
         else (),
@@ -68,7 +68,7 @@ def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]
     )
 
 
-def _way_out(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
+def _help(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
     if later:
         return f"ask for transformers>={row.first}, or leave it out"
     if instead is None:

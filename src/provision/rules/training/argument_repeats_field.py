@@ -43,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if context.resolved is not None:
         return
     if training.arguments.get("bf16") is True and training.arguments.get("fp16") is True:
-        yield _both_halves(context)
+        yield _both_precisions_finding(context)
     for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
         field, reading = EQUIVALENT_FIELDS[name]
         value, declared = reading(training.arguments[name]), getattr(training, field)
@@ -59,7 +59,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield _finding(context, name, field, value, declared)
 
 
-def _both_halves(context: LintContext) -> Diagnostic:
+def _both_precisions_finding(context: LintContext) -> Diagnostic:
     declared = context.spec.training.precision.value
     keep = declared if declared in HALVES else "bf16"
     return RULE.diagnostic(
@@ -91,7 +91,7 @@ def _finding(
             Applicability.UNSAFE,
         )
     if given and value in HALVES and declared in HALVES and not same:
-        return _other_half(context, name, declared)
+        return _other_precision_finding(context, name, declared)
     return RULE.diagnostic(
         f"{name}: {text} among the arguments says {field}: {text} again"
         if same
@@ -108,7 +108,7 @@ def _finding(
     )
 
 
-def _other_half(context: LintContext, name: str, declared: str) -> Diagnostic:
+def _other_precision_finding(context: LintContext, name: str, declared: str) -> Diagnostic:
     return RULE.diagnostic(
         f"{name}: true among the arguments, while precision is {declared}",
         (*ARGUMENTS_ROUTE, name),

@@ -60,11 +60,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     )
     for name in unknown:
         if name == _OF_THE_MODEL:
-            yield _of_the_model()
+            yield _model_argument_finding()
             continue
         if (row := context.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
-                yield _of_subclass(row)
+                yield _subclass_argument_finding(row)
             continue
         meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
@@ -90,7 +90,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 _OF_THE_MODEL = "attn_implementation"
 
 
-def _of_the_model() -> Diagnostic:
+def _model_argument_finding() -> Diagnostic:
     return RULE.diagnostic(
         f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
         "with it, and TrainingArguments does not take it",
@@ -103,7 +103,7 @@ def _of_the_model() -> Diagnostic:
     )
 
 
-def _of_subclass(row: SubclassArgument) -> Diagnostic:
+def _subclass_argument_finding(row: SubclassArgument) -> Diagnostic:
     return RULE.diagnostic(
         f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
         (*ARGUMENTS_ROUTE, row.argument),

@@ -57,8 +57,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         str(arguments.get("save_strategy", "steps")),
     )
     if saving not in ("best", evaluating):
-        yield _differ(evaluating, saving, key, arguments)
-    elif saving == "steps" and (every := _apart(context)):
+        yield _strategies_differ(evaluating, saving, key, arguments)
+    elif saving == "steps" and (every := _steps_apart(context)):
         yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
             (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
@@ -68,7 +68,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]) -> Diagnostic:
+def _strategies_differ(
+    evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]
+) -> Diagnostic:
     name, value = (
         ("eval_strategy", saving)
         if key is None or evaluating == "no"
@@ -93,7 +95,7 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
     )
 
 
-def _apart(context: LintContext) -> tuple[int, int] | None:
+def _steps_apart(context: LintContext) -> tuple[int, int] | None:
     """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
     arguments = context.spec.training.arguments
     save, evaluate = (

@@ -36,8 +36,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     if not context.spec.training.torch_compile:
         return
     if context.resolved is None:
-        yield from _old_cards(context)
-        yield from _windows(context)
+        yield from _old_card_findings(context)
+        yield from _windows_findings(context)
     elif context.package_names.isdisjoint(("torch", "pytorch")):
         yield RULE.diagnostic(
             "torch_compile: true, and torch is not among the resolved packages",
@@ -49,7 +49,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _old_cards(context: LintContext) -> Iterator[Diagnostic]:
+def _old_card_findings(context: LintContext) -> Iterator[Diagnostic]:
     floors = [
         row
         for row in context.facts.capability_floors
@@ -75,7 +75,7 @@ def _old_cards(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _windows(context: LintContext) -> Iterator[Diagnostic]:
+def _windows_findings(context: LintContext) -> Iterator[Diagnostic]:
     triton = context.facts.platforms.get("triton")
     is_local = any(target.target.kind == "local" for target in context.targets)
     has_card = any(target.gpu_settings.is_nvidia for target in context.targets)

@@ -56,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield (
             _several_processes(context, device)
             if training.launcher in ("torchrun", "accelerate")
-            else _one_process(context, device)
+            else _one_process_finding(context, device)
         )
 
 
@@ -69,11 +69,11 @@ def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
         why="That is ddp in fact; the memory estimate and the rules go by strategy.",
         help="write strategy: ddp",
         related=(related_at(device.gpu_route, "cards asked for here"),),
-        fix=_ddp(context),
+        fix=_set_ddp_fix(context),
     )
 
 
-def _one_process(context: LintContext, device: GpuSettings) -> Diagnostic:
+def _one_process_finding(context: LintContext, device: GpuSettings) -> Diagnostic:
     trainer = context.spec.framework() == "hf-trainer"
     return RULE.diagnostic(
         f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
@@ -84,11 +84,11 @@ def _one_process(context: LintContext, device: GpuSettings) -> Diagnostic:
         if trainer
         else "The others stay idle, and are paid for.",
         help="write strategy: ddp under training, or ask for one card",
-        fix=_ddp(context),
+        fix=_set_ddp_fix(context),
     )
 
 
-def _ddp(context: LintContext) -> Fix:
+def _set_ddp_fix(context: LintContext) -> Fix:
     if "strategy" in context.spec.training.model_fields_set:
         edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
     elif "training" in context.spec.model_fields_set:

@@ -48,8 +48,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
         reserve = ""
         if count in kept:
-            reserve = f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
-        fewer = f"ask for {_numbers(offered)}" if offered else ""
+            reserve = (
+                f"name a reservation ({card.name} in numbers of {_format_counts(kept)} needs one)"
+            )
+        fewer = f"ask for {_format_counts(offered)}" if offered else ""
         yield RULE.diagnostic(
             f"no machine type gives Workbench {count} x {card.name}"
             + (" without a reservation" if count in kept else ""),
@@ -61,7 +63,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _numbers(counts: tuple[int, ...]) -> str:
+def _format_counts(counts: tuple[int, ...]) -> str:
     return ", ".join(map(str, counts))
 
 

@@ -48,19 +48,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 help=f"write {near}",
                 fix=set_field_fix(context, instance.route("idle_shutdown"), near),
             )
-        elif context.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(
+        elif context.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _ends_before_idling(
             instance, seconds
         ):
-            yield _cut(context, instance)
+            yield _interrupted_finding(context, instance)
 
 
-def _covered(instance: Instance, seconds: int) -> bool:
+def _ends_before_idling(instance: Instance, seconds: int) -> bool:
     """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds
 
 
-def _cut(context: LintContext, instance: Instance) -> Diagnostic:
+def _interrupted_finding(context: LintContext, instance: Instance) -> Diagnostic:
     return RULE.diagnostic(
         f"{context.spec.training.launcher} runs outside the notebook, and the instance stops "
         f"after {instance.target.idle_shutdown} without a busy kernel",

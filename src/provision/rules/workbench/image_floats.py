@@ -53,11 +53,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             instance.facts.route if name is None else instance.route("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
             why="A family is published anew about weekly, with other drivers and libraries.",
-            help=f"write the name that this gives: {_ask(family)}",
+            help=f"write the name that this gives: {_family_command(family)}",
         )
 
 
-def _ask(family: str) -> str:
+def _family_command(family: str) -> str:
     return (
         f"gcloud compute images describe-from-family {family} "
         '--project=cloud-notebooks-managed --format="value(name)"'

@@ -31,7 +31,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that has had its day."""
     for instance in workbench_instances(context):
         image = instance.facts.image
-        state = _state(image) if image else None
+        state = _support_state(image) if image else None
         if image is None or state is None or image.kind == "container":
             continue
         problem, severity = state
@@ -56,17 +56,17 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _state(image: ImageFamily) -> tuple[str, Severity] | None:
-    if _over(image.end_of_availability, image):
+def _support_state(image: ImageFamily) -> tuple[str, Severity] | None:
+    if _is_past(image.end_of_availability, image):
         return f"is gone since {image.end_of_availability}", Severity.ERROR
-    if _over(image.end_of_support, image):
+    if _is_past(image.end_of_support, image):
         return f"is out of support since {image.end_of_support}", Severity.WARNING
     if image.legacy:
         return f"is a legacy family, supported until {image.end_of_support}", Severity.WARNING
     return None
 
 
-def _over(end: str, image: ImageFamily) -> bool:
+def _is_past(end: str, image: ImageFamily) -> bool:
     """Return whether a day, or the last day of a month, is before the day of the row."""
     return bool(end) and end < image.evidence.as_of[: len(end)]
 

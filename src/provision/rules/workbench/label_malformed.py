@@ -41,7 +41,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            yield from _judge(context, instance, key, value)
+            yield from _label_findings(context, instance, key, value)
         if len(labels) > MOST:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
@@ -51,11 +51,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _judge(context: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
+def _label_findings(
+    context: LintContext, instance: Instance, key: str, value: str
+) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
-    if not KEY.fullmatch(_latin(key)):
+    if not KEY.fullmatch(_to_latin(key)):
         if re.match(r"[A-Za-z]", key):
-            proposed = f"write {_respelled(key)}"
+            proposed = f"write {_valid_label(key)}"
         else:
             proposed = "start it with a letter"
         yield RULE.diagnostic(
@@ -65,12 +67,12 @@ def _judge(context: LintContext, instance: Instance, key: str, value: str) -> It
             why=refused,
             help=proposed,
         )
-    if not VALUE.fullmatch(_latin(value)):
+    if not VALUE.fullmatch(_to_latin(value)):
         yield RULE.diagnostic(
             f"{json_quote(value)} cannot be the value of a label",
             route,
             why=refused,
-            help=f"write {_respelled(value)}",
+            help=f"write {_valid_label(value)}",
         )
     reserved = context.facts.reserved_labels.get(key)
     if reserved is not None:
@@ -84,14 +86,14 @@ def _judge(context: LintContext, instance: Instance, key: str, value: str) -> It
         )
 
 
-def _latin(text: str) -> str:
+def _to_latin(text: str) -> str:
     """Return text with lower-case letters of other scripts as "a": they are allowed too."""
     return "".join(
         "a" if char.isalpha() and not char.isupper() and ord(char) > 127 else char for char in text
     )
 
 
-def _respelled(text: str) -> str:
+def _valid_label(text: str) -> str:
     return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
 
 

@@ -40,19 +40,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
-            yield _idle(instance, machine)
+            yield _idle_gpu_finding(instance, machine)
         problem = ""
         if instance.facts.card:
-            problem = _problem(context.facts, machine, instance.facts.card, device.gpu.count)
+            problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
         if instance.facts.card and problem:
-            yield _found(context, instance, machine, instance.facts.card, problem)
+            yield _finding(context, instance, machine, instance.facts.card, problem)
 
 
-def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
+def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
     if machine.gpus:
         if (machine.card, machine.gpus) == (card.name, count):
             return ""
-        return f"carries {_cards(machine.gpus, machine.card)}"
+        return f"carries {_format_cards(machine.gpus, machine.card)}"
     counts = [row.gpus for row in facts.attachments if row.card == card.name]
     if machine.family != "n1":
         return (
@@ -69,15 +69,15 @@ def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
         return ""
     return (
         f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
-        f"{_cards(count, card.name)} allow {limit}"
+        f"{_format_cards(count, card.name)} allow {limit}"
     )
 
 
-def _cards(count: float, name: str) -> str:
+def _format_cards(count: float, name: str) -> str:
     return f"{count:g} x {name}"
 
 
-def _found(
+def _finding(
     context: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
 ) -> Diagnostic:
     count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
@@ -85,7 +85,7 @@ def _found(
         find_machines(context.facts, card, count, reserved=instance.reserved), machine
     )
     return RULE.diagnostic(
-        f"{machine.name} {problem}; {_cards(count, card.name)} "
+        f"{machine.name} {problem}; {_format_cards(count, card.name)} "
         f"{'is' if count == 1 else 'are'} asked for",
         route,
         severity=machine.evidence.cap_severity(Severity.ERROR),
@@ -98,9 +98,9 @@ def _found(
     )
 
 
-def _idle(instance: Instance, machine: MachineType) -> Diagnostic:
+def _idle_gpu_finding(instance: Instance, machine: MachineType) -> Diagnostic:
     return RULE.diagnostic(
-        f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: "
+        f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
         f"{instance.facts.gpu_settings.gpu.type}",
         instance.route("machine_type"),
         severity=Severity.WARNING,

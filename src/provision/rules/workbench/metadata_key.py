@@ -48,15 +48,15 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         for key in metadata:
             owned = next((row for row in context.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
-                yield _owned(instance, key, owned)
+                yield _owned_finding(instance, key, owned)
             elif not KEY.fullmatch(key):
-                yield _malformed(instance, key)
+                yield _malformed_finding(instance, key)
         total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
         if total >= ALL_BYTES:
-            yield _large(instance, total)
+            yield _size_finding(instance, total)
 
 
-def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
+def _owned_finding(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
     says = {
         "service": "is Workbench's own",
         "provision": "is set by provision",
@@ -74,7 +74,7 @@ def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
     )
 
 
-def _malformed(instance: Instance, key: str) -> Diagnostic:
+def _malformed_finding(instance: Instance, key: str) -> Diagnostic:
     return RULE.diagnostic(
         f"{json_quote(key)} cannot be a metadata key",
         instance.route("metadata", key),
@@ -84,7 +84,7 @@ def _malformed(instance: Instance, key: str) -> Diagnostic:
     )
 
 
-def _large(instance: Instance, total: int) -> Diagnostic:
+def _size_finding(instance: Instance, total: int) -> Diagnostic:
     return RULE.diagnostic(
         f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
         instance.route("metadata"),

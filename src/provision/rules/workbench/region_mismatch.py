@@ -38,11 +38,11 @@ documentation, Locations).
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone out of reach."""
     for instance in workbench_instances(context):
-        for route, value, what in _placed(instance):
+        for route, value, what in _regional_resources(instance):
             match = _REGION.search(value)
             if match is None:
                 if what == "the subnet" and value:
-                    yield from _several(instance, route)
+                    yield from _zones_in_several_regions(instance, route)
                 continue
             away = [
                 zone
@@ -50,10 +50,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]
             ]
             if away:
-                yield _found(instance, route, what, match[1], tuple(away))
+                yield _finding(instance, route, what, match[1], tuple(away))
 
 
-def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
+def _zones_in_several_regions(instance: Instance, route: Route) -> Iterator[Diagnostic]:
     """Return a finding for a subnet without a region if the zones are in several regions."""
     regions = tuple(
         dict.fromkeys(
@@ -76,7 +76,7 @@ def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
     )
 
 
-def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _regional_resources(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     target = instance.target
     yield instance.route("subnet"), target.subnet or "", "the subnet"
     yield (
@@ -91,7 +91,7 @@ def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     )
 
 
-def _found(
+def _finding(
     instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]
 ) -> Diagnostic:
     first = instance.target.zones.index(away[0])

@@ -65,7 +65,7 @@ NAME_PATTERNS = {
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name of a wrong form."""
     for instance in workbench_instances(context):
-        for route, form, value in _names(instance):
+        for route, form, value in _resource_names(instance):
             pattern, description = NAME_PATTERNS[form]
             if re.fullmatch(pattern, value):
                 continue
@@ -77,7 +77,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
         value = getattr(instance.target, field)
         if value is not None:

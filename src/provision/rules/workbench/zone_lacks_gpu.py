@@ -38,21 +38,21 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         without = [
             index
             for index, zone in enumerate(instance.target.zones)
-            if ZONE_PATTERN.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)
+            if ZONE_PATTERN.fullmatch(zone) and not _may_have_card(rows.get(region_of(zone)), zone)
         ]
         if rows:
             yield from (
-                _found(instance, index, rows, every=len(without) == len(instance.target.zones))
+                _finding(instance, index, rows, every=len(without) == len(instance.target.zones))
                 for index in without
             )
 
 
-def _there(row: CardZones | None, zone: str) -> bool:
+def _may_have_card(row: CardZones | None, zone: str) -> bool:
     """Return whether a zone may have the card; its region decides if its zones are unknown."""
     return row is not None and (not row.zones or zone in row.zones)
 
 
-def _found(
+def _finding(
     instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
 ) -> Diagnostic:
     zone, gpu = instance.target.zones[index], instance.facts.gpu_settings.gpu
@@ -63,12 +63,12 @@ def _found(
         severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Creating the instance fails there, whatever the quota."
         + ("" if every else " Only the next zone of the list is tried."),
-        help=f"take {format_list(_nearest(zone, rows))}",
+        help=f"take {format_list(_nearest_zones(zone, rows))}",
         related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
     )
 
 
-def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
+def _nearest_zones(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
     """Return zones of the region, else of regions with a similar name, else of any region."""
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")

@@ -33,7 +33,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         for index, zone in enumerate(instance.target.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
-            near = _zones(zone, instance.facts.card.name if instance.facts.card else "")
+            near = _zones_like(zone, instance.facts.card.name if instance.facts.card else "")
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is "
                 f"{'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
@@ -43,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _zones(written: str, card: str) -> tuple[str, ...]:
+def _zones_like(written: str, card: str) -> tuple[str, ...]:
     """Return the zones of a region with the card, or else the zone with the nearest name."""
     known = sorted(
         {zone for row in load_zones() if not card or row.card == card for zone in row.zones}
