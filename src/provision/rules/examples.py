@@ -1,7 +1,10 @@
-"""Specs with a Workbench target, for the examples of rules."""
+"""Parts of specs for the examples of rules."""
 
 from __future__ import annotations
 
+CPU_HEAD = 'gpu: none\npython: "3.12"\n'
+EMPTY_SPEC = f"{CPU_HEAD}packages: []\n"
+COLAB_TARGETS = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 EXAMPLE_IMAGE = "workbench-instances-2603-20261004-2157-rc0"
 EXAMPLE_TARGET = (
     "kind: workbench, project: my-project, zones: [us-central1-a], bucket: "

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
+from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
 from provision.rules.folders import DRIVE_MOUNTS, is_within
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
@@ -70,8 +71,6 @@ def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="REF104",
     name="drive-not-mounted",
@@ -80,23 +79,26 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB}",
+            f"{EMPTY_SPEC}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB_TARGETS}",
             "/content/drive/MyDrive/out",
         ),
-        Example(f"{HEAD}paths: {{data: /content/drive/data}}\n{COLAB}", "/content/drive/data"),
         Example(
-            f"{HEAD}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB}",
+            f"{EMPTY_SPEC}paths: {{data: /content/drive/data}}\n{COLAB_TARGETS}",
+            "/content/drive/data",
+        ),
+        Example(
+            f"{EMPTY_SPEC}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
             "/content/drive/MyDrive/hf",
         ),
         Example(
-            f"{HEAD.replace('3.12', '3.13')}paths: {{data: "
+            f"{EMPTY_SPEC.replace('3.12', '3.13')}paths: {{data: "
             f"/content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: "
             f"colab-cli}}\n",
             "/content/drive/MyDrive/d",
         ),
     ),
     good=examples(
-        f"{HEAD}paths: {{data: /content/data}}\n{COLAB}",
-        f"{HEAD}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB}",
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\n{COLAB_TARGETS}",
+        f"{EMPTY_SPEC}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
     ),
 )

@@ -32,6 +32,7 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
@@ -62,8 +63,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG028",
     name="colab-kernel-dies",
@@ -74,23 +73,23 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["ipython>=9"]\n{COLAB}', '"ipython>=9"'),
-        Example(f"{HEAD}packages: [ipython==9.4.0]\n{COLAB}", "ipython==9.4.0"),
+        Example(f'{CPU_HEAD}packages: ["ipython>=9"]\n{COLAB_TARGETS}', '"ipython>=9"'),
+        Example(f"{CPU_HEAD}packages: [ipython==9.4.0]\n{COLAB_TARGETS}", "ipython==9.4.0"),
         Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
             "[ipywidgets]",
             ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12"),
         ),
     ),
     good=(
         *examples(
-            f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}",
-            f'{HEAD}packages: ["ipython>=8"]\n{COLAB}',
-            f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f"{CPU_HEAD}packages: [ipython==7.34.0]\n{COLAB_TARGETS}",
+            f'{CPU_HEAD}packages: ["ipython>=8"]\n{COLAB_TARGETS}',
+            f'{CPU_HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
             f'"2026.07", isolation: venv}}\n',
         ),
         Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
             resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
         ),
     ),

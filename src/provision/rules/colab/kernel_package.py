@@ -33,6 +33,7 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
@@ -63,8 +64,6 @@ def _finding(context: LintContext, system: BaseRuntime, change: PackageReplaceme
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG033",
     name="colab-kernel-package",
@@ -75,22 +74,22 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f"{HEAD}packages: [ipykernel==6.29.5]\n{COLAB}", "ipykernel==6.29.5"),
-        Example(f'{HEAD}packages: ["tornado>=6.6"]\n{COLAB}', '"tornado>=6.6"'),
+        Example(f"{CPU_HEAD}packages: [ipykernel==6.29.5]\n{COLAB_TARGETS}", "ipykernel==6.29.5"),
+        Example(f'{CPU_HEAD}packages: ["tornado>=6.6"]\n{COLAB_TARGETS}', '"tornado>=6.6"'),
         Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
             "[ipywidgets]",
             ResolvedSet({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12"),
         ),
     ),
     good=(
-        Example(f"{HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB}"),
+        Example(f"{CPU_HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB_TARGETS}"),
         Example(
-            f"{HEAD}packages: [ipykernel]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipykernel]\n{COLAB_TARGETS}",
             resolved=ResolvedSet({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12"),
         ),
         Example(
-            f"{HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, "
+            f"{CPU_HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07", isolation: venv}}\n'
         ),
     ),

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.colab.runtimes import base_runtimes, replaced_packages
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 MOST = 5
@@ -51,8 +52,6 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG030",
     name="colab-pinned",
@@ -60,17 +59,18 @@ RULE = Rule(
     sources=("googlecolab/colabtools at 3c07d776, setup.py",),
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),
+        Example(f'{CPU_HEAD}packages: ["pandas>=3"]\n{COLAB_TARGETS}', '"pandas>=3"'),
         Example(
-            f"{HEAD}packages: [pandas]\n{COLAB}",
+            f"{CPU_HEAD}packages: [pandas]\n{COLAB_TARGETS}",
             "pandas",
             ResolvedSet({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12"),
         ),
     ),
     good=(
-        Example(f'{HEAD}packages: ["pandas>=2"]\n{COLAB}'),
+        Example(f'{CPU_HEAD}packages: ["pandas>=2"]\n{COLAB_TARGETS}'),
         Example(
-            f"{HEAD}packages: [pandas]\n{COLAB}", resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12")
+            f"{CPU_HEAD}packages: [pandas]\n{COLAB_TARGETS}",
+            resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12"),
         ),
     ),
 )

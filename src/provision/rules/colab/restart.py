@@ -29,6 +29,7 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
@@ -64,8 +65,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG029",
     name="colab-restart",
@@ -77,22 +76,22 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["numpy>=2.1"]\n{COLAB}', '"numpy>=2.1"'),
+        Example(f'{CPU_HEAD}packages: ["numpy>=2.1"]\n{COLAB_TARGETS}', '"numpy>=2.1"'),
         Example(
-            f"{HEAD}packages: [numpy]\n{COLAB}",
+            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
             "numpy",
             ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12"),
         ),
-        Example(f"{HEAD}packages: [pillow==10.0.0]\n{COLAB}", "pillow==10.0.0"),
+        Example(f"{CPU_HEAD}packages: [pillow==10.0.0]\n{COLAB_TARGETS}", "pillow==10.0.0"),
     ),
     good=(
-        Example(f"{HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB}"),
+        Example(f"{CPU_HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB_TARGETS}"),
         Example(
-            f"{HEAD}packages: [numpy]\n{COLAB}",
+            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
             resolved=ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12"),
         ),
         Example(
-            f'{HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'{CPU_HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
             f'"2026.07", isolation: venv}}\n'
         ),
     ),

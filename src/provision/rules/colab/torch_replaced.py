@@ -38,6 +38,7 @@ from provision.rules.colab.runtimes import (
     pinnable_runtimes,
     replaced_packages,
 )
+from provision.rules.examples import COLAB_TARGETS
 from provision.rules.package_lines import version_specifiers
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
@@ -178,7 +179,6 @@ def _is_replaced(context: LintContext, name: str) -> bool:
     return name in context.resolved.versions
 
 
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG031",
     name="colab-torch-replaced",
@@ -190,29 +190,32 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB}', "torch==2.13.0"),
         Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB}',
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB_TARGETS}', "torch==2.13.0"
+        ),
+        Example(
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB_TARGETS}',
             "torch==2.13.0",
         ),
         Example(
-            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB}', '"12.6"'
+            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB_TARGETS}',
+            '"12.6"',
         ),
         Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
             "torch",
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130"),
         ),
     ),
     good=(
         *examples(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB}',
-            f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB_TARGETS}',
+            f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
             'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
             'colab, runtime: "2026.07", isolation: venv}\n',
         ),
         Example(
-            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
             resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
         ),
     ),

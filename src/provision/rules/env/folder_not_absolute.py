@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.rule import Example, LintContext, Rule, examples
 
 
@@ -57,7 +58,6 @@ def _problem(row: FolderVariable, value: str) -> str | None:
     return "another folder wherever the working directory is another one"
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV011",
     name="folder-not-absolute",
@@ -69,13 +69,13 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f"{HEAD}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
-        Example(f"{HEAD}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
-        Example(f"{HEAD}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
+        Example(f"{EMPTY_SPEC}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
+        Example(f"{EMPTY_SPEC}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
+        Example(f"{EMPTY_SPEC}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
     ),
     good=examples(
-        f"{HEAD}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n",
-        f"{HEAD}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n",
-        f"{HEAD}env: {{HF_HOME: 'D:\\hf'}}\n",
+        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n",
+        f"{EMPTY_SPEC}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n",
+        f"{EMPTY_SPEC}env: {{HF_HOME: 'D:\\hf'}}\n",
     ),
 )

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
@@ -89,7 +90,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 WORKBENCH = (
     "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
     "[us-central1-a]}\n"
@@ -109,9 +109,9 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
         Example(
-            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
+            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
             "/opt/hf",
             other_ids=(
                 "GCP013",
@@ -119,19 +119,19 @@ RULE = Rule(
             ),
         ),
         Example(
-            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
+            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
             "/opt/hf",
             other_ids=(
                 "GCP013",
                 "IMG002",
             ),
         ),
-        Example(f"{HEAD}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
+        Example(f"{EMPTY_SPEC}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
     ),
     good=examples(
-        f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}",
-        f"{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
+        f"{EMPTY_SPEC}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}",
+        f"{EMPTY_SPEC}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
         f'runtime: "2026.07"}}\n',
-        f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n",
+        f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n",
     ),
 )

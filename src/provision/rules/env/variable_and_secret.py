@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
@@ -36,7 +37,6 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV013",
     name="variable-and-secret",
@@ -45,14 +45,16 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            f'{HEAD}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n', "HF_TOKEN"
+            f'{EMPTY_SPEC}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n',
+            "HF_TOKEN",
         ),
         Example(
-            f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"
+            f"{EMPTY_SPEC}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n",
+            "KEY",
         ),
     ),
     good=examples(
-        f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n",
-        f"{HEAD}env: {{WANDB_MODE: online}}\n",
+        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n",
+        f"{EMPTY_SPEC}env: {{WANDB_MODE: online}}\n",
     ),
 )

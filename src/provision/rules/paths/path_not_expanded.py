@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import declared_folders
 from provision.rules.rule import Example, LintContext, Rule, examples
 
@@ -41,7 +42,6 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="REF103",
     name="path-not-expanded",
@@ -52,16 +52,18 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
-        Example(f'{HEAD}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'),
+        Example(f"{EMPTY_SPEC}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
         Example(
-            f"{HEAD}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
+            f'{EMPTY_SPEC}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'
+        ),
+        Example(
+            f"{EMPTY_SPEC}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
             f"/scratch/~me}}}}}}\n",
             "/scratch/~me",
         ),
     ),
     good=examples(
-        f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n",
-        f"{HEAD}paths: {{data: /scratch/me/data}}\n",
+        f"{EMPTY_SPEC}paths: {{data: /scratch/price$/a~b}}\n",
+        f"{EMPTY_SPEC}paths: {{data: /scratch/me/data}}\n",
     ),
 )

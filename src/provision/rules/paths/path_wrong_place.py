@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
@@ -97,7 +98,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="REF102",
     name="path-wrong-place",
@@ -109,7 +109,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
+            f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
             f"project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
             "/content/data",
             other_ids=(
@@ -117,22 +117,22 @@ RULE = Rule(
                 "IMG002",
             ),
         ),
-        Example(f"{HEAD}paths: {{data: /content/data}}\n", "/content/data"),
+        Example(f"{EMPTY_SPEC}paths: {{data: /content/data}}\n", "/content/data"),
         Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+            f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07"}}\n',
             "/home/jupyter/data",
         ),
     ),
     good=examples(
-        f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
         f'runtime: "2026.07"}}\n',
-        f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
+        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
         f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
-        f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
         f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
         "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
         "[us-central1-a]}\n",
-        f"{HEAD}paths: {{data: /contents/data}}\n",
+        f"{EMPTY_SPEC}paths: {{data: /contents/data}}\n",
     ),
 )

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     DRIVE_MOUNTS,
@@ -109,7 +110,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 CONTAINER = (
     "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
     "[us-central1-a], image: workbench-container-2606}\n"
@@ -128,15 +128,15 @@ RULE = Rule(
     ),
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
-        Example(f"{HEAD}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
         Example(
-            f"{HEAD}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
+            f"{EMPTY_SPEC}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07"}}\n',
             "/content/out",
         ),
         Example(
-            f"{HEAD}paths: {{output: /opt/out}}\n{CONTAINER}",
+            f"{EMPTY_SPEC}paths: {{output: /opt/out}}\n{CONTAINER}",
             "/opt/out",
             other_ids=(
                 "GCP013",
@@ -145,9 +145,9 @@ RULE = Rule(
         ),
     ),
     good=examples(
-        f"{HEAD}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n",
-        f"{HEAD}paths: {{output: /home/jupyter/out}}\n{CONTAINER}",
-        f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f"{EMPTY_SPEC}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n",
+        f"{EMPTY_SPEC}paths: {{output: /home/jupyter/out}}\n{CONTAINER}",
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
         f'runtime: "2026.07"}}\n',
     ),
 )
