@@ -230,7 +230,7 @@ class CandidateSpace:
         return f">={runs[-1].first}" if runs else ""
 
     def _own_cuda(self, own: str | None, candidate: Candidate) -> str | None:
-        """Return the `cuda` of a target: its own stays where it has none or goes without CUDA."""
+        """Return the `cuda` of a target; one without a version keeps its own."""
         return candidate.cuda if own not in (None, "none", "auto") else own
 
 

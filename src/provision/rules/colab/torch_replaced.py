@@ -92,7 +92,7 @@ def _admits(change: PackageReplacement, torch: str) -> bool:
 
 
 def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
-    """Return what is swapped where the version stays and the flavour does not."""
+    """Return the replacement if only the flavour changes, not the version."""
     device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
     if context.resolved is None:
         named = context.spec.package("torch") is not None

@@ -44,7 +44,7 @@ from provision.rules.torch_builds import (
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target where the default build does not run and another one does."""
+    """Yield a finding for each target on which another build runs and the default one does not."""
     if context.resolved is not None:
         return
     for query in build_queries(context):
@@ -108,7 +108,7 @@ def _finding(
 
 
 def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
-    """Say the CUDA version where that holds for this one place alone."""
+    """Return the fix that sets the CUDA version for this target alone."""
     if len(context.spec.targets) > 1:
         return None
     route = query.target.gpu_settings.cuda_route

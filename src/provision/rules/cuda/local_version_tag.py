@@ -89,7 +89,7 @@ def _finding(
 
 
 def _agrees_with_spec(context: LintContext, tag: str) -> bool:
-    """Return whether saying `cuda` for this tag contradicts nothing that the spec says already."""
+    """Return whether `cuda` for this tag agrees with the rest of the spec."""
     cuda, spec = cuda_of(tag), context.spec
     return (
         spec.cuda in ("auto", cuda)

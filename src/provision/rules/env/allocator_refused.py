@@ -76,7 +76,7 @@ def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity |
 
 
 def _violated_limit(row: AllocatorOption, value: str) -> str | None:
-    """Return what the option takes where the value is something else; None if it fits."""
+    """Return what the option accepts if the value does not fit, else None."""
     match row.takes:
         case "flag" if value not in ("True", "False"):
             return "True or False, with a capital letter"

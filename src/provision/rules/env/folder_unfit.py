@@ -40,7 +40,7 @@ from provision.target_facts import TargetFacts
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable at the first target where its folder is unfit."""
+    """Yield a finding for each variable and the first target on which its folder is unfit."""
     for name, value in context.spec.env.items():
         row = context.facts.folders.get(name)
         if row is None or not row.big or not value.startswith("/"):

@@ -56,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _fix(context: LintContext) -> Fix | None:
-    """Offer use_cpu where no target has a card that it would keep idle."""
+    """Return the fix that sets use_cpu, unless a target has a card that it would keep idle."""
     if not all(device.gpu.is_none for device in context.devices):
         return None
     has_arguments = "arguments" in context.spec.training.model_fields_set

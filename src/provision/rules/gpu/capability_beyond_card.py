@@ -56,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _offered(context: LintContext, target: TargetFacts) -> list[Card]:
-    """Return the cards that are offered where the target is; any card for a local target."""
+    """Return the cards that the target's service offers; any card for a local target."""
     if target.target.kind == "colab":
         return [card for card in context.facts.cards if card.colab]
     return [

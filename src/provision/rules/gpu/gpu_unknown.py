@@ -37,7 +37,7 @@ from provision.spelling import nearest_word
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at each target where an unknown card is named."""
+    """Yield a finding for each target with an unknown card."""
     for route, gpu in {
         device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
     }.items():

@@ -70,7 +70,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _refusal(context: LintContext, card: Card) -> str:
-    """Return why Trainer surely refuses the precision on a card, "" where it may take it."""
+    """Return why Trainer refuses the precision on a card, or "" if it may accept it."""
     if context.spec.framework() != "hf-trainer":
         return ""
     for row in context.facts.precision_checks:

@@ -42,7 +42,7 @@ _QUANTIZED = ("auto-gptq", "autoawq", "bitsandbytes", "compressed-tensors", "gpt
 A spec cannot say that its model has such.
 """
 _SEVERAL = (2, 4, 8)
-"""Cards of one machine that are proposed where nothing is known of the place. Our choice."""
+"""Cards of one machine to propose for an unknown target. Our choice."""
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
@@ -175,7 +175,7 @@ def _memory_savings(
 def _other_savings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
-    """Yield what a program can do beside the fields of `training`."""
+    """Yield what a program can do besides the fields of `training`."""
     least = context.facts.minimum_memory(workload)
     if workload.method == "full" and least <= vram.bytes:
         spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""

@@ -46,7 +46,7 @@ OLDEST_PYTHON = "3.9"
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
+    """Yield a finding for each package that was built for NumPy 1 if NumPy may be 2."""
     names = context.package_names
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return

@@ -46,7 +46,7 @@ room there. Our choice.
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair; not for a resolved set, where the resolver has looked."""
+    """Yield a finding for each pair of a spec; a resolver has checked resolved sets."""
     if context.resolved is not None or len(context.spec.packages) < 2:
         return
     listed = requested_packages(context)

@@ -52,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 
 def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
-    """Return where a use is requested: () for the package's own line; None if it is not."""
+    """Return the route that requests a use, () for the package's line, or None."""
     training = context.spec.training
     if row.use == "any":
         return ()
@@ -70,7 +70,7 @@ def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
 
 
 def _severity(row: CudaOnlyUse, package: RequestedPackage, first: str) -> Severity | None:
-    """Return how grave it is for a release that is requested; None if it may do without CUDA."""
+    """Return the severity for a requested release; None if it may run without CUDA."""
     if not first and not row.read:
         return row.evidence.cap_severity(Severity.ERROR)
     open_end = not package.specifiers or has_version_in_range(

@@ -29,7 +29,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder that depends on where, or as whom, it is looked up."""
+    """Yield a finding for each folder that depends on the working directory or the user."""
     windows = Platform.WINDOWS_X86_64 in context.spec.platforms
     for route, path in _paths(context):
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):

@@ -36,7 +36,7 @@ from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder at each target where it is out of place."""
+    """Yield a finding for each folder and target that do not go together."""
     for folder in declared_folders(context):
         match folder.target.target:
             case ColabTarget() if (

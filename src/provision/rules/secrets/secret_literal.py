@@ -52,7 +52,7 @@ switches. Our choice.
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each value that is, or by its name is said to be, a secret."""
+    """Yield a finding for each value that is a secret by its form or its name."""
     yield from _findings(_values(context))
 
 
