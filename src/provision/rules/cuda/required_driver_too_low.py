@@ -46,8 +46,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             requirement = find_machine_requirement(context, query.target, "driver")
         if requirement is not None and requirement.route not in reported:
             finding = _finding(context, query, requirement)
-            reported |= {requirement.route} if finding else set()
-            yield from [finding] if finding else []
+            if finding:
+                reported.add(requirement.route)
+                yield finding
 
 
 def _finding(
@@ -64,9 +65,17 @@ def _finding(
     possible = has_version_in_range(specifiers, floor, known.first_unsupported)
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    beyond = known.first_unsupported is not None and require_version(floor) >= require_version(
-        known.first_unsupported
+    help_text = f'write driver: ">={floor}"'
+    fix: Fix | None = Fix(
+        help_text,
+        (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
+        Applicability.UNSAFE,
     )
+    first_unsupported = known.first_unsupported
+    if first_unsupported and require_version(floor) >= require_version(first_unsupported):
+        fix = None
+    if whose != query.card.name:
+        help_text += f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
     return RULE.diagnostic(
         f"requires.driver: {requirement.text} {'lets through' if possible else 'admits only'} "
         f"drivers older than {floor}, which {whose} needs",
@@ -74,22 +83,11 @@ def _finding(
         severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
-        help=f'write driver: ">={floor}"'
-        + (
-            f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
-            if whose != query.card.name
-            else ""
-        ),
+        help=help_text,
         related=(related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
         if query.target.gpu_settings.cuda != "auto"
         else (),
-        fix=None
-        if beyond
-        else Fix(
-            f'write driver: ">={floor}"',
-            (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
-            Applicability.UNSAFE,
-        ),
+        fix=fix,
     )
 
 

@@ -31,34 +31,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that needs nvcc on a target with a card and without nvcc."""
     if context.spec.cuda_toolkit is not None:
         return
-    rows = (
-        (route, package, context.facts.source_only.get(package.key))
-        for route, package in package_lines(context)
-        if package.build
-    )
-    need = [
-        (route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs
-    ]
-    if need:
-        without = [
-            target
-            for target in context.targets
-            if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
-        ]
-    else:
-        without = []
-    if not without:
+    packages = []
+    for route, package in package_lines(context):
+        row = context.facts.source_only.get(package.key)
+        if package.build and row is not None and "nvcc" in row.needs:
+            packages.append((route, package))
+    cards = [target for target in context.targets if target.gpu_settings.is_nvidia]
+    without = [target for target in cards if nvcc_at(context, target) is None]
+    if not packages or not without:
         return
-    cuda = next(
-        (
-            cuda
-            for target in without
-            if (cuda := wheel_cuda_at(context, target)) in context.facts.toolkits
-        ),
-        None,
-    )
+    cudas = (wheel_cuda_at(context, target) for target in without)
+    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
     where = ", ".join(target.name for target in without)
-    for number, (route, package) in enumerate(need):
+    for number, (route, package) in enumerate(packages):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
         yield RULE.diagnostic(
             f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
