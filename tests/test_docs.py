@@ -63,18 +63,26 @@ render_docs = _render()
 
 
 def test_generated_pages_are_fresh() -> None:
-    assert render_docs.stale(DOCS) == [], "run make docs"
+    assert render_docs.stale_pages(DOCS, render_docs.pages()) == [], "run make docs"
 
 
-def test_a_stale_a_missing_and_a_leftover_page_are_found(tmp_path: Path) -> None:
-    for name, text in render_docs.pages().items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    assert render_docs.stale(tmp_path) == []
+def test_stale_missing_and_leftover_pages_are_replaced(tmp_path: Path) -> None:
+    expected = {**render_docs.pages(), **render_docs.rule_pages()}
+    render_docs.write_pages(tmp_path)
+    assert render_docs.stale_pages(tmp_path, expected) == []
     (tmp_path / "spec.md").write_text("old", encoding="utf-8")
     (tmp_path / "rules/PKG001.md").unlink()
     (tmp_path / "rules/PKG999.md").write_text("gone", encoding="utf-8")
-    assert render_docs.stale(tmp_path) == ["rules/PKG001.md", "rules/PKG999.md", "spec.md"]
+    assert render_docs.stale_pages(tmp_path, expected) == ["rules/PKG001.md", "spec.md"]
+    render_docs.write_pages(tmp_path)
+    assert render_docs.stale_pages(tmp_path, expected) == []
+    assert not (tmp_path / "rules/PKG999.md").exists()
+
+
+def test_every_rule_has_an_anchor_and_a_page() -> None:
+    assert {Path(name).stem.lower() for name in render_docs.rule_pages()} <= _anchors(
+        DOCS / "rules.md"
+    )
 
 
 def test_the_script_says_whether_pages_are_fresh() -> None:
@@ -220,8 +228,13 @@ def _leads_somewhere(page: Path, path: str, anchor: str) -> bool:
 
 
 def _anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", _prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    text = _prose(page)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    named = re.findall(r'<a id="([^"]+)">', text)
+    return {
+        *(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings),
+        *named,
+    }
 
 
 def _prose(page: Path) -> str:

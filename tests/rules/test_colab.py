@@ -11,7 +11,7 @@ import pytest
 from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
 from provision.rules import LintContext, ResolvedSet, run_rules
-from provision.rules.colab import add_months
+from provision.rules.colab.runtimes import add_months
 from tests.rules.conftest import Ask, Judged
 
 

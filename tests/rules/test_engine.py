@@ -59,7 +59,7 @@ def test_a_rule_that_fails_is_a_finding_and_stops_no_other(ask: Ask) -> None:
 
 def test_findings_before_a_failure_in_the_same_rule_are_not_half_shown(ask: Ask) -> None:
     def halfway(case: LintContext) -> Iterator[Diagnostic]:
-        yield RULES[0].diagnostic("one", (), why="w.", way_out="h")
+        yield RULES[0].diagnostic("one", (), why="w.", help="h")
         raise ValueError
 
     assert [

@@ -14,7 +14,8 @@ from provision.facts.lazy_tables import load_prices
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import split_image_name
 from provision.rules import run_rules
-from provision.rules.workbench_instances import available_gpu_counts, example_spec
+from provision.rules.examples import example_spec
+from provision.rules.workbench_instances import available_gpu_counts
 from tests.rules.conftest import Ask
 
 N1 = {"machine_type": "n1-standard-4"}

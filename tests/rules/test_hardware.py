@@ -11,7 +11,7 @@ import pytest
 from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
 from provision.rules import LintContext, ResolvedSet, run_rules
-from provision.rules.workbench_instances import EXAMPLE_TARGET
+from provision.rules.examples import EXAMPLE_TARGET
 from tests.rules.conftest import Ask, Judged
 
 OLD = "pytorch-2-7-cu128-ubuntu-2404-nvidia-570"

@@ -16,6 +16,8 @@ from provision.agent.probe.checks.driver import VRAM_SHARE
 from provision.agent.probe.checks.host import RAM_SHARE
 from provision.rules import RULES, render_rule_page, run_rules
 from provision.rules.memory import ram_beyond_machine, vram_beyond_card
+from provision.rules.registry import load_rules
+from provision.source.schema_lookup import target_models
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
@@ -31,6 +33,15 @@ def _module(path: Path) -> str:
 
 def test_every_rule_file_is_in_the_list() -> None:
     assert {_module(path) for path in RULE_FILES} == {rule.check.__module__ for rule in RULES}
+
+
+def test_an_area_names_modules_and_kinds_that_exist() -> None:
+    kinds = frozenset(target_models())
+    for folder in FOLDER.glob("*/"):
+        area = import_module(f"provision.rules.{folder.name}")
+        assert getattr(area, "KINDS", kinds) <= kinds
+        modules = {path.stem for path in RULE_FILES if path.parent == folder}
+        assert getattr(area, "NVIDIA_ONLY", frozenset()) <= modules
 
 
 def test_no_rule_file_imports_another(subtests: pytest.Subtests) -> None:
@@ -107,42 +118,40 @@ def test_importing_the_rules_takes_no_yaml() -> None:
 
 @pytest.mark.long(after=2)
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("part", "has"),
-    [
-        ("registry_nvidia_cards", "card"),
-        ("registry_workbench", "workbench"),
-        ("registry_colab", "colab"),
-    ],
-)
-def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask: Ask) -> None:
-    """Else a spec that they concern would not be asked: every example there is goes before them."""
-    asked = [(rule, example) for rule in RULES for example in (*rule.bad, *rule.good)]
-    silent = 0
-    for rule, example in asked:
-        case = ask(example.spec, example.resolved).case
-        kinds = {target.kind.partition("-")[0] for target in case.spec.targets.values()}
-        if has in kinds or (has == "card" and any(device.is_nvidia for device in case.devices)):
-            continue
-        silent += 1
-        assert run_rules(case, import_module(f"provision.rules.{part}").RULES) == (), (
-            f"{rule.id}: {example.spec}"
-        )
-    assert silent > 50
+def test_rules_that_are_not_loaded_for_a_spec_find_nothing_in_it(ask: Ask) -> None:
+    """Or a spec that they concern would not be checked: every example goes before them."""
+    skipped = dict.fromkeys(["nvidia", "workbench", "colab"], 0)
+    for example in [example for rule in RULES for example in (*rule.bad, *rule.good)]:
+        context = ask(example.spec, example.resolved).case
+        kinds = frozenset(target.kind for target in context.spec.targets.values())
+        nvidia = any(device.is_nvidia for device in context.devices)
+        loaded = {rule.id for rule in load_rules(kinds, nvidia=nvidia)}
+        left_out = tuple(rule for rule in RULES if rule.id not in loaded)
+        assert run_rules(context, left_out) == (), example.spec
+        skipped["nvidia"] += not nvidia
+        skipped["workbench"] += "workbench" not in kinds
+        skipped["colab"] += "colab" not in kinds
+    assert all(number > 50 for number in skipped.values())
 
 
-def test_every_rule_is_in_one_part() -> None:
-    parts = [
-        import_module(f"provision.rules.{part}").RULES
-        for part in (
-            "registry_every_spec",
-            "registry_nvidia_cards",
-            "registry_workbench",
-            "registry_colab",
-        )
-    ]
-    assert sorted(rule.id for part in parts for rule in part) == sorted(rule.id for rule in RULES)
-    assert all(len({rule.id for rule in part}) == len(part) for part in parts)
+def test_only_what_concerns_a_spec_is_imported() -> None:
+    program = """if True:
+        import sys
+        from provision.rules.registry import load_rules
+        print(len(load_rules(frozenset({"local"}), nvidia=False)))
+        print(*(name for name in sys.modules if name.startswith("provision.rules.")))
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    number, loaded = done.stdout.splitlines()
+    rule_modules = {_module(path) for path in RULE_FILES} & set(loaded.split())
+    assert int(number) == len(load_rules(frozenset({"local"}), nvidia=False)) < 80
+    assert "provision.rules.packages.trainer_needs_accelerate" in rule_modules
+    for module in rule_modules:
+        area, name = module.rsplit(".", 1)
+        assert not hasattr(import_module(area), "KINDS")
+        assert name not in getattr(import_module(area), "NVIDIA_ONLY", ())
 
 
 def test_shares_are_those_of_the_checks_on_the_device() -> None:

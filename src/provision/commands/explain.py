@@ -1,4 +1,4 @@
-"""What a finding's id or name stands for."""
+"""Finds the page of a finding by its id or name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from provision.diagnostics import Severity
 from provision.errors import CheckFailed
 from provision.rules import RULES, Rule, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
-from provision.source.suggestions import nearest_words, normalize_word
+from provision.spelling import nearest_words, normalize_word
 from provision.views.rule_page import RulePage
 
 if TYPE_CHECKING:
@@ -23,13 +23,15 @@ _BUG = (
 
 
 def find_page(word: str) -> RulePage:
-    """Return the page that an id (PKG001) or a name (trainer-needs-accelerate) stands for; raises
-    Failed with the nearest when there is none.
+    """Return the page of an id (PKG001) or a name (trainer-needs-accelerate).
+
+    Raises:
+        CheckFailed: there is no such page.
     """
-    known = all_pages()
-    for one in known:
-        if normalize_word(word) in (normalize_word(one.id), normalize_word(one.name)):
-            return one
+    pages = all_pages()
+    for page in pages:
+        if normalize_word(word) in (normalize_word(page.id), normalize_word(page.name)):
+            return page
     if check := _check(word):
         hint = (
             "`provision report -v` shows what it found and why; `provision verify --only "
@@ -38,12 +40,11 @@ def find_page(word: str) -> RulePage:
         raise CheckFailed(
             f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
         )
-    near = nearest_words(word, [name for one in known for name in (one.name, one.id)], most=3)
-    hint = (
-        f"did you mean {_either(near)}?"
-        if near
-        else "every finding begins with its id, as in: error[PKG001]"
-    )
+    near = nearest_words(word, [name for page in pages for name in (page.name, page.id)], most=3)
+    if near:
+        hint = f"did you mean {_either(near)}?"
+    else:
+        hint = "every finding begins with its id, as in: error[PKG001]"
     raise CheckFailed(f"no finding is called {word[:64]}", hint=hint)
 
 
@@ -55,9 +56,7 @@ def _check(word: str) -> Check | None:
 
 @cache
 def all_pages() -> tuple[RulePage, ...]:
-    """Return the pages of all rules, of all findings about a spec's text and shape, and of our own
-    faults.
-    """
+    """Return the pages of all rules, all findings about text and shape, and our own faults."""
     bug = FindingKind("BUG000", "rule-failed", Severity.ERROR, _BUG)
     return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
 
@@ -85,5 +84,5 @@ def _finding_page(kind: FindingKind) -> RulePage:
     return RulePage(kind.id, kind.name, kind.severity, kind.explanation, kind.explanation, markdown)
 
 
-def _either(words: tuple[str, ...]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

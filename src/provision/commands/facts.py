@@ -12,7 +12,7 @@ from provision.effects import System
 from provision.facts import COMPILED_TABLES, load_facts
 from provision.facts.consequences import ExplainedRow, age_in_days, derive_consequences
 from provision.facts.table_lookup import FactRow, FactTable, find_rows, load_tables
-from provision.source.suggestions import nearest_words
+from provision.spelling import nearest_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 
 from packaging.utils import InvalidName, canonicalize_name
 
 from provision.commands.shared.load import LoadedSpec
 from provision.errors import UsageError
 from provision.lock import Lock
+from provision.spelling import nearest_words
 
 
 def canonical_upgrade_names(
@@ -56,7 +56,7 @@ def _canonical_name(name: str, known: set[str]) -> str:
             why="a name alone is taken; which versions may be chosen is said in the spec",
         ) from None
     if canonical not in known:
-        near = get_close_matches(canonical, sorted(known), n=1)
+        near = nearest_words(canonical, sorted(known), most=1)
         hint = (
             f"did you mean {near[0]}?"
             if near

@@ -1,6 +1,4 @@
-"""Look for combinations that satisfy every rule, and say how well each is backed: by rules only, by
-uv, or by a verification on a device.
-"""
+"""Suggests specs that satisfy every rule, and how well each is proven."""
 
 from __future__ import annotations
 
@@ -40,34 +38,39 @@ if TYPE_CHECKING:
 
 
 _TEXT_FINDINGS = frozenset(kind.id for kind in source.FINDING_KINDS)
-"""Findings about the text and shape of a spec: with an error among them it is a guess what the spec
-asks for.
-"""
+"""Ids of findings about text and shape: after such an error, the content of a spec is a guess."""
 _SHOWN_LINES = 12
-"""Lines that are told of a derivation: its end, where uv concludes. Our choice."""
+"""Last lines of uv's derivation to show: they have its conclusion. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSources:
-    """What may back a combination: the world for asking uv (None: it is not to be asked), whether
-    only its cache may be asked, and reports that exist.
-    """
+    """What may prove a suggestion: the system that runs uv (None: not wanted) and reports."""
 
     facts: Facts
-    world: System | None
-    tell: ProgressCallback
+    system: System | None
+    progress: ProgressCallback
     offline: bool
     reports: tuple[tuple[str, Report], ...]
 
 
 def suggest_for_spec(
-    path: Path, world: System, tell: ProgressCallback, *, most: int, with_uv: bool, offline: bool
+    path: Path,
+    system: System,
+    progress: ProgressCallback,
+    *,
+    most: int,
+    with_uv: bool,
+    offline: bool,
 ) -> SuggestionResult:
-    """Return combinations near a spec. Raises Findings when its text cannot be understood,
-    SourceError when it cannot be read.
+    """Return suggestions near a spec.
+
+    Raises:
+        SpecHasErrors: the text or shape of the spec has errors.
+        SourceError: the spec cannot be read.
     """
     facts = load_facts()
-    documents = check_file(path, world, facts)
+    documents = check_file(path, system, facts)
     if len(documents) != 1:
         raise UsageError(
             f"{path} holds {len(documents)} specs",
@@ -76,46 +79,45 @@ def suggest_for_spec(
         )
     (document,) = documents
     if document.spec is None or any(
-        found.severity is Severity.ERROR and found.id in _TEXT_FINDINGS
-        for found in document.diagnostics
+        finding.severity is Severity.ERROR and finding.id in _TEXT_FINDINGS
+        for finding in document.diagnostics
     ):
         raise SpecHasErrors(document.source, document.diagnostics, "the spec cannot be understood")
-    backing = EvidenceSources(
+    sources = EvidenceSources(
         facts,
-        world if with_uv else None,
-        _without_repeats(tell),
+        system if with_uv else None,
+        _without_repeats(progress),
         offline,
-        tuple(_reports(path.resolve().parent, world)),
+        tuple(_read_reports(path.resolve().parent, system)),
     )
-    return _offer(
-        str(path), find_suggestions(document.spec, facts, most=most), backing, written=True
-    )
+    result = find_suggestions(document.spec, facts, most=most)
+    return _assess(str(path), result, sources, written=True)
 
 
 def suggest_for_options(
-    words: Mapping[str, str],
-    world: System,
-    tell: ProgressCallback,
+    values: Mapping[str, str],
+    system: System,
+    progress: ProgressCallback,
     *,
     most: int,
     with_uv: bool,
     offline: bool,
 ) -> SuggestionResult:
-    """Return combinations for what was named of gpu, cuda, python, precision, torch and
-    transformers. Raises UsageError for what no spec may hold.
+    """Return suggestions for values of gpu, cuda, python, precision, torch and transformers.
+
+    Raises:
+        UsageError: no spec can have a value.
     """
     facts = load_facts()
-    spec = _spec(words, facts)
-    found = find_suggestions(
-        spec, facts, most=most, free=frozenset({"python", "cuda"} - words.keys()), written=False
+    free = frozenset({"python", "cuda"} - values.keys())
+    result = find_suggestions(
+        _spec_of_options(values, facts), facts, most=most, free=free, written=False
     )
-    named = ", ".join(f"{name} {value}" for name, value in words.items())
-    return _offer(
-        named,
-        found,
-        EvidenceSources(facts, world if with_uv else None, _without_repeats(tell), offline, ()),
-        written=False,
+    name = ", ".join(f"{option} {value}" for option, value in values.items())
+    sources = EvidenceSources(
+        facts, system if with_uv else None, _without_repeats(progress), offline, ()
     )
+    return _assess(name, result, sources, written=False)
 
 
 class _CommandLineSource:
@@ -131,20 +133,20 @@ class _CommandLineSource:
         return False
 
 
-def _spec(words: Mapping[str, str], facts: Facts) -> Spec:
-    packages = [_requirement("torch", words.get("torch", ""))]
-    if "transformers" in words:
-        packages.append(_requirement("transformers[torch]", words["transformers"]))
+def _spec_of_options(values: Mapping[str, str], facts: Facts) -> Spec:
+    packages = [_requirement("torch", values.get("torch", ""))]
+    if "transformers" in values:
+        packages.append(_requirement("transformers[torch]", values["transformers"]))
     document: dict[str, Any] = {
-        "gpu": words["gpu"],
-        "python": words.get("python", facts.pythons[-1].version),
+        "gpu": values["gpu"],
+        "python": values.get("python", facts.pythons[-1].version),
         "packages": packages,
     }
-    if "cuda" in words:
-        document["cuda"] = words["cuda"]
-    if "precision" in words:
-        document["training"] = {"precision": words["precision"]}
-    if words["gpu"] == "mps":
+    if "cuda" in values:
+        document["cuda"] = values["cuda"]
+    if "precision" in values:
+        document["training"] = {"precision": values["precision"]}
+    if values["gpu"] == "mps":
         document["platforms"] = ["macos-arm64"]
     (read,) = source.read_spec_file(Path("words.yaml"), _CommandLineSource(json.dumps(document)))  # type: ignore[arg-type]
     spec, problems = source.validate_source(read)
@@ -155,8 +157,10 @@ def _spec(words: Mapping[str, str], facts: Facts) -> Spec:
 
 
 def _requirement(name: str, version: str) -> str:
-    """Return a requirement for "5.13" (any 5.13), "5.13.1" (that one), or specifiers as they are.
-    Raises UsageError for anything else.
+    """Return a requirement for "5.13" (any patch), "5.13.1" (exact), or specifiers as given.
+
+    Raises:
+        UsageError: not a version and not specifiers.
     """
     if not version or version[0] in "<>=!~":
         return name + version
@@ -166,122 +170,108 @@ def _requirement(name: str, version: str) -> str:
             f"--{option} {version} is no version",
             hint=f"write it as in --{option} 2.11, 2.11.0 or '>=2.9,<2.12'",
         )
-    return f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.*"
+    if version.count(".") > 1:
+        return f"{name}=={version}"
+    return f"{name}=={version}.*"
 
 
-def _offer(
-    name: str, found: SearchResult, backing: EvidenceSources, *, written: bool
+def _assess(
+    name: str, result: SearchResult, sources: EvidenceSources, *, written: bool
 ) -> SuggestionResult:
-    combinations, trouble = [], None
-    for one in found.suggestions:
+    assessed, uv_error = [], None
+    for suggestion in result.suggestions:
         try:
-            combinations.append(_find_evidence(one, backing))
+            status, note = _find_evidence(suggestion, sources)
         except ExternalError as error:
-            trouble = error
-            combinations.append(
-                AssessedSuggestion(one, SuggestionStatus.RULES, "uv could not be asked")
-            )
+            uv_error = error
+            status, note = SuggestionStatus.RULES, "uv could not be asked"
+        assessed.append(AssessedSuggestion(suggestion, status, note))
     return SuggestionResult(
-        name, written, tuple(combinations), found.in_the_way, found.tried, trouble
+        name, written, tuple(assessed), result.in_the_way, result.tried, uv_error
     )
 
 
-def _find_evidence(suggestion: Suggestion, backing: EvidenceSources) -> AssessedSuggestion:
-    for name, report in backing.reports:
-        if _is_verified_by(report, suggestion, backing.facts):
-            return AssessedSuggestion(suggestion, SuggestionStatus.VERIFIED, f"by {name}")
-    if backing.world is None:
-        return AssessedSuggestion(suggestion, SuggestionStatus.RULES, "")
+def _find_evidence(
+    suggestion: Suggestion, sources: EvidenceSources
+) -> tuple[SuggestionStatus, str]:
+    for name, report in sources.reports:
+        if _is_verified_by(report, suggestion, sources.facts):
+            return SuggestionStatus.VERIFIED, f"by {name}"
+    if sources.system is None:
+        return SuggestionStatus.RULES, ""
     reasons = [why for _, why in find_unlockable(suggestion.spec)]
     if reasons:
-        return AssessedSuggestion(
-            suggestion, SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
-        )
-    backing.tell(
-        f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}"
-    )
+        return SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
+    packages = ", ".join(package.requirement for package in suggestion.spec.packages)
+    sources.progress(f"resolving {packages}")
     try:
-        return _resolved(suggestion, backing, backing.world)
+        lock, trouble = resolve_and_check(
+            suggestion.spec, sources.facts, sources.system, sources.progress
+        )
     except LockError as error:
-        if backing.offline:  # what is not in the cache looks like what does not exist
-            return AssessedSuggestion(
-                suggestion, SuggestionStatus.RULES, "uv's cache alone does not tell"
-            )
-        return AssessedSuggestion(
-            suggestion,
-            SuggestionStatus.REFUTED,
-            "\n".join((error.why or error.what).splitlines()[-_SHOWN_LINES:]),
-        )
+        if sources.offline:  # what is missing in the cache looks like what does not exist
+            return SuggestionStatus.RULES, "uv's cache alone does not tell"
+        lines = (error.why or error.what).splitlines()[-_SHOWN_LINES:]
+        return SuggestionStatus.REFUTED, "\n".join(lines)
+    if trouble:
+        return SuggestionStatus.REFUSED, trouble
+    return SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
 
 
-def _resolved(
-    suggestion: Suggestion, backing: EvidenceSources, world: System
-) -> AssessedSuggestion:
-    lock, trouble = resolve_and_check(suggestion.spec, backing.facts, world, backing.tell)
-    return (
-        AssessedSuggestion(suggestion, SuggestionStatus.REFUSED, trouble)
-        if trouble
-        else AssessedSuggestion(
-            suggestion, SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
-        )
-    )
+def _without_repeats(progress: ProgressCallback) -> ProgressCallback:
+    """Return a callback that reports each text once."""
+    reported: set[str] = set()
+
+    def report_once(text: str) -> None:
+        if text not in reported:
+            reported.add(text)
+            progress(text)
+
+    return report_once
 
 
-def _without_repeats(tell: ProgressCallback) -> ProgressCallback:
-    """Return a `tell` that says nothing twice."""
-    said: set[str] = set()
-
-    def told(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            tell(text)
-
-    return told
-
-
-def _reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
-    """Give the reports of verifications beside the spec; what cannot be read backs nothing."""
-    kept = folder / ".provision" / "reports"
-    for name in reader.list_folder(kept):
-        path = kept / name / "report.json"
-        if reader.exists(path):
-            try:
-                yield (
-                    str(path.relative_to(folder)),
-                    read_report(reader.read(path, MAX_REPORT_BYTES), str(path)),
-                )
-            except ProvisionError:
-                continue
+def _read_reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
+    """Yield the names and reports of verifications next to a spec, except unreadable ones."""
+    reports = folder / ".provision" / "reports"
+    for name in reader.list_folder(reports):
+        path = reports / name / "report.json"
+        if not reader.exists(path):
+            continue
+        try:
+            report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
+        except ProvisionError:
+            continue
+        yield str(path.relative_to(folder)), report
 
 
 def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> bool:
-    """Tell whether a device was verified with these very versions: Python, torch and its CUDA,
-    transformers, and the card of every target.
-    """
+    """Return whether a report verified the versions and cards of a suggestion on a device."""
     if report.verdict != "verified":
         return False
-    seen = {
-        str(one.get("key")): one.get("value")
-        for one in report.document["readings"]
-        if isinstance(one, dict)
+    readings = {
+        str(reading.get("key")): reading.get("value")
+        for reading in report.document["readings"]
+        if isinstance(reading, dict)
     }
-    choice, cards = (
-        suggestion.candidate,
-        {site.card for site in LintContext(suggestion.spec, EmptySourceText(), facts).targets},
-    )
-    cuda = None if choice.cuda in ("auto", "none") else choice.cuda
-    same = seen.get("python.minor") == choice.python and (
-        not choice.torch or seen.get("torch.cuda") == cuda
-    )
-    versions = (("package.torch", choice.torch), ("package.transformers", choice.transformers))
-    capabilities = {card.cc if card else None for card in cards}
-    return (
-        same
-        and all(not wanted or _public(seen.get(key)) == wanted for key, wanted in versions)
-        and capabilities == {seen.get("gpu.compute_capability")}
-    )
+    candidate = suggestion.candidate
+    expected: dict[str, str | None] = {"python.minor": candidate.python}
+    if candidate.torch:
+        has_cuda = candidate.cuda not in ("auto", "none")
+        expected["torch.cuda"] = candidate.cuda if has_cuda else None
+    if any(readings.get(key) != value for key, value in expected.items()):
+        return False
+    versions = {
+        "package.torch": candidate.torch,
+        "package.transformers": candidate.transformers,
+    }
+    for key, version in versions.items():
+        if version and _public_version(readings.get(key)) != version:
+            return False
+    targets = LintContext(suggestion.spec, EmptySourceText(), facts).targets
+    capabilities = {target.card.cc if target.card else None for target in targets}
+    return capabilities == {readings.get("gpu.compute_capability")}
 
 
-def _public(version: object) -> str:
-    known = parse_version(str(version))
-    return known.public if isinstance(known, Version) else ""
+def _public_version(version: object) -> str:
+    parsed = parse_version(str(version))
+    return parsed.public if isinstance(parsed, Version) else ""

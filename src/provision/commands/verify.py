@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from provision.agent.probe.checks import CHECKS
@@ -34,6 +33,7 @@ from provision.effects import (
 )
 from provision.errors import LockError, Refused, UsageError
 from provision.lock.inputs import list_changed_inputs
+from provision.spelling import nearest_words
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext
@@ -255,11 +255,7 @@ def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     known = [check.id for check in CHECKS]
     for wanted in only:
         if wanted.partition(":")[0] not in known:
-            near = (
-                [wanted.upper()]
-                if wanted.upper() in known
-                else get_close_matches(wanted.upper(), known, n=3, cutoff=0.3)
-            )
+            near = nearest_words(wanted, known, most=3, cutoff=0.3)
             raise UsageError(
                 f"there is no check {wanted}",
                 hint=f"did you mean {' or '.join(near)}?"

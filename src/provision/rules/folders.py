@@ -1,6 +1,4 @@
-"""Folders that a spec names: where each is used, what becomes of it there, and what another place
-calls it.
-"""
+"""The folders that a spec declares under `paths`, and predicates of paths on a target."""
 
 from __future__ import annotations
 
@@ -15,69 +13,64 @@ from provision.target_facts import TargetFacts
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")
-"""Where notebooks mount Google Drive: drive.mount(...) takes any folder, and its documentation
-these.
-"""
+"""Where notebooks mount Google Drive: the folders in the documentation of drive.mount()."""
 _IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108
 _CLEARED = ("/tmp", "/var/tmp")  # noqa: S108
 _RESULTS = re.compile(
-    r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|runs?|logs?|artifacts?|saves?|saved|exports?)(_|$)",
+    r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|runs?|logs?|artifacts?"
+    r"|saves?|saved|exports?)(_|$)",
     re.IGNORECASE,
 )
-"""Words in the name of a folder that say that what lies there is wanted afterwards. Our choice."""
+"""Names of folders with results to keep. Our choice."""
 
 
 class DeclaredFolder(NamedTuple):
-    """A declared folder as it holds at one target: its key under `paths`, its path, where that is
-    written, and the target.
-    """
+    """A folder of a target: its key under `paths`, its path, and the route of the path."""
 
     key: str
     path: str
     route: Route
-    site: TargetFacts
+    target: TargetFacts
 
     @property
     def holds_results(self) -> bool:
-        """Whether its name says that what lies there is wanted afterwards."""
+        """Whether its name suggests results to keep."""
         return _RESULTS.search(self.key) is not None
 
 
-def declared_folders(case: LintContext) -> Iterator[DeclaredFolder]:
-    """Yield every declared folder at every target, its own over the spec's."""
-    for site in case.targets:
-        for key, path in {**case.spec.paths, **site.target.paths}.items():
-            own = key in site.target.paths
-            yield DeclaredFolder(
-                key, path, (*site.route, "paths", key) if own else ("paths", key), site
-            )
+def declared_folders(context: LintContext) -> Iterator[DeclaredFolder]:
+    """Yield the folders of every target; a target's own path overrides the spec's."""
+    for target in context.targets:
+        for key, path in {**context.spec.paths, **target.target.paths}.items():
+            route: Route = ("paths", key)
+            if key in target.target.paths:
+                route = (*target.route, *route)
+            yield DeclaredFolder(key, path, route, target)
 
 
 def is_within(path: str, *roots: str) -> bool:
-    """Tell whether an absolute path is one of the folders or lies in it."""
+    """Return whether an absolute path is one of the folders or is inside one."""
     folder = PurePosixPath(path)
     return any(folder.is_relative_to(root) for root in roots)
 
 
 def is_in_memory(path: str) -> bool:
-    """Tell whether a path lies in memory on every Linux machine."""
+    """Return whether a path is in memory on every Linux machine."""
     return is_within(path, *_IN_MEMORY)
 
 
 def is_cleared_by_system(path: str) -> bool:
-    """Tell whether a path lies where systems clean up by themselves."""
+    """Return whether the system cleans up a path."""
     return is_within(path, *_CLEARED)
 
 
-def is_in_container(site: TargetFacts) -> bool:
-    """Tell whether a target is a container of Workbench, which keeps nothing but its home."""
-    return site.image is not None and site.image.kind == "container"
+def is_in_container(target: TargetFacts) -> bool:
+    """Return whether a target is a Workbench container, which keeps only its home folder."""
+    return target.image is not None and target.image.kind == "container"
 
 
 def to_target_path(path: str, home: str) -> str:
-    """Return a path as another place has it: what stands behind the home of Colab or Workbench,
-    behind that home.
-    """
+    """Return a path below the home of Colab or Workbench as a path below another home."""
     for root in (
         *(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive")),
         *DRIVE_MOUNTS,
@@ -89,8 +82,8 @@ def to_target_path(path: str, home: str) -> str:
     return str(PurePosixPath(home) / PurePosixPath(path).name)
 
 
-def override_edit(case: LintContext, folder: DeclaredFolder, path: str) -> Edit:
-    """Return the edit that gives one target another path for a folder that the whole spec names."""
-    if case.spec.targets[folder.site.name].paths:
-        return Insert((*folder.site.route, "paths"), folder.key, path)
-    return Insert(folder.site.route, "paths", f"{{{folder.key}: {path}}}")
+def override_edit(context: LintContext, folder: DeclaredFolder, path: str) -> Edit:
+    """Return the edit that gives a target its own path for a folder of the spec."""
+    if context.spec.targets[folder.target.name].paths:
+        return Insert((*folder.target.route, "paths"), folder.key, path)
+    return Insert(folder.target.route, "paths", f"{{{folder.key}: {path}}}")

@@ -1,4 +1,4 @@
-"""What `requires` asks of a place, and which drivers its card has."""
+"""The values under `requires` that apply to a target, and the drivers of its card."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from provision.target_facts import TargetFacts
 
 
 class MachineRequirement(NamedTuple):
-    """A value under `requires` that holds at a place, and where it is written."""
+    """A value under `requires` that applies to a target, and its route."""
 
     text: str
     route: Route
 
     @property
     def specifiers(self) -> SpecifierSet | None:
-        """The value as version specifiers; None when it is too long to reason about."""
-        return SpecifierSet(self.text) if len(self.text) <= MAX_SPECIFIER_LENGTH else None
+        """The value as version specifiers; None if it is too long to compare."""
+        if len(self.text) <= MAX_SPECIFIER_LENGTH:
+            return SpecifierSet(self.text)
+        return None
 
 
 class DriverBranches(NamedTuple):
-    """The driver branches that know a card: from `first` to `last`, None for no bound."""
+    """The driver branches that support a card, from `first` to `last`; None for no limit."""
 
     first: str | None
     last: str | None
 
     @property
     def first_unsupported(self) -> str | None:
-        """The first branch that does not know the card any more."""
+        """The first branch that does not support the card any more."""
         return str(int(self.last) + 1) if self.last else None
 
     def admits(self, specifiers: SpecifierSet) -> bool:
-        """Tell whether some driver of these branches satisfies specifiers."""
+        """Return whether a driver of these branches satisfies the specifiers."""
         return has_version_in_range(specifiers, self.first or "0", self.first_unsupported)
 
     def __str__(self) -> str:
-        """Return the branches in words."""
+        """Return a text such as "from 525 on"."""
         parts = [
             f"from {self.first} on" if self.first else "",
             f"up to {self.last}" if self.last else "",
@@ -52,34 +54,42 @@ class DriverBranches(NamedTuple):
 
 
 def find_machine_requirement(
-    case: LintContext, site: TargetFacts, key: str
+    context: LintContext, target: TargetFacts, key: str
 ) -> MachineRequirement | None:
-    """Return what a place's own `requires`, or else the spec's, says under `key`."""
-    if site.target.requires is not None and (own := getattr(site.target.requires, key)) is not None:
-        return MachineRequirement(own, (*site.route, "requires", key))
-    text = getattr(case.spec.requires, key)
-    return None if text is None else MachineRequirement(text, ("requires", key))
+    """Return a requirement of a target, or else of the spec."""
+    if (
+        target.target.requires is not None
+        and (own := getattr(target.target.requires, key)) is not None
+    ):
+        return MachineRequirement(own, (*target.route, "requires", key))
+    text = getattr(context.spec.requires, key)
+    if text is None:
+        return None
+    return MachineRequirement(text, ("requires", key))
 
 
-def driver_branches(case: LintContext, card: Card) -> DriverBranches:
-    """Return the driver branches that know a card."""
-    last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
+def driver_branches(context: LintContext, card: Card) -> DriverBranches:
+    """Return the driver branches that support a card."""
+    last, capability = (
+        context.facts.last_driver_branch(card),
+        context.facts.capabilities.get(card.cc),
+    )
     return DriverBranches(
         capability.first_driver if capability else None, last.branch if last else None
     )
 
 
-def describe_image_with_driver(case: LintContext, site: TargetFacts, floor: str) -> str:
-    """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose
-    driver is new enough; "" where there is none.
-    """
-    image = site.image
+def describe_image_with_driver(context: LintContext, target: TargetFacts, floor: str) -> str:
+    """Return a help text with the most similar image whose driver is new enough, or ""."""
+    image = target.image
     if image is None:
         return ""
     rows = [
         row
-        for row in case.facts.images.values()
+        for row in context.facts.images.values()
         if row.kind == image.kind and row.driver and is_driver_at_least(row.driver, floor)
     ]
     rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))
-    return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""
+    if rows:
+        return f"take the image {rows[0].family}, which brings driver {rows[0].driver}"
+    return ""

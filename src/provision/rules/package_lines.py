@@ -1,6 +1,4 @@
-"""Package lines: where they stand, where they come from, and how one, or another field, is written
-anew.
-"""
+"""The package lines of a spec: routes, specifiers, indexes, and edits of a line."""
 
 from __future__ import annotations
 
@@ -11,80 +9,51 @@ from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Edit, Insert, Replace, Route, RouteLocation
+from provision.diagnostics import Replace, Route, RouteLocation
+from provision.rules.edits import yaml_scalar
 from provision.rules.rule import LintContext
 from provision.spec import Package, canonical_name
 
 MAX_SPECIFIER_LENGTH = 256
-"""Characters: comparing takes time with the square of the number of clauses, and no requirement
-that a person wrote is longer. Our choice.
-"""
-_BARE = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
-_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
+"""Characters: comparison takes quadratic time, and no person writes more. Our choice."""
 
 
-def package_lines(case: LintContext) -> Iterator[tuple[Route, Package]]:
-    """Yield every package with the route of its line."""
-    for index, package in enumerate(case.spec.packages):
+def package_lines(context: LintContext) -> Iterator[tuple[Route, Package]]:
+    """Yield each package with the route of its line."""
+    for index, package in enumerate(context.spec.packages):
         yield ("packages", index), package
 
 
-def find_line(case: LintContext, name: str) -> tuple[Route, Package] | None:
-    """Return the first line of a package, or None when it is not listed."""
-    return case.cached("lines", lambda: _by_name(case)).get(canonical_name(name))
+def find_line(context: LintContext, name: str) -> tuple[Route, Package] | None:
+    """Return the first line of a package, or None if it is not listed."""
+    return context.cached("lines", lambda: _first_lines(context)).get(canonical_name(name))
 
 
-def _by_name(case: LintContext) -> dict[str, tuple[Route, Package]]:
+def _first_lines(context: LintContext) -> dict[str, tuple[Route, Package]]:
     first: dict[str, tuple[Route, Package]] = {}
-    for route, package in package_lines(case):
+    for route, package in package_lines(context):
         first.setdefault(package.key, (route, package))
     return first
 
 
-def rename_edit(case: LintContext, route: Route, package: Package, name: str) -> Replace:
-    """Return the edit that gives the package another name and leaves the rest of its line alone."""
-    text = case.source.text(route)
+def rename_edit(context: LintContext, route: Route, package: Package, name: str) -> Replace:
+    """Return the edit that changes the name of a package and keeps the rest of its line."""
+    text = context.source.text(route)
     if text is None:
         return Replace(RouteLocation((*route, "name")), name)
-    return Replace(
-        RouteLocation(route),
-        yaml_scalar(
-            name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)
-        ),
-    )
+    line = name + text.strip().removeprefix(package.name)
+    return Replace(RouteLocation(route), yaml_scalar(line, plain=context.source.is_plain(route)))
 
 
-def set_version_edit(case: LintContext, route: Route, package: Package, version: str) -> Replace:
-    """Return the edit that gives the package other version specifiers."""
-    text = case.source.text(route)
+def set_version_edit(context: LintContext, route: Route, package: Package, version: str) -> Replace:
+    """Return the edit that changes the version specifiers of a package."""
+    text = context.source.text(route)
     if text is None:
         return Replace(RouteLocation((*route, "version")), json.dumps(version))
     extras = f"[{','.join(package.extras)}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
-    return Replace(
-        RouteLocation(route),
-        yaml_scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)),
-    )
-
-
-def set_field_edit(case: LintContext, route: Route, text: str) -> Edit:
-    """Return the edit that gives a field another value (YAML source), whether it was written or
-    left out.
-    """
-    return (
-        Replace(RouteLocation(route), text)
-        if case.source.text(route) is not None
-        else Insert(route[:-1], str(route[-1]), text)
-    )
-
-
-def yaml_scalar(text: str, *, plain: bool = True) -> str:
-    """Return `text` as a YAML scalar that stands in block and flow collections alike, without
-    quotes where that is wanted and safe.
-    """
-    return (
-        text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
-    )
+    line = f"{package.name}{extras}{version}{marker}"
+    return Replace(RouteLocation(route), yaml_scalar(line, plain=context.source.is_plain(route)))
 
 
 def without_local(version: str) -> str:
@@ -93,28 +62,22 @@ def without_local(version: str) -> str:
 
 
 def version_specifiers(package: Package) -> SpecifierSet | None:
-    """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits
-    2.0.1); None when they are too long to reason about.
-    """
-    return (
-        SpecifierSet(without_local(package.version))
-        if len(package.version) <= MAX_SPECIFIER_LENGTH
-        else None
-    )
+    """Return the specifiers of a package without local tags; None if they are too long."""
+    if len(package.version) <= MAX_SPECIFIER_LENGTH:
+        return SpecifierSet(without_local(package.version))
+    return None
 
 
-def is_from_other_index(case: LintContext, package: Package) -> bool:
-    """Tell whether a package comes from where the tables do not hold: conda, or an index of its
-    own.
-    """
-    index = case.spec.indexes.get(package.index or "")
+def is_from_other_index(context: LintContext, package: Package) -> bool:
+    """Return whether a package comes from conda or its own index, to which no table applies."""
+    index = context.spec.indexes.get(package.index or "")
     return package.source == "conda" or (
-        index is not None and url_host(index.url) not in case.facts.torch_hosts
+        index is not None and url_host(index.url) not in context.facts.torch_hosts
     )
 
 
 def url_host(url: str) -> str:
-    """Return the host name of a URL in lower case, "" when it has none."""
+    """Return the host name of a URL in lower case, or ""."""
     try:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:

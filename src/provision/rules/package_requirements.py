@@ -1,6 +1,4 @@
-"""What packages need of each other: which of their releases are still possible, and what all of
-those ask for.
-"""
+"""The releases of packages that a spec admits, and what these releases require of each other."""
 
 from __future__ import annotations
 
@@ -25,14 +23,13 @@ from provision.facts.versions import (
     require_version,
     version_bounds,
 )
+from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import (
     MAX_SPECIFIER_LENGTH,
     find_line,
     is_from_other_index,
-    package_lines,
     set_version_edit,
     without_local,
-    yaml_scalar,
 )
 from provision.rules.rule import LintContext
 from provision.spec import Package
@@ -41,8 +38,14 @@ ReleaseRow = ReleaseRange | TransformersReleases
 
 
 class RequestedPackage(NamedTuple):
-    """A package as it is asked for, or as it was resolved: its specifiers, both in words, and the
-    route that let it in.
+    """A package as it is requested or resolved.
+
+    Attributes:
+        name: the canonical name.
+        specifiers: the specifiers without local tags.
+        description: the name with the specifiers or the resolved version, for messages.
+        route: the line of the package; `packages` if it has none.
+        package: the line; None for a dependency.
     """
 
     name: str
@@ -53,54 +56,47 @@ class RequestedPackage(NamedTuple):
 
 
 class PossibleReleases(NamedTuple):
-    """The rows that hold for the releases of a package that are still possible, newest first; not
-    `sure` when older ones than the table's are, too.
+    """The rows of the admitted releases of a package, newest first.
+
+    `is_complete` is False if releases older than the table are admitted too.
     """
 
     rows: tuple[ReleaseRow, ...]
     is_complete: bool
 
 
-def requested_package(case: LintContext, name: str) -> RequestedPackage | None:
-    """Return what is asked for under a name; None when it is not there, or comes from where the
-    tables do not hold (conda, an index of its own).
-    """
-    return _asked(case, name, find_line(case, name))
+def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
+    """Return a package by name; None if it is missing, or comes from conda or its own index."""
+    return _requested(context, name, find_line(context, name))
 
 
-def requested_packages(case: LintContext) -> dict[str, RequestedPackage]:
-    """Return every package of the spec, or of the resolved set, that can be reasoned about, by
-    name.
-    """
-    first: dict[str, tuple[Route, Package]] = {}
-    for route, package in package_lines(case):
-        first.setdefault(package.key, (route, package))
-    names = first if case.resolved is None else case.resolved.versions
-    return {name: one for name in names if (one := _asked(case, name, first.get(name))) is not None}
+def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
+    """Return the packages of the spec, or of the resolved set, that the tables apply to."""
+    packages = ((name, requested_package(context, name)) for name in context.package_names)
+    return {name: package for name, package in packages if package is not None}
 
 
 def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
-    """Return what is known of the releases of a package, oldest first; () for an unknown one."""
-    return facts.transformers if name == "transformers" else facts.runs.get(name, ())
+    """Return the rows about the releases of a package, oldest first; () if it is unknown."""
+    if name == "transformers":
+        return facts.transformers
+    return facts.runs.get(name, ())
 
 
 def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleReleases | None:
-    """Return the rows for what specifiers admit; None when the table is silent: no row, or newer
-    releases than it knows are admitted.
-    """
+    """Return the rows that specifiers admit; None if there are none, or newer releases."""
     table = release_rows(facts, name)
     if not table:
         return None
-    held = _held(specifiers, tuple((row.first, row.last) for row in table))
-    return (
-        None
-        if held is None
-        else PossibleReleases(tuple(table[place] for place in held[0]), held[1])
-    )
+    admitted = _admitted_rows(specifiers, tuple((row.first, row.last) for row in table))
+    if admitted is None:
+        return None
+    indexes, is_complete = admitted
+    return PossibleReleases(tuple(table[index] for index in indexes), is_complete)
 
 
 def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
-    """Tell whether all that specifiers admit lies from `first` to `last` ("" for no end)."""
+    """Return whether specifiers admit only versions from `first` to `last` ("" for no limit)."""
     admits = parse_specifiers(specifiers)
     low, high = version_bounds(admits)
     if (
@@ -112,117 +108,105 @@ def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
     return not first or (low is not None and low >= require_version(first))
 
 
-def find_listed_provider(case: LintContext, name: str) -> str | None:
-    """Return a listed package that brings `name` with it as far as the tables know, or None."""
-    for package in case.spec.packages:
-        table = release_rows(case.facts, package.key)
+def find_listed_provider(context: LintContext, name: str) -> str | None:
+    """Return a listed package whose newest release is known to require `name`, or None."""
+    for package in context.spec.packages:
+        table = release_rows(context.facts, package.key)
         if table and name in table[-1].declared:
             return package.key
     return None
 
 
-def is_known_dependency(case: LintContext, name: str) -> bool:
-    """Tell whether a listed package, or an extra of one, is known to bring `name`."""
-    listed = {
-        key
-        for package in case.spec.packages
-        for key in (
-            package.key,
-            *(f"{package.key}[{canonicalize_name(one)}]" for one in package.extras),
-        )
-    }
-    listed |= {package.name for package in case.spec.conda_packages}
-    return any(row.package in listed for row in case.facts.bringers.values() if name in row.brings)
-
-
-def starts_processes(case: LintContext) -> bool:
-    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does
-    (its documentation, Accelerator: GPU training).
-    """
-    return any(package.key in ("lightning", "pytorch-lightning") for package in case.spec.packages)
-
-
-def has_unknown_packages(case: LintContext) -> bool:
-    """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
-    facts = case.facts
+def is_known_dependency(context: LintContext, name: str) -> bool:
+    """Return whether a listed package, or one of its extras, is known to require `name`."""
+    listed = {package.name for package in context.spec.conda_packages}
+    for package in context.spec.packages:
+        listed.add(package.key)
+        listed.update(f"{package.key}[{canonicalize_name(extra)}]" for extra in package.extras)
     return any(
-        package.key not in facts.popular and package.key not in facts.seen
-        for package in case.spec.packages
+        row.package in listed for row in context.facts.bringers.values() if name in row.brings
     )
 
 
-def is_excluded(case: LintContext, name: str, specifier: str) -> bool:
-    """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by
-    its line, its resolved version or what a package declares.
+def starts_processes(context: LintContext) -> bool:
+    """Return whether a listed package starts a process for each card, as Lightning's Trainer does.
+
+    Source: Lightning's documentation, Accelerator: GPU training.
     """
-    one = requested_package(case, name)
-    if one is not None:
-        return not is_satisfiable(one.specifiers, specifier)
-    return specifier.startswith(">=") and is_capped(case, name, specifier.replace(">=", "<"))
+    listed = {package.key for package in context.spec.packages}
+    return not listed.isdisjoint(("lightning", "pytorch-lightning"))
 
 
-def is_capped(case: LintContext, name: str, ceiling: str) -> bool:
-    """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its
-    possible releases declare.
-    """
+def has_unknown_packages(context: LintContext) -> bool:
+    """Return whether the dependencies of a listed package are unknown."""
+    facts = context.facts
     return any(
-        _caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name
+        package.key not in facts.popular and package.key not in facts.seen
+        for package in context.spec.packages
+    )
+
+
+def is_excluded(context: LintContext, name: str, specifier: str) -> bool:
+    """Return whether no release of `name` that `specifier` (as in ">=5") admits can be chosen."""
+    package = requested_package(context, name)
+    if package is not None:
+        return not is_satisfiable(package.specifiers, specifier)
+    return specifier.startswith(">=") and is_capped(context, name, specifier.replace(">=", "<"))
+
+
+def is_capped(context: LintContext, name: str, ceiling: str) -> bool:
+    """Return whether all admitted releases of a listed package require `name` below `ceiling`."""
+    return any(
+        _caps(context, package, name, ceiling)
+        for package in context.spec.packages
+        if package.key != name
     )
 
 
 def declared_specifier(row: ReleaseRow, of: str, extras: Sequence[str] = ()) -> str | None:
-    """Return the specifier that a row declares about a package, for these extras too; None when it
-    declares nothing about it.
+    """Return the specifier that a release declares for a package, also by its extras, or None.
 
-    transformers asks for torch through extras alone; its own floor is looked at by
-    torch-too-old-for-transformers.
+    transformers requires torch through extras alone; torch-too-old-for-transformers checks its
+    real floor.
     """
     if of == "torch" and isinstance(row, TransformersReleases):
         return None
+    selected = {canonicalize_name(extra) for extra in extras}
     for key, specifier in row.declared.items():
         name, _, extra = key.partition("[")
-        if name == of and (
-            not extra
-            or canonicalize_name(extra.rstrip("]")) in {canonicalize_name(one) for one in extras}
-        ):
+        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in selected):
             return specifier
     return None
 
 
 def sort_specifiers(specifier: str) -> str:
     """Return specifiers with the floor first: ">=0.22.0,<=0.23.0" for "<=0.23.0,>=0.22.0"."""
-    return ",".join(
-        sorted(
-            (clause.strip() for clause in specifier.split(",") if clause.strip()),
-            key=lambda clause: (clause[0] not in ">=~", clause),
-        )
-    )
+    clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
+    return ",".join(sorted(clauses, key=lambda clause: (clause[0] not in ">=~", clause)))
 
 
-def origin_route(case: LintContext, one: RequestedPackage, otherwise: Route) -> Route:
-    """Return the line that let a package in: its own, that of a listed package that brings it, or
-    `otherwise`.
-    """
-    if one.package is not None:
-        return one.route
-    bringer = find_listed_provider(case, one.name)
-    found = find_line(case, bringer) if bringer else None
-    return found[0] if found else otherwise
+def origin_route(context: LintContext, package: RequestedPackage, default: Route) -> Route:
+    """Return the line of a package, or that of a listed package that requires it."""
+    if package.package is not None:
+        return package.route
+    provider = find_listed_provider(context, package.name)
+    line = find_line(context, provider) if provider else None
+    return line[0] if line else default
 
 
-def set_version_fix(case: LintContext, one: RequestedPackage, specifier: str) -> Fix:
-    """Return the fix that asks for other versions of a package, on its line or on a new one."""
-    if one.package is None:
-        return add_package_fix(one.name, specifier)
+def set_version_fix(context: LintContext, package: RequestedPackage, specifier: str) -> Fix:
+    """Return the fix that requests other versions of a package, on its line or on a new one."""
+    if package.package is None:
+        return add_package_fix(package.name, specifier)
     return Fix(
-        f"ask for {one.name}{specifier}",
-        (set_version_edit(case, one.route, one.package, specifier),),
+        f"ask for {package.name}{specifier}",
+        (set_version_edit(context, package.route, package.package, specifier),),
         Applicability.UNSAFE,
     )
 
 
 def add_package_fix(name: str, specifier: str) -> Fix:
-    """Return the fix that lists a package that is not listed yet."""
+    """Return the fix that adds a line for a package."""
     return Fix(
         f"add {name}{specifier}",
         (Insert(("packages",), None, yaml_scalar(f"{name}{specifier}")),),
@@ -231,11 +215,12 @@ def add_package_fix(name: str, specifier: str) -> Fix:
 
 
 @lru_cache(maxsize=1024)
-def _held(
+def _admitted_rows(
     specifiers: str, table: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[int, ...], bool] | None:
-    """Return the places of the runs that specifiers admit, newest first, and whether they admit
-    nothing older; None when they admit something newer.
+    """Return the indexes of the admitted ranges, newest first, and whether they are complete.
+
+    They are incomplete if something older is admitted; None if something newer is.
     """
     admits, last = parse_specifiers(specifiers), table[-1][1]
     low, high = version_bounds(admits)
@@ -243,57 +228,53 @@ def _held(
         admits, next_version(last)
     ):
         return None
-    held = {
-        place
-        for place, (first, last) in enumerate(table)
-        if _overlap(first, last, low, high) and _admitted(specifiers, first, last)
-    }
-    for place, (older, newer) in enumerate(itertools.pairwise(table)):
-        if _in_gap(specifiers, older[1], newer[0], low, high):
-            held |= {place, place + 1}
-    return tuple(sorted(held, reverse=True)), low is not None and low >= require_version(
-        table[0][0]
-    )
+    indexes = set()
+    for index, (first, last) in enumerate(table):
+        if _overlap(first, last, low, high) and _admits_between(specifiers, first, last):
+            indexes.add(index)
+    for index, (older, newer) in enumerate(itertools.pairwise(table)):
+        if _admits_unread_patch(specifiers, older[1], newer[0], low, high):
+            indexes |= {index, index + 1}
+    is_complete = low is not None and low >= require_version(table[0][0])
+    return tuple(sorted(indexes, reverse=True)), is_complete
 
 
-def _asked(
-    case: LintContext, name: str, found: tuple[Route, Package] | None
+def _requested(
+    context: LintContext, name: str, line: tuple[Route, Package] | None
 ) -> RequestedPackage | None:
-    if found and is_from_other_index(case, found[1]):
+    route, package = line or (("packages",), None)
+    if package and is_from_other_index(context, package):
         return None
-    if case.resolved is not None:
-        version = case.resolved.versions.get(name)
+    if context.resolved is not None:
+        version = context.resolved.versions.get(name)
         if version is None:
             return None
-        return RequestedPackage(
-            name,
-            f"=={without_local(version)}",
-            f"{name} {version}",
-            found[0] if found else ("packages",),
-            found[1] if found else None,
-        )
-    if found is None or found[1].marker or len(found[1].version) > MAX_SPECIFIER_LENGTH:
+        specifiers = f"=={without_local(version)}"
+        return RequestedPackage(name, specifiers, f"{name} {version}", route, package)
+    if package is None or package.marker or len(package.version) > MAX_SPECIFIER_LENGTH:
         return None
-    return RequestedPackage(
-        name, without_local(found[1].version), f"{name}{found[1].version}", *found
-    )
+    specifiers = without_local(package.version)
+    return RequestedPackage(name, specifiers, f"{name}{package.version}", route, package)
 
 
-def _caps(case: LintContext, package: Package, name: str, ceiling: str) -> bool:
-    held = (
-        possible_releases(case.facts, package.key, without_local(package.version))
-        if len(package.version) <= MAX_SPECIFIER_LENGTH
-        else None
-    )
-    if held is None or not held.rows:
+def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bool:
+    if len(package.version) > MAX_SPECIFIER_LENGTH:
+        return False
+    releases = possible_releases(context.facts, package.key, without_local(package.version))
+    if releases is None or not releases.rows:
         return False
     forbidden = _complement(ceiling)
-    said = [declared_specifier(row, name, package.extras) for row in held.rows]
-    return all(one is not None and not is_satisfiable(one, forbidden) for one in said)
+    for row in releases.rows:
+        specifier = declared_specifier(row, name, package.extras)
+        if specifier is None or is_satisfiable(specifier, forbidden):
+            return False
+    return True
 
 
 def _complement(ceiling: str) -> str:
-    return ceiling.replace("<=", ">") if ceiling.startswith("<=") else ceiling.replace("<", ">=")
+    if ceiling.startswith("<="):
+        return ceiling.replace("<=", ">")
+    return ceiling.replace("<", ">=")
 
 
 def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
@@ -302,8 +283,8 @@ def _overlap(first: str, last: str, low: Version | None, high: Version | None) -
     )
 
 
-def _admitted(specifiers: str, first: str, last: str) -> bool:
-    """Tell whether specifiers admit a version from `first` to `last`."""
+def _admits_between(specifiers: str, first: str, last: str) -> bool:
+    """Return whether specifiers admit a version from `first` to `last`."""
     admits = parse_specifiers(specifiers)
     if any(admits.contains(end, prereleases=True) for end in (first, last)):
         return True
@@ -320,11 +301,12 @@ def _admitted(specifiers: str, first: str, last: str) -> bool:
     )
 
 
-def _in_gap(
+def _admits_unread_patch(
     specifiers: str, older: str, newer: str, low: Version | None, high: Version | None
 ) -> bool:
-    """Tell whether specifiers admit a release that was not read: of each minor only the newest
-    patch was, so these are older patches of `newer`'s.
+    """Return whether specifiers admit a release between two ranges of the table.
+
+    Only the newest patch of each minor release was read: these are older patches of `newer`.
     """
     first, before = require_version(newer), require_version(older)
     if (

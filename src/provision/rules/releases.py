@@ -1,4 +1,4 @@
-"""Which known releases of torch and transformers a spec, or a resolved set, still lets through."""
+"""The known releases of torch and transformers that a spec or a resolved set admits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from provision.rules.rule import LintContext
 
 
 class AdmittedReleases(NamedTuple):
-    """The releases of one package that are still possible.
+    """The releases of a package that its specifiers, or the resolved set, admit.
 
-    `wanted` says in words what was asked for; `known` are those in the fact table, oldest first;
-    `beyond` tells whether newer ones are possible as well;
-    `route` is the package's line, or `packages` when it is not listed.
+    Attributes:
+        requested: the requirement as text.
+        known: releases in the table of facts, oldest first.
+        includes_newer: whether releases newer than the table are admitted too.
+        route: the package's line; `packages` if it is not listed.
     """
 
     requested: str
@@ -30,49 +32,44 @@ class AdmittedReleases(NamedTuple):
     route: Route
 
 
-def torch_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what torch may be; None when the spec does not name it, or takes it from where the
-    table does not hold (conda, a foreign index).
+def torch_releases(context: LintContext) -> AdmittedReleases | None:
+    """Return the admitted releases of torch; None if it is not listed or from another index."""
+    table = tuple(row.release for row in context.facts.torch)
+    return context.cached("torch", lambda: _releases(context, "torch", table))
+
+
+def transformers_releases(context: LintContext) -> AdmittedReleases | None:
+    """Return the admitted releases of transformers; None if it is not listed.
+
+    They are the ends of the table's ranges and the versions that the spec names.
     """
-    return case.cached(
-        "torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch))
-    )
+    return context.cached("transformers", lambda: _transformers(context))
 
 
-def transformers_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what transformers may be, as the ends of the table's runs and the versions that the
-    spec names; None when it does not name it.
-    """
-    return case.cached("transformers", lambda: _transformers(case))
+def _transformers(context: LintContext) -> AdmittedReleases | None:
+    table = context.facts.transformers_read
+    line = find_line(context, "transformers")
+    specifiers = version_specifiers(line[1]) if line else None
+    if specifiers is not None:
+        named = (str(version) for version in named_versions(specifiers))
+        further = {name for name in named if context.facts.has_transformers_release(name)}
+        if not further.issubset(table):
+            table = _sorted(frozenset(table) | further)
+    return _releases(context, "transformers", table)
 
 
-def _transformers(case: LintContext) -> AdmittedReleases | None:
-    ends = case.facts.transformers_read
-    asked = find_line(case, "transformers")
-    specifiers = version_specifiers(asked[1]) if asked else None
-    mentioned = (
-        (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
-    )
-    further = tuple(
-        version
-        for version in mentioned
-        if version not in ends and case.facts.has_transformers_release(version)
-    )
-    return _releases(case, "transformers", _sorted(ends + further) if further else ends)
-
-
-def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
-    asked = find_line(case, name)
-    if name == "torch" and asked and is_from_other_index(case, asked[1]):
+def _releases(context: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
+    line = find_line(context, name)
+    if name == "torch" and line and is_from_other_index(context, line[1]):
         return None
-    route: Route = asked[0] if asked else ("packages",)
-    if case.resolved is not None:
-        return _locked(case, name, case.resolved.versions.get(name), route)
-    specifiers = version_specifiers(asked[1]) if asked else None
-    if asked is None or specifiers is None:
+    route: Route = line[0] if line else ("packages",)
+    if context.resolved is not None:
+        return _locked(context, name, context.resolved.versions.get(name), route)
+    specifiers = version_specifiers(line[1]) if line else None
+    if line is None or specifiers is None:
         return None
     return AdmittedReleases(
-        f"{name}{asked[1].version}",
+        f"{name}{line[1].version}",
         admitted_versions(specifiers, table),
         has_version_in_range(specifiers, f"{table[-1]}.0.1"),
         route,
@@ -80,19 +77,18 @@ def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedR
 
 
 def _locked(
-    case: LintContext, name: str, version: str | None, route: Route
+    context: LintContext, name: str, version: str | None, route: Route
 ) -> AdmittedReleases | None:
     if version is None:
         return None
-    release = case.facts.torch_release(version) if name == "torch" else None
-    known = (
-        (release.release if release else version,)
-        if release or (name == "transformers" and case.facts.has_transformers_release(version))
-        else ()
-    )
+    known: tuple[str, ...] = ()
+    if name == "torch" and (release := context.facts.torch_release(version)):
+        known = (release.release,)
+    elif name == "transformers" and context.facts.has_transformers_release(version):
+        known = (version,)
     return AdmittedReleases(f"{name} {version}", known, not known, route)
 
 
 @lru_cache(maxsize=256)
-def _sorted(versions: tuple[str, ...]) -> tuple[str, ...]:
+def _sorted(versions: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(versions, key=require_version))

@@ -1,8 +1,9 @@
-"""What a rule is, what it is asked about, and the small words that rules share."""
+"""The protocol of a lint rule: its context, its examples and its findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -22,24 +23,27 @@ from provision.facts import Facts
 from provision.spec import Spec
 from provision.target_facts import GpuSettings, TargetFacts, collect_target_facts
 
-_Found = TypeVar("_Found")
+_Cached = TypeVar("_Cached")
 
 
 class SourceText(Protocol):
-    """The author's text of a spec, as far as rules look at it."""
+    """The text of a spec as its author wrote it."""
 
     def text(self, route: Route) -> str | None:
-        """Return a scalar as it was written, quotes resolved; None when there is no scalar at
-        `route`.
-        """
+        """Return the scalar at a route without its quotes; None if there is no scalar."""
 
     def is_plain(self, route: Route) -> bool:
-        """Tell whether there is a scalar without quotes at `route`."""
+        """Return whether the scalar at a route is written without quotes."""
 
 
 class ResolvedSet(NamedTuple):
-    """One resolved set: canonical package name to exact version, Python as "3.11", torch flavour as
-    "cu128" (None: no torch), what of it is source.
+    """The packages that a spec was resolved to.
+
+    Attributes:
+        versions: canonical package names with exact versions.
+        python: a minor version, as in "3.11".
+        flavour: the torch build, as in "cu128"; None without torch.
+        built_packages: canonical names of packages that are built from source.
     """
 
     versions: Mapping[str, str]
@@ -50,9 +54,7 @@ class ResolvedSet(NamedTuple):
 
 @dataclass(frozen=True)
 class LintContext:
-    """What rules are asked about: a valid spec with its text, the facts, and when asked a second
-    time the set it was resolved to.
-    """
+    """A valid spec with its text, the facts, and on the second run the resolved set."""
 
     spec: Spec
     source: SourceText
@@ -61,39 +63,52 @@ class LintContext:
 
     @cached_property
     def targets(self) -> tuple[TargetFacts, ...]:
-        """Every target with what the facts know of it, in the spec's order."""
+        """Every target with its facts, in the spec's order."""
         return collect_target_facts(self.spec, self.facts)
 
     @cached_property
     def devices(self) -> tuple[GpuSettings, ...]:
-        """Each pair of gpu and cuda that holds at some target, once."""
+        """Each pair of `gpu` and `cuda` that applies to a target, once."""
+        settings = [target.gpu_settings for target in self.targets]
         return tuple(
-            {
-                (site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site.gpu_settings
-                for site in self.targets
-            }.values()
+            {(device.gpu_route, device.cuda_route): device for device in settings}.values()
         )
 
     @cached_property
-    def _kept(self) -> dict[str, Any]:
+    def package_names(self) -> KeysView[str]:
+        """Canonical names of the resolved packages, or else of the listed ones, in their order."""
+        if self.resolved is not None:
+            return self.resolved.versions.keys()
+        return dict.fromkeys(package.key for package in self.spec.packages).keys()
+
+    @property
+    def python(self) -> str:
+        """The Python of the resolved set, or else of the spec, as in "3.11"."""
+        return self.resolved.python if self.resolved else self.spec.python
+
+    @cached_property
+    def _cache(self) -> dict[str, Any]:
         return {}
 
-    def cached(self, name: str, work: Callable[[], _Found]) -> _Found:
-        """Return what `work` finds, the first time under that name; several rules ask the same of a
-        case.
-        """
-        if name not in self._kept:
-            self._kept[name] = work()
-        found: _Found = self._kept[name]
-        return found
+    def cached(self, name: str, compute: Callable[[], _Cached]) -> _Cached:
+        """Return the result of `compute`, which several rules share under a name."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        result: _Cached = self._cache[name]
+        return result
 
 
 Check = Callable[[LintContext], Iterator[Diagnostic]]
 
 
 class Example(NamedTuple):
-    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at,
-    `beside` the ids of other rules that speak too.
+    """A spec on which a rule is tested.
+
+    Attributes:
+        spec: the YAML text.
+        at: the text that the finding points at.
+        resolved: the set that the spec was resolved to, for the second run.
+        other_ids: other rules that also report a finding.
     """
 
     spec: str
@@ -102,20 +117,44 @@ class Example(NamedTuple):
     other_ids: tuple[str, ...] = ()
 
 
+def examples(*specs: str) -> tuple[Example, ...]:
+    """Return examples that consist of a spec alone."""
+    return tuple(map(Example, specs))
+
+
 class Rule(NamedTuple):
-    """One thing that can be wrong with a spec. `severity` is the gravest it speaks with; `page` is
-    the docstring of its module.
+    """One lint check with its documentation and examples.
+
+    Attributes:
+        id: three letters of the area and a number, as in "PKG001".
+        name: the name in kebab case.
+        severity: the highest severity of its findings.
+        sources: references for what the rule knows.
+        check: yields the findings for a spec. It is called on the spec, and again on every
+            resolved set; it does no I/O, and an exception becomes the finding BUG000.
+        bad: specs that give a finding.
+        good: specs that give no finding.
+        documentation: the text of the page; empty for the docstring of the module of `check`.
     """
 
     id: str
     name: str
     severity: Severity
-    summary: str
     sources: tuple[str, ...]
-    page: str | None
     check: Check
     bad: tuple[Example, ...]
     good: tuple[Example, ...]
+    documentation: str = ""
+
+    @property
+    def page(self) -> str:
+        """The text of the rule's page: the summary and sections on what, why and how to fix."""
+        return self.documentation or str(sys.modules[self.check.__module__].__doc__)
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the page, on one line."""
+        return " ".join(self.page.strip().partition("\n\n")[0].split())
 
     def diagnostic(
         self,
@@ -124,14 +163,12 @@ class Rule(NamedTuple):
         *,
         at: RoutePart = RoutePart.VALUE,
         why: str,
-        way_out: str,
+        help: str,  # noqa: A002 (the name of the field of Diagnostic)
         severity: Severity | None = None,
         related: tuple[RelatedLocation, ...] = (),
         fix: Fix | None = None,
     ) -> Diagnostic:
-        """Return a finding of this rule at the value (or key) that stands at `route`; `severity`
-        where it is less grave than the rule's own.
-        """
+        """Return a finding at a route; `severity` if it is lower than the rule's own."""
         return Diagnostic(
             self.id,
             self.name,
@@ -139,7 +176,7 @@ class Rule(NamedTuple):
             message,
             RouteLocation(route, at),
             why,
-            way_out,
+            help,
             related,
             fix,
             "; ".join(self.sources),
@@ -147,51 +184,47 @@ class Rule(NamedTuple):
 
 
 def related_at(route: Route, text: str) -> RelatedLocation:
-    """Return a second place that takes part in a finding."""
+    """Return a second location of a finding."""
     return RelatedLocation(RouteLocation(route), text)
 
 
-def related_if_written(case: LintContext, route: Route, text: str) -> tuple[RelatedLocation, ...]:
-    """Return a second place as far as the author wrote it: a field that has its default stands
-    nowhere, and the name of its target stands for it.
-    """
-    if _is_written(case.spec, route):
+def related_if_written(
+    context: LintContext, route: Route, text: str
+) -> tuple[RelatedLocation, ...]:
+    """Return a second location, or the name of its target if the field was left to its default."""
+    if _is_written(context.spec, route):
         return (related_at(route, text),)
     target = route[:2]
-    return (
-        (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)
-        if target[0] == "targets" and _is_written(case.spec, target)
-        else ()
-    )
+    if target[0] == "targets" and _is_written(context.spec, target):
+        return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)
+    return ()
 
 
-def _is_written(part: Any, route: Route) -> bool:
-    if not route:
-        return True
-    if isinstance(part, BaseModel):
-        return route[0] in part.model_fields_set and _is_written(
-            getattr(part, str(route[0])), route[1:]
-        )
-    return isinstance(part, Mapping) and route[0] in part and _is_written(part[route[0]], route[1:])
+def _is_written(value: Any, route: Route) -> bool:
+    for part in route:
+        if isinstance(value, BaseModel):
+            if part not in value.model_fields_set:
+                return False
+            value = getattr(value, str(part))
+        elif isinstance(value, Mapping) and part in value:
+            value = value[part]
+        else:
+            return False
+    return True
 
 
 def render_rule_page(rule: Rule) -> str:
-    """Return the rule's page as Markdown: what it says, an example of each kind, and where its
-    knowledge comes from.
-    """
-    body = (rule.page or rule.summary).strip()
-    parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", body]
+    """Return the rule's page as Markdown, with its examples and sources."""
+    parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", rule.page.strip()]
     for title, examples in (("Found in", rule.bad), ("Not found in", rule.good)):
-        parts += [f"## {title}", *(_shown(example) for example in examples)]
-    return (
-        "\n\n".join([*parts, "## Sources", "\n".join(f"- {source}" for source in rule.sources)])
-        + "\n"
-    )
+        parts += [f"## {title}", *map(_render_example, examples)]
+    parts += ["## Sources", "\n".join(f"- {source}" for source in rule.sources)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _shown(example: Example) -> str:
+def _render_example(example: Example) -> str:
     spec = f"```yaml\n{example.spec.strip()}\n```"
     if example.resolved is None:
         return spec
-    held = ", ".join(f"{name} {version}" for name, version in example.resolved.versions.items())
-    return f"Resolved to {held} on Python {example.resolved.python}:\n\n{spec}"
+    versions = ", ".join(f"{name} {version}" for name, version in example.resolved.versions.items())
+    return f"Resolved to {versions} on Python {example.resolved.python}:\n\n{spec}"

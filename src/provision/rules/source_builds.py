@@ -1,4 +1,4 @@
-"""What is built from source at a place, and with which CUDA compiler."""
+"""Packages that are built from source, and the CUDA compiler of a target."""
 
 from __future__ import annotations
 
@@ -14,62 +14,58 @@ from provision.target_facts import TargetFacts
 
 
 class Nvcc(NamedTuple):
-    """A CUDA compiler: its version as "12.8", who brings it in words, and where that is written."""
+    """A CUDA compiler: its version, as in "12.8", its provider, and the route that chose it."""
 
     cuda: str
     provider: str
     route: Route
 
 
-def source_built_packages(case: LintContext) -> list[tuple[Route, Package]]:
-    """Return the packages that are compiled: those that may be built, and those that compile parts
-    of themselves when used (deepspeed).
-    """
+def source_built_packages(context: LintContext) -> list[tuple[Route, Package]]:
+    """Return the packages that may be built, or that compile parts when used (deepspeed)."""
     return [
         (route, package)
-        for route, package in package_lines(case)
-        if package.build or package.key in case.facts.source_only
+        for route, package in package_lines(context)
+        if package.build or package.key in context.facts.source_only
     ]
 
 
-def torch_extensions(case: LintContext) -> list[tuple[Route, Package]]:
+def torch_extensions(context: LintContext) -> list[tuple[Route, Package]]:
     """Return the packages that are known to compile against torch."""
     return [
         (route, package)
-        for route, package in source_built_packages(case)
-        if (row := case.facts.source_only.get(package.key)) and "torch" in row.needs
+        for route, package in source_built_packages(context)
+        if (row := context.facts.source_only.get(package.key)) and "torch" in row.needs
     ]
 
 
-def nvcc_at(case: LintContext, site: TargetFacts) -> Nvcc | None:
-    """Return the CUDA compiler of a place: the spec's own, or what Colab or a virtual machine image
-    carries; None where there is none for sure.
-    """
-    if case.spec.cuda_toolkit is not None:
-        return Nvcc(case.spec.cuda_toolkit, "cuda_toolkit", ("cuda_toolkit",))
-    if site.target.kind == "colab" and site.gpu_settings.is_nvidia:
+def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
+    """Return the CUDA compiler of the spec, of Colab or of the target's image; None if unknown."""
+    if context.spec.cuda_toolkit is not None:
+        return Nvcc(context.spec.cuda_toolkit, "cuda_toolkit", ("cuda_toolkit",))
+    if target.target.kind == "colab" and target.gpu_settings.is_nvidia:
         return Nvcc(
-            ".".join(case.facts.conditions["nvcc"].value.split(".")[:2]),
+            ".".join(context.facts.conditions["nvcc"].value.split(".")[:2]),
             "Colab's image",
-            (*site.route, "kind"),
+            (*target.route, "kind"),
         )
-    if site.image is not None and site.image.cuda:
-        return Nvcc(site.image.cuda, f"image {site.image.family}", (*site.route, "image"))
+    if target.image is not None and target.image.cuda:
+        return Nvcc(target.image.cuda, f"image {target.image.family}", (*target.route, "image"))
     return None
 
 
-def wheel_cuda_at(case: LintContext, site: TargetFacts) -> str | None:
-    """Return the CUDA version of the wheels at a place, None where it is not settled or there is
-    none.
-    """
-    flavour = site.gpu_settings.flavour or (case.resolved.flavour if case.resolved else None)
+def wheel_cuda_at(context: LintContext, target: TargetFacts) -> str | None:
+    """Return the CUDA version of a target's wheels; None without CUDA, or if it is still open."""
+    flavour = target.gpu_settings.flavour
+    if flavour is None and context.resolved:
+        flavour = context.resolved.flavour
     return None if flavour in (None, "cpu") else cuda_of(flavour)
 
 
-def operating_system_at(case: LintContext, site: TargetFacts) -> OperatingSystem | None:
-    """Return the operating system of a place, where it is known."""
-    row = site.image or site.runtime
-    return case.facts.systems.get(row.os) if row is not None else None
+def operating_system_at(context: LintContext, target: TargetFacts) -> OperatingSystem | None:
+    """Return the operating system of a target; None if it is unknown."""
+    row = target.image or target.runtime
+    return context.facts.systems.get(row.os) if row is not None else None
 
 
 def major_version(cuda: str) -> str:

@@ -1,4 +1,4 @@
-"""Which CUDA builds of torch may still come to a place, and what keeps each from running there."""
+"""The CUDA builds of torch that a target may get, and which of them run there."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from provision.rules.rule import LintContext
 from provision.target_facts import TargetFacts
 
 LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
-"""The platforms whose CUDA builds the tables hold."""
+"""The platforms whose CUDA builds are in the tables."""
 
 
 class BuildOption(NamedTuple):
-    """A torch release in a CUDA flavour for a platform; `build` is None where it is not known what
-    it was compiled for.
-    """
+    """A torch release in a CUDA flavour; `build` is None if its compiled code is unknown."""
 
     release: TorchRelease
     flavour: str
@@ -35,16 +33,22 @@ class BuildOption(NamedTuple):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether it is known well enough to be installable to be recommended."""
+        """Whether the facts are sure enough that it can be installed to recommend it."""
         return self.release.builds[self.flavour] != "low"
 
 
 class BuildQuery(NamedTuple):
-    """A place with a known card, one platform of it, the flavour that is settled for it (None:
-    still free), and what torch may be.
+    """A search for torch builds at a target with a known card.
+
+    Attributes:
+        target: the target.
+        card: its card.
+        platform: one of its platforms.
+        flavour: the flavour that is decided for it; None if it is open.
+        releases: the admitted releases of torch.
     """
 
-    site: TargetFacts
+    target: TargetFacts
     card: Card
     platform: str
     flavour: str | None
@@ -52,194 +56,166 @@ class BuildQuery(NamedTuple):
 
     @property
     def gpu_route(self) -> Route:
-        """Where the card is asked for."""
-        return self.site.gpu_settings.gpu_route
+        """The route of the card."""
+        return self.target.gpu_settings.gpu_route
 
     @property
     def cuda_route(self) -> Route:
-        """Where the CUDA version is asked for; the card where it is not."""
-        return (
-            self.site.gpu_settings.cuda_route
-            if self.site.gpu_settings.cuda != "auto"
-            else self.site.gpu_settings.gpu_route
-        )
+        """The route of the CUDA version, or of the card if the version is open."""
+        if self.target.gpu_settings.cuda != "auto":
+            return self.target.gpu_settings.cuda_route
+        return self.target.gpu_settings.gpu_route
 
 
-def build_queries(case: LintContext) -> tuple[BuildQuery, ...]:
-    """Return each pair of a place with an NVIDIA card and one of its Linux platforms, where torch
-    comes from where the tables hold.
-    """
-    return case.cached("questions", lambda: tuple(_questions(case)))
+def build_queries(context: LintContext) -> tuple[BuildQuery, ...]:
+    """Return a query for each target with an NVIDIA card and each of its Linux platforms."""
+    return context.cached("build queries", lambda: tuple(_build_queries(context)))
 
 
-def possible_torch_releases(case: LintContext) -> AdmittedReleases | None:
-    """Return what torch may be; any release where no line names it but something listed brings it."""  # noqa: E501
-    if find_line(case, "torch") or case.resolved is not None:
-        return torch_releases(case)
-    if case.spec.framework() == "none":
+def possible_torch_releases(context: LintContext) -> AdmittedReleases | None:
+    """Return the admitted releases of torch: all if only another package requires it."""
+    if find_line(context, "torch") or context.resolved is not None:
+        return torch_releases(context)
+    if context.spec.framework() == "none":
         return None
     return AdmittedReleases(
         "torch",
-        tuple(row.release for row in case.facts.torch),
+        tuple(row.release for row in context.facts.torch),
         includes_newer=True,
         route=("packages",),
     )
 
 
-def possible_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
-    """Yield the builds that are still possible, the newest torch and the newest CUDA first, among
-    releases with a wheel for the Python.
-    """
-    for release in reversed(question.releases.known):
-        row = case.facts.torch_release(release)
-        if row is not None and _python(case) in row.pythons_on(question.platform):
-            yield from _of(case, question, row)
+def possible_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOption]:
+    """Yield the admitted builds with a wheel for the Python, newest torch and newest CUDA first."""
+    for release in reversed(query.releases.known):
+        row = context.facts.torch_release(release)
+        if row is not None and context.python in row.pythons_on(query.platform):
+            yield from _builds_of(context, query, row)
 
 
-def can_run(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool | None:
-    """Tell whether a build has code for the card and, where the driver is known, runs with it; None
-    when the facts cannot tell.
-    """
-    if offer.build is None:
+def can_run(context: LintContext, query: BuildQuery, option: BuildOption) -> bool | None:
+    """Return whether a build has code for the card and runs with the driver; None if unknown."""
+    if option.build is None:
         return None
-    driver = question.site.driver
+    driver = query.target.driver
     if driver is None:
-        return case.facts.has_code_for(question.card, offer.build)
-    return case.facts.can_run(driver.value, offer.build, question.card)
+        return context.facts.has_code_for(query.card, option.build)
+    return context.facts.can_run(driver.value, option.build, query.card)
 
 
-def runnable_builds(case: LintContext, question: BuildQuery) -> Iterator[BuildOption]:
-    """Yield the builds that run there in any flavour, of the torch releases that are admitted, as
-    `offers` does.
-    """
+def runnable_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOption]:
+    """Yield the admitted builds of any flavour that run at the target, in the same order."""
     return (
-        offer
-        for offer in possible_builds(case, question._replace(flavour=None))
-        if offer.is_confirmed and can_run(case, question, offer)
+        option
+        for option in possible_builds(context, query._replace(flavour=None))
+        if option.is_confirmed and can_run(context, query, option)
     )
 
 
-def runnable_cudas(case: LintContext, question: BuildQuery) -> dict[str, str]:
-    """Return CUDA versions with an admitted torch that runs there, each with the newest such torch,
-    the best first.
+def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
+    """Return CUDA versions that run at the target with the newest torch of each, the best first.
 
-    Older CUDA versions than the one asked for come first, as a driver that runs the newer runs
-    them too: those with the newest torch before the nearest. Of
-    newer ones the nearest comes first. Where none is asked for, the newest torch decides.
+    Versions older than the requested one come first, because a driver for the newer one runs them
+    too; among them, the newest torch first. Of newer versions the nearest comes first. If none is
+    requested, the newest torch comes first.
     """
-    found: dict[str, str] = {}
-    for offer in runnable_builds(case, question):
-        found.setdefault(offer.cuda, offer.release.release)
-    if question.flavour is None:
-        return found
-    asked, known = require_version(cuda_of(question.flavour)), list(found)
+    newest_torch: dict[str, str] = {}
+    for option in runnable_builds(context, query):
+        newest_torch.setdefault(option.cuda, option.release.release)
+    if query.flavour is None:
+        return newest_torch
+    requested, known = require_version(cuda_of(query.flavour)), list(newest_torch)
     older = sorted(
-        (cuda for cuda in known if require_version(cuda) < asked),
-        key=lambda cuda: (require_version(found[cuda]), require_version(cuda)),
+        (cuda for cuda in known if require_version(cuda) < requested),
+        key=lambda cuda: (require_version(newest_torch[cuda]), require_version(cuda)),
         reverse=True,
     )
-    newer = sorted((cuda for cuda in known if require_version(cuda) > asked), key=require_version)
-    return {cuda: found[cuda] for cuda in (*older, *newer)}
-
-
-def runnable_releases(case: LintContext, question: BuildQuery) -> tuple[str, ...]:
-    """Return all known torch releases, admitted or not, that run there in the flavour that is
-    settled; () where it is free.
-    """
-    return (
-        tuple(offer.release.release for offer in _nearest(case, question, question.flavour))
-        if question.flavour
-        else ()
+    newer = sorted(
+        (cuda for cuda in known if require_version(cuda) > requested), key=require_version
     )
+    return {cuda: newest_torch[cuda] for cuda in (*older, *newer)}
+
+
+def runnable_releases(context: LintContext, query: BuildQuery) -> tuple[str, ...]:
+    """Return all known torch releases that run at the target in its flavour; () if it is open."""
+    if not query.flavour:
+        return ()
+    return tuple(option.release.release for option in _nearest(context, query, query.flavour))
 
 
 def describe_alternatives(
-    case: LintContext, question: BuildQuery, else_do: str = "take another card"
+    context: LintContext, query: BuildQuery, else_do: str = "take another card"
 ) -> str:
-    """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and
-    what else can be done.
-    """
-    same = runnable_cudas(case, question)
-    said = [
+    """Return a help text with the nearest combinations of torch and CUDA that run at a target."""
+    same = runnable_cudas(context, query)
+    options = [
         f'write cuda: "{cuda}", for which torch {release} runs there'
         for cuda, release in list(same.items())[:2]
     ]
-    others = _nearest(case, question, question.flavour) if question.flavour else []
-    if not same and not others:
-        others = _nearest(case, question, None)
-    if others:
-        said.append(
-            f"take torch {format_versions(offer.release.release for offer in others)} for "
-            f"CUDA {others[0].cuda}{_pythons(case, question, others[-1])}"
+    builds = _nearest(context, query, query.flavour) if query.flavour else []
+    if not same and not builds:
+        builds = _nearest(context, query, None)
+    if builds:
+        options.append(
+            f"take torch {format_versions(option.release.release for option in builds)} for "
+            f"CUDA {builds[0].cuda}{_python_note(context, query, builds[-1])}"
         )
-    return ", or ".join([*said, else_do])
+    return ", or ".join([*options, else_do])
 
 
-def _questions(case: LintContext) -> Iterator[BuildQuery]:
-    sites = [
-        site
-        for site in case.targets
-        if site.card is not None
-        and site.gpu_settings.is_nvidia
-        and site.gpu_settings.flavour != "cpu"
+def _build_queries(context: LintContext) -> Iterator[BuildQuery]:
+    targets = [
+        target
+        for target in context.targets
+        if target.card is not None
+        and target.gpu_settings.is_nvidia
+        and target.gpu_settings.flavour != "cpu"
     ]
-    releases = possible_torch_releases(case) if sites else None
+    releases = possible_torch_releases(context) if targets else None
     if releases is None:
         return
-    for site in sites:
-        flavour = site.gpu_settings.flavour
-        if case.resolved is not None:
-            if case.resolved.flavour in (None, "cpu") or flavour not in (
-                None,
-                case.resolved.flavour,
-            ):
+    for target in targets:
+        flavour = target.gpu_settings.flavour
+        if context.resolved is not None:
+            resolved = context.resolved.flavour
+            if resolved in (None, "cpu") or flavour not in (None, resolved):
                 continue
-            flavour = case.resolved.flavour
-        for platform in site.platforms:
-            if platform in LINUX_PLATFORMS and site.card is not None:
-                yield BuildQuery(site, site.card, platform, flavour, releases)
+            flavour = resolved
+        for platform in target.platforms:
+            if platform in LINUX_PLATFORMS and target.card is not None:
+                yield BuildQuery(target, target.card, platform, flavour, releases)
 
 
-def _nearest(case: LintContext, question: BuildQuery, flavour: str | None) -> list[BuildOption]:
-    """Return the release nearest to the admitted ones that runs there, in its newest flavour; with
-    a flavour, all releases that run there in it.
-    """
-    known, rows = question.releases.known, case.facts.torch
-    at = next(
-        (number for number, row in enumerate(rows) if known and row.release == known[-1]),
-        len(rows) - 1,
-    )
-    asked = question._replace(flavour=flavour)
-    good = [
-        (number, offer)
-        for number, row in enumerate(rows)
-        if (offer := _fitting(case, asked, row)) is not None
-    ]
-    good = [(number, offer) for number, offer in good if _has_python(case, offer)] or good
-    if flavour is not None:
-        return [offer for _, offer in good]
-    return [min(good, key=lambda pair: (abs(pair[0] - at), -pair[0]))[1]] if good else []
+def _nearest(context: LintContext, query: BuildQuery, flavour: str | None) -> list[BuildOption]:
+    """Return all releases that run in a flavour; without one, the nearest release that runs."""
+    query = query._replace(flavour=flavour)
+    options: dict[int, BuildOption] = {}
+    newest_admitted = len(context.facts.torch) - 1
+    for number, row in enumerate(context.facts.torch):
+        if row.release in query.releases.known[-1:]:
+            newest_admitted = number
+        for option in _builds_of(context, query, row):
+            if option.is_confirmed and can_run(context, query, option):
+                options[number] = option
+                break
+    with_python = {
+        number: option for number, option in options.items() if _has_python(context, option)
+    }
+    options = with_python or options
+    if flavour is not None or not options:
+        return list(options.values())
+    return [options[min(options, key=lambda number: (abs(number - newest_admitted), -number))]]
 
 
-def _fitting(case: LintContext, question: BuildQuery, row: TorchRelease) -> BuildOption | None:
-    return next(
-        (
-            offer
-            for offer in _of(case, question, row)
-            if offer.is_confirmed and can_run(case, question, offer)
-        ),
-        None,
-    )
-
-
-def _of(case: LintContext, question: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
+def _builds_of(context: LintContext, query: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
     for flavour in _newest_first(tuple(row.builds)):
-        if question.flavour in (None, flavour):
+        if query.flavour in (None, flavour):
             yield BuildOption(
                 row,
                 flavour,
-                question.platform,
-                case.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"),
+                query.platform,
+                context.facts.builds.get(f"{row.release}:{flavour}:{query.platform}"),
             )
 
 
@@ -250,17 +226,11 @@ def _newest_first(flavours: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _pythons(case: LintContext, question: BuildQuery, offer: BuildOption) -> str:
-    return (
-        ""
-        if _has_python(case, offer)
-        else f", which has Python {format_versions(offer.release.pythons_on(question.platform))}"
-    )
+def _python_note(context: LintContext, query: BuildQuery, option: BuildOption) -> str:
+    if _has_python(context, option):
+        return ""
+    return f", which has Python {format_versions(option.release.pythons_on(query.platform))}"
 
 
-def _has_python(case: LintContext, offer: BuildOption) -> bool:
-    return _python(case) in offer.release.pythons_on(offer.platform)
-
-
-def _python(case: LintContext) -> str:
-    return case.resolved.python if case.resolved else case.spec.python
+def _has_python(context: LintContext, option: BuildOption) -> bool:
+    return context.python in option.release.pythons_on(option.platform)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from provision.errors import UsageError
 from provision.sandbox import scripted_errors
 from provision.sandbox.api_errors import ApiError
+from provision.spelling import nearest_words
 
 
 class FaultKind(NamedTuple):
@@ -127,7 +127,7 @@ class Faults:
     def _read(self, script: str) -> None:
         name, colon, argument = script.partition(":")
         if (kind := FAULT_KINDS.get(name)) is None:
-            near = get_close_matches(name, FAULT_KINDS, 1)
+            near = nearest_words(name, FAULT_KINDS, most=1)
             hint = (
                 f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(FAULT_KINDS)}"
             )

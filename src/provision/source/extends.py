@@ -17,10 +17,10 @@ from provision.diagnostics import Diagnostic, RouteLocation
 from provision.errors import ExternalError
 from provision.source.findings import make_finding
 from provision.source.nodes import Mapping, Scalar, Sequence
-from provision.source.suggestions import nearest_words
 from provision.source.text import TextFile, decode_file
 from provision.source.value_tree import LocatedValue, build_value_tree
 from provision.source.yaml_parser import compose
+from provision.spelling import nearest_words
 
 if TYPE_CHECKING:
     from provision.effects import Reader

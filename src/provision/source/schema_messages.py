@@ -17,7 +17,6 @@ from provision.diagnostics import (
 from provision.source.findings import make_finding
 from provision.source.pydantic_errors import MAX_SHOWN_LENGTH, STRING_TYPE, LocatedError
 from provision.source.schema_lookup import find_key_parent, keys_at
-from provision.source.suggestions import nearest_words, normalize_word
 from provision.source.vocabulary import (
     FORMAT_DESCRIPTIONS,
     KEY_EXAMPLES,
@@ -27,6 +26,7 @@ from provision.source.vocabulary import (
     format_route,
 )
 from provision.source.yaml_scalars import format_scalar, quote_scalar
+from provision.spelling import nearest_words, normalize_word
 
 _EXPECTED_TYPES = {
     STRING_TYPE: "a text",

@@ -1,11 +1,9 @@
-"""Complete combinations that every rule accepts at every target: the least change first, then the
-newest.
-"""
+"""Searches for complete specs that every rule accepts, the least changed and newest first."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -18,17 +16,13 @@ from provision.spec import Spec
 from provision.suggest.candidates import Candidate, CandidateSpace, SpecChange
 
 MAX_TRIED_SPECS = 400
-"""Specs that are put before the rules in one search: about a second. Our choice."""
+"""Specs that the rules are run on in one search: about a second. Our choice."""
 WARNING_COST = 0.5
-"""What a warning weighs that the spec did not have before, against 1 for a changed version. Our
-choice.
-"""
+"""Cost of a warning that the spec did not have before; a changed version costs 1. Our choice."""
 
 
 class Suggestion(NamedTuple):
-    """A spec that no rule finds an error in, what was changed to get there, and what the rules
-    still say that they did not say before.
-    """
+    """A spec without errors, its changes, and the new warnings about it."""
 
     spec: Spec
     candidate: Candidate
@@ -37,14 +31,15 @@ class Suggestion(NamedTuple):
 
     @property
     def gives_up(self) -> tuple[str, ...]:
-        """What is given up, in words."""
+        """Texts of what is given up."""
         return tuple(change.gives_up for change in self.changes if change.gives_up)
 
 
+_Age = tuple[tuple[int, ...], ...]
+
+
 class SearchResult(NamedTuple):
-    """The combinations that were found, and the errors that all of them share with all others that
-    were tried; how many specs the rules were asked of.
-    """
+    """The suggestions, the errors that no tried spec avoids, and the number of tried specs."""
 
     suggestions: tuple[Suggestion, ...]
     in_the_way: tuple[Diagnostic, ...]
@@ -52,7 +47,7 @@ class SearchResult(NamedTuple):
 
 
 class SuggestionStatus(StrEnum):
-    """How well a combination is backed."""
+    """The strongest evidence for a suggestion."""
 
     RULES = "rules only"
     RESOLVED = "resolved by uv"
@@ -62,7 +57,7 @@ class SuggestionStatus(StrEnum):
 
 
 class AssessedSuggestion(NamedTuple):
-    """A combination with its evidence; `note` says what backs it, or why nothing more does."""
+    """A suggestion with its evidence; `note` names it, or the reason why there is no more."""
 
     suggestion: Suggestion
     evidence: SuggestionStatus
@@ -70,10 +65,15 @@ class AssessedSuggestion(NamedTuple):
 
 
 class SuggestionResult(NamedTuple):
-    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody
-    has written it.
+    """The suggestions for a spec with their evidence.
 
-    `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
+    Attributes:
+        name: the name of the spec for people.
+        written: whether somebody has written the spec.
+        combinations: the suggestions.
+        in_the_way: errors that no suggestion avoids.
+        tried: the number of specs that the rules were run on.
+        uv_error: the error that kept uv from running.
     """
 
     name: str
@@ -85,15 +85,15 @@ class SuggestionResult(NamedTuple):
 
     @property
     def has_usable_combination(self) -> bool:
-        """Whether at least one combination satisfies every rule, and uv where it was asked."""
+        """Whether a suggestion satisfies every rule, and uv if it was run."""
         return not self.in_the_way and any(
-            one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
-            for one in self.combinations
+            combination.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
+            for combination in self.combinations
         )
 
 
 class EmptySourceText:
-    """The text of a spec that nobody has written: it stands nowhere."""
+    """The text of a spec that nobody has written."""
 
     def text(self, _route: Route) -> str | None:
         """Return None."""
@@ -113,162 +113,165 @@ def find_suggestions(
     written: bool = True,
     refuted: tuple[Route, ...] = (),
 ) -> SearchResult:
-    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left
-    open, `written` tells whether somebody has written the spec.
+    """Return suggestions near a spec, the best first.
 
-    Best first: of all that the facts' arithmetic lets through, what changes least is put before
-    the rules first. Where they find an error, what could be had
-    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by
-    uv, `refuted` are the places that take part. Errors
-    that stay whatever is changed are no matter of versions: then combinations without any other
-    are looked for.
+    Specs go before the rules by the cost of their changes. If the rules find an error, the
+    alternatives of what it points at are tried in their turn. Errors that stay whatever changes do
+    not depend on versions: then suggestions without any other error are searched for.
+
+    Args:
+        spec: the spec to change.
+        facts: the tables.
+        most: the number of suggestions to return.
+        free: fields ("python", "cuda") that the author left open.
+        written: whether somebody has written the spec.
+        refuted: routes that take part in a conflict which the rules do not know, as of uv.
     """
-    first = _search(spec, facts, most, free, written, frozenset(), refuted)
+    search = _Search(spec, facts, most=most, free=free, written=written, refuted=refuted)
+    first = search.run(frozenset())
     if first.suggestions or not first.in_the_way:
         return first
-    second = _search(
-        spec,
-        facts,
-        most,
-        free,
-        written,
-        frozenset((one.id, one.where) for one in first.in_the_way),
-        refuted,
-    )
+    second = search.run(frozenset((error.id, error.where) for error in first.in_the_way))
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
 
 
-def _search(
-    spec: Spec,
-    facts: Facts,
-    most: int,
-    free: frozenset[str],
-    written: bool,
-    aside: frozenset[tuple[str, Location]],
-    refuted: tuple[Route, ...],
-) -> SearchResult:
-    variations = CandidateSpace(spec, facts, free)
-    # Of a spec that somebody wrote, lint says that already.
-    known = set() if not written else {(one.id, one.message) for one in _judged(spec, facts)}
-    queue, found = _Queue(variations), list[Suggestion]()
-    always: dict[tuple[str, Location], Diagnostic] | None = None
-    for cost, choice in queue:
-        changes = variations.changes(choice)
-        if any(_covers(one, choice, changes) for one in found):
-            continue
-        if refuted and not changes:
-            queue.widen(cost, choice, refuted)
-            continue
-        made = variations.to_spec(choice)
-        said = _judged(made, facts)
-        wrong = {
-            (one.id, one.where): one
-            for one in said
-            if one.severity is Severity.ERROR and (one.id, one.where) not in aside
-        }
-        always = (
-            wrong if always is None else {key: one for key, one in always.items() if key in wrong}
-        )
-        if wrong:
-            queue.widen(
-                cost,
-                choice,
-                [
-                    where.route
-                    for one in wrong.values()
-                    for where in _places(one)
-                    if isinstance(where, RouteLocation)
-                ],
-            )
-            continue
-        remarks = tuple(
-            one
-            for one in said
-            if (one.id, one.message) not in known
-            and one.severity in (Severity.WARNING, Severity.UNKNOWN)
-        )
-        if queue.postponed(cost, choice, WARNING_COST * len(remarks)):
-            continue
-        found.append(Suggestion(made, choice, changes, remarks))
-        if len(found) >= most:
-            break
-    return SearchResult(tuple(found), tuple((always or {}).values()), queue.tried)
+class _Search:
+    def __init__(
+        self,
+        spec: Spec,
+        facts: Facts,
+        *,
+        most: int,
+        free: frozenset[str],
+        written: bool,
+        refuted: tuple[Route, ...],
+    ) -> None:
+        self.facts, self.most, self.refuted = facts, most, refuted
+        self.space = CandidateSpace(spec, facts, free)
+        # `provision lint` reports these about a spec that somebody has written.
+        findings = _lint(spec, facts) if written else ()
+        self.known = {(finding.id, finding.message) for finding in findings}
+
+    def run(self, ignored: frozenset[tuple[str, Location]]) -> SearchResult:
+        """Return the suggestions without errors other than the ignored ones."""
+        queue, suggestions = _Queue(self.space), list[Suggestion]()
+        shared: dict[tuple[str, Location], Diagnostic] | None = None
+        for cost, candidate in queue:
+            changes = self.space.changes(candidate)
+            if any(_covers(suggestion, candidate, changes) for suggestion in suggestions):
+                continue
+            if self.refuted and not changes:
+                queue.add_alternatives(cost, candidate, self.refuted)
+                continue
+            spec = self.space.to_spec(candidate)
+            findings = _lint(spec, self.facts)
+            errors = _errors(findings, ignored)
+            if shared is None:
+                shared = errors
+            shared = {key: error for key, error in shared.items() if key in errors}
+            if errors:
+                queue.add_alternatives(cost, candidate, _routes(errors.values()))
+                continue
+            remarks = tuple(finding for finding in findings if self._is_new_remark(finding))
+            if queue.postpone(cost, candidate, WARNING_COST * len(remarks)):
+                continue
+            suggestions.append(Suggestion(spec, candidate, changes, remarks))
+            if len(suggestions) >= self.most:
+                break
+        return SearchResult(tuple(suggestions), tuple((shared or {}).values()), queue.tried)
+
+    def _is_new_remark(self, finding: Diagnostic) -> bool:
+        is_remark = finding.severity in (Severity.WARNING, Severity.UNKNOWN)
+        return is_remark and (finding.id, finding.message) not in self.known
+
+
+def _errors(
+    findings: Iterable[Diagnostic], ignored: frozenset[tuple[str, Location]]
+) -> dict[tuple[str, Location], Diagnostic]:
+    errors = (finding for finding in findings if finding.severity is Severity.ERROR)
+    by_key = {(error.id, error.where): error for error in errors}
+    return {key: error for key, error in by_key.items() if key not in ignored}
+
+
+def _routes(findings: Iterable[Diagnostic]) -> list[Route]:
+    locations: list[Location] = []
+    for finding in findings:
+        locations += [finding.where, *(related.where for related in finding.related)]
+    return [location.route for location in locations if isinstance(location, RouteLocation)]
+
+
+def _lint(spec: Spec, facts: Facts) -> tuple[Diagnostic, ...]:
+    return run_rules(LintContext(spec, EmptySourceText(), facts))
 
 
 class _Queue:
-    """The choices, cheapest first and of equal ones the newest, each once."""
+    """The candidates by cost, of equal ones the newest first, each once."""
 
-    def __init__(self, variations: CandidateSpace) -> None:
-        self._variations = variations
-        self._heap = [
-            (cost, _age(choice, variations.facts), choice)
-            for cost, choice in variations.initial_candidates()
-        ]
-        heapq.heapify(self._heap)
+    def __init__(self, space: CandidateSpace) -> None:
+        self._space = space
+        self._heap: list[tuple[float, _Age, Candidate]] = []
         self._seen: set[Candidate] = set()
-        self._weighed: set[Candidate] = set()
+        self._postponed: set[Candidate] = set()
         self.tried = 0
+        for cost, candidate in space.initial_candidates():
+            self._push(cost, candidate)
 
     def __iter__(self) -> Iterator[tuple[float, Candidate]]:
         while self._heap and self.tried < MAX_TRIED_SPECS:
-            cost, _, choice = heapq.heappop(self._heap)
-            if choice in self._seen:
+            cost, _, candidate = heapq.heappop(self._heap)
+            if candidate in self._seen:
                 continue
-            self._seen.add(choice)
+            self._seen.add(candidate)
             self.tried += 1
-            yield cost, choice
+            yield cost, candidate
 
-    def widen(self, cost: float, choice: Candidate, routes: Collection[Route]) -> None:
-        """Offer what could be had instead where errors point."""
-        for more, other in self._variations.alternatives(choice, routes):
-            heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
+    def add_alternatives(
+        self, cost: float, candidate: Candidate, routes: Collection[Route]
+    ) -> None:
+        """Add the alternatives of a candidate whose errors point at routes."""
+        for more, alternative in self._space.alternatives(candidate, routes):
+            self._push(cost + more, alternative)
 
-    def postponed(self, cost: float, choice: Candidate, more: float) -> bool:
-        """Tell whether the choice was put back, because it turned out to cost more than was known."""  # noqa: E501
-        if not more or choice in self._weighed:
+    def postpone(self, cost: float, candidate: Candidate, more: float) -> bool:
+        """Put a candidate back once if it costs more than was known; return whether it was."""
+        if not more or candidate in self._postponed:
             return False
-        self._weighed.add(choice)
-        self._seen.discard(choice)
-        heapq.heappush(self._heap, (cost + more, _age(choice, self._variations.facts), choice))
+        self._postponed.add(candidate)
+        self._seen.discard(candidate)
+        self._push(cost + more, candidate)
         return True
 
+    def _push(self, cost: float, candidate: Candidate) -> None:
+        heapq.heappush(self._heap, (cost, _age(candidate, self._space.facts), candidate))
 
-def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
-    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the
-    same build of torch.
+
+def _covers(suggestion: Suggestion, candidate: Candidate, changes: tuple[SpecChange, ...]) -> bool:
+    """Return whether a suggestion makes a candidate redundant: fewer changes, or the same build."""
+    suggested = {change.route for change in suggestion.changes}
+    routes = {change.route for change in changes}
+    other = suggestion.candidate
+    same_build = (other.torch, other.cuda) == (candidate.torch, candidate.cuda)
+    return suggested < routes or (suggested == routes and same_build)
+
+
+def _age(candidate: Candidate, facts: Facts) -> _Age:
+    """Return a sort key that puts the newest torch, transformers, CUDA and Python first.
+
+    Before CUDA counts whether the public index serves the build by default.
     """
-    these, those = {change.route for change in one.changes}, {change.route for change in changes}
-    return these < those or (
-        these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda)
+    has_cuda = candidate.cuda not in ("auto", "none")
+    is_default = True
+    if has_cuda:
+        release = facts.torch_release(candidate.torch)
+        is_default = release is not None and flavour_of(candidate.cuda) == release.default
+    return (
+        _newest_first(candidate.torch),
+        _newest_first(candidate.transformers),
+        (int(not is_default),),
+        _newest_first(candidate.cuda if has_cuda else ""),
+        _newest_first(candidate.python),
     )
 
 
-def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
-    """Return what sorts the newest first: torch, transformers, the build that the public index
-    serves by default, CUDA, Python.
-    """
-    release = facts.torch_release(choice.torch) if choice.torch else None
-    usual = (
-        release is not None and flavour_of(choice.cuda) == release.default
-        if choice.cuda not in ("auto", "none")
-        else True
-    )
-    versions = (
-        choice.torch,
-        choice.transformers,
-        "" if choice.cuda in ("auto", "none") else choice.cuda,
-        choice.python,
-    )
-    torch, transformers, cuda, python = (
-        tuple(-part for part in require_version(version).release) if version else ()
-        for version in versions
-    )
-    return torch, transformers, (int(not usual),), cuda, python
-
-
-def _places(finding: Diagnostic) -> tuple[Location, ...]:
-    return (finding.where, *(related.where for related in finding.related))
-
-
-def _judged(spec: Spec, facts: Facts) -> tuple[Diagnostic, ...]:
-    return run_rules(LintContext(spec, EmptySourceText(), facts))
+def _newest_first(version: str) -> tuple[int, ...]:
+    return tuple(-part for part in require_version(version).release) if version else ()

@@ -20,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colab_targets
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.colab.runtimes import colab_targets
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such target."""
-    for colab in colab_targets(case):
+    for colab in colab_targets(context):
         if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
             continue
         yield RULE.diagnostic(
@@ -35,11 +35,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             "colab-cli always gets the newest one",
             colab.runtime_route,
             why="Colab's command line has no option for the runtime version.",
-            way_out="write via: browser to keep the version, or runtime: latest",
-            related=(related_at((*colab.site.route, "via"), "the way there"),),
+            help="write via: browser to keep the version, or runtime: latest",
+            related=(related_at((*colab.facts.route, "via"), "the way there"),),
             fix=Fix(
                 "go through the browser",
-                (set_field_edit(case, (*colab.site.route, "via"), "browser"),),
+                (set_field_edit(context, (*colab.facts.route, "via"), "browser"),),
                 Applicability.UNSAFE,
             ),
         )
@@ -49,9 +49,7 @@ RULE = Rule(
     id="IMG023",
     name="colab-cli-runtime",
     severity=Severity.ERROR,
-    summary="A Colab runtime version is named where none can be chosen.",
     sources=("googlecolab/google-colab-cli 0.7.5 and its pull request #15",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -65,14 +63,10 @@ RULE = Rule(
             '"2026.04"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "via: colab-cli}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "via: colab-cli}\n",
     ),
 )

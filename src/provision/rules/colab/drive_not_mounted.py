@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.colab import ColabTargetFacts, colab_targets
+from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
+from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
 from provision.rules.folders import DRIVE_MOUNTS, is_within
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 DRIVE_FOLDERS = tuple(
     f"{drive}/{name}"
@@ -34,19 +35,19 @@ DRIVE_FOLDERS = tuple(
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder on Drive at each Colab target."""
-    for colab in colab_targets(case):
-        for route, path in _folders(case, colab):
+    for colab in colab_targets(context):
+        for route, path in _folders(context, colab):
             if is_within(path, *DRIVE_MOUNTS):
                 yield _finding(colab, route, path)
 
 
-def _folders(case: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
-    for key, path in {**case.spec.paths, **colab.target.paths}.items():
-        yield (*(colab.site.route if key in colab.target.paths else ()), "paths", key), path
-    for name, value in case.spec.env.items():
-        if name in case.facts.folders:
+def _folders(context: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
+    for key, path in {**context.spec.paths, **colab.target.paths}.items():
+        yield (*(colab.facts.route if key in colab.target.paths else ()), "paths", key), path
+    for name, value in context.spec.env.items():
+        if name in context.facts.folders:
             yield ("env", name), value
 
 
@@ -64,41 +65,40 @@ def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
             "Mountpoint must not already contain files."
         )
         + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
-        way_out="run drive.mount in the first cell, or write a folder below /content and copy what "
+        help="run drive.mount in the first cell, or write a folder below /content and copy what "
         "is to stay",
-        related=(related_at(colab.site.route, "this runtime"),),
+        related=(related_at(colab.facts.route, "this runtime"),),
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="REF104",
     name="drive-not-mounted",
     severity=Severity.WARNING,
-    summary="A folder on Google Drive, which a Colab runtime has only after it was mounted.",
     sources=("googlecolab/colabtools, google/colab/drive.py",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB}",
+            f"{EMPTY_SPEC}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB_TARGETS}",
             "/content/drive/MyDrive/out",
         ),
-        Example(f"{HEAD}paths: {{data: /content/drive/data}}\n{COLAB}", "/content/drive/data"),
         Example(
-            f"{HEAD}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB}",
+            f"{EMPTY_SPEC}paths: {{data: /content/drive/data}}\n{COLAB_TARGETS}",
+            "/content/drive/data",
+        ),
+        Example(
+            f"{EMPTY_SPEC}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
             "/content/drive/MyDrive/hf",
         ),
         Example(
-            f"{HEAD.replace('3.12', '3.13')}paths: {{data: "
+            f"{EMPTY_SPEC.replace('3.12', '3.13')}paths: {{data: "
             f"/content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: "
             f"colab-cli}}\n",
             "/content/drive/MyDrive/d",
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{data: /content/data}}\n{COLAB}"),
-        Example(f"{HEAD}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB}"),
+    good=examples(
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\n{COLAB_TARGETS}",
+        f"{EMPTY_SPEC}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
     ),
 )

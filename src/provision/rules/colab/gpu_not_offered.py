@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
@@ -29,34 +30,36 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import Card
-from provision.rules.colab import ColabTargetFacts, colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, smallest_sufficient_card
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known accelerator that Colab does not offer. An unknown card is
-    another rule's (GPU001).
-    """
-    for colab in colab_targets(case):
-        card, kind = colab.site.card, colab.site.gpu_settings.gpu.type
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each known card that Colab does not offer; GPU001 finds unknown ones."""
+    for colab in colab_targets(context):
+        card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
-            yield _finding(case, colab, card)
+            yield _finding(context, colab, card)
 
 
-def _finding(case: LintContext, colab: ColabTargetFacts, card: Card | None) -> Diagnostic:
-    offered = [other for other in case.facts.cards if other.colab]
-    name, route = smallest_sufficient_card(case, card).name, colab.site.gpu_settings.gpu_route
-    own = route == (*colab.site.route, "gpu")
-    edit = Insert(colab.site.route, "gpu", name) if not own else Replace(RouteLocation(route), name)
+def _finding(context: LintContext, colab: ColabTargetFacts, card: Card | None) -> Diagnostic:
+    offered = [other for other in context.facts.cards if other.colab]
+    name, route = smallest_sufficient_card(context, card).name, colab.facts.gpu_settings.gpu_route
+    own = route == (*colab.facts.route, "gpu")
+    edit: Edit
+    if not own:
+        edit = Insert(colab.facts.route, "gpu", name)
+    else:
+        edit = Replace(RouteLocation(route), name)
     return RULE.diagnostic(
-        f"target {colab.name}: Colab has no {colab.site.gpu_settings.gpu.type}",
-        route if own else colab.site.route,
+        f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
+        route if own else colab.facts.route,
         severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
         why=f"It offers {', '.join(other.name for other in offered)}.",
-        way_out=f"write gpu: {name} at target {colab.name}",
+        help=f"write gpu: {name} at target {colab.name}",
         related=() if own else (related_at(route, "card asked for here"),),
         fix=None
-        if own and case.source.text(route) is None
+        if own and context.source.text(route) is None
         else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
     )
 
@@ -65,9 +68,7 @@ RULE = Rule(
     id="IMG025",
     name="colab-gpu-not-offered",
     severity=Severity.ERROR,
-    summary="A card that Colab does not have.",
     sources=("googlecolab/google-colab-cli client.py", "googlecolab/colab-vscode api.ts"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -87,18 +88,12 @@ RULE = Rule(
             other_ids=("CUD010",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07", gpu: T4}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07", gpu: T4}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
     ),
 )

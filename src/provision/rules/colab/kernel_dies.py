@@ -22,37 +22,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.schema_platforms import ProtectedPackage
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
+    set_replaced_version_edit,
 )
-from provision.rules.package_lines import set_version_edit, yaml_scalar
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that is certain to end the kernel of a Colab target."""
-    deadly = {row.package: row for row in case.facts.protected.values() if row.kills}
-    for system in base_runtimes(case):
-        for change in replaced_packages(case, system, deadly):
+    deadly = {row.package: row for row in context.facts.protected.values() if row.kills}
+    for system in base_runtimes(context):
+        for change in replaced_packages(context, system, deadly):
             if breaks_kernel(change, deadly[change.package]):
-                yield _finding(case, system, change, deadly[change.package])
+                yield _finding(context, system, change, deadly[change.package])
 
 
 def _finding(
-    case: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
+    context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
 ) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
-    edit = (
-        set_version_edit(case, change.route, change.line, safe)
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
-    )
+    edit = set_replaced_version_edit(context, change, safe)
     return RULE.diagnostic(
         f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
         f"{change.installed} and keeps Colab's kernel from starting",
@@ -60,44 +57,40 @@ def _finding(
         severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
         "runtime helps then.",
-        way_out=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
+        related=system.related,
         fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG028",
     name="colab-kernel-dies",
     severity=Severity.ERROR,
-    summary="A package that keeps Colab's kernel from starting.",
     sources=(
         "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
         "googlecolab/colabtools#5133",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["ipython>=9"]\n{COLAB}', '"ipython>=9"'),
-        Example(f"{HEAD}packages: [ipython==9.4.0]\n{COLAB}", "ipython==9.4.0"),
+        Example(f'{CPU_HEAD}packages: ["ipython>=9"]\n{COLAB_TARGETS}', '"ipython>=9"'),
+        Example(f"{CPU_HEAD}packages: [ipython==9.4.0]\n{COLAB_TARGETS}", "ipython==9.4.0"),
         Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
             "[ipywidgets]",
             ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12"),
         ),
     ),
     good=(
-        Example(f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}"),
-        Example(f'{HEAD}packages: ["ipython>=8"]\n{COLAB}'),
-        Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
-            resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
+        *examples(
+            f"{CPU_HEAD}packages: [ipython==7.34.0]\n{COLAB_TARGETS}",
+            f'{CPU_HEAD}packages: ["ipython>=8"]\n{COLAB_TARGETS}',
+            f'{CPU_HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'"2026.07", isolation: venv}}\n',
         ),
         Example(
-            f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
-            f'"2026.07", isolation: venv}}\n'
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
+            resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
         ),
     ),
 )

@@ -24,35 +24,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.colab import (
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
+    set_replaced_version_edit,
 )
-from provision.rules.package_lines import set_version_edit, yaml_scalar
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package of the kernel that a Colab target replaces."""
-    names = [row.package for row in case.facts.protected.values() if row.critical]
-    for system in base_runtimes(case):
-        for change in replaced_packages(case, system, names):
-            if not breaks_kernel(change, case.facts.protected[change.package]):
-                yield _finding(case, system, change)
+    names = [row.package for row in context.facts.protected.values() if row.critical]
+    for system in base_runtimes(context):
+        for change in replaced_packages(context, system, names):
+            if not breaks_kernel(change, context.facts.protected[change.package]):
+                yield _finding(context, system, change)
 
 
-def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
-    name, row = system.colab.name, case.facts.protected[change.package]
+def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
+    name, row = system.colab.name, context.facts.protected[change.package]
     pin = f"{change.package}=={change.installed}"
-    edit = (
-        set_version_edit(case, change.route, change.line, f"=={change.installed}")
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(pin))
-    )
+    edit = set_replaced_version_edit(context, change, f"=={change.installed}")
     return RULE.diagnostic(
         f"target {name}: {change.requested} takes the place of {change.package} "
         f"{change.installed}, which Colab's kernel runs on",
@@ -60,43 +57,39 @@ def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement)
         severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
         "starts; with another one the kernel may not come back.",
-        way_out=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
+        help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
         f"{name}",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG033",
     name="colab-kernel-package",
     severity=Severity.ERROR,
-    summary="A package that Colab's kernel runs on is replaced.",
     sources=(
         "googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins",
         "googlecolab/colabtools#5133",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}packages: [ipykernel==6.29.5]\n{COLAB}", "ipykernel==6.29.5"),
-        Example(f'{HEAD}packages: ["tornado>=6.6"]\n{COLAB}', '"tornado>=6.6"'),
+        Example(f"{CPU_HEAD}packages: [ipykernel==6.29.5]\n{COLAB_TARGETS}", "ipykernel==6.29.5"),
+        Example(f'{CPU_HEAD}packages: ["tornado>=6.6"]\n{COLAB_TARGETS}', '"tornado>=6.6"'),
         Example(
-            f"{HEAD}packages: [ipywidgets]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
             "[ipywidgets]",
             ResolvedSet({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12"),
         ),
     ),
     good=(
-        Example(f"{HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB}"),
+        Example(f"{CPU_HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB_TARGETS}"),
         Example(
-            f"{HEAD}packages: [ipykernel]\n{COLAB}",
+            f"{CPU_HEAD}packages: [ipykernel]\n{COLAB_TARGETS}",
             resolved=ResolvedSet({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12"),
         ),
         Example(
-            f"{HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, "
+            f"{CPU_HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07", isolation: venv}}\n'
         ),
     ),

@@ -21,43 +21,43 @@ from collections.abc import Iterator
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
-from provision.rules.colab import colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target with more than one card."""
-    for colab in colab_targets(case):
-        device = colab.site.gpu_settings
+    for colab in colab_targets(context):
+        device = colab.facts.gpu_settings
         if not device.is_nvidia or device.gpu.count <= 1:
             continue
-        own = device.gpu_route == (*colab.site.route, "gpu")
-        card = colab.site.card
-        name = (
-            device.gpu.type
-            if card is None or card.colab
-            else smallest_sufficient_card(case, card).name
-        )
-        edit = (
-            Replace(RouteLocation(device.gpu_route), name)
-            if own
-            else Insert(colab.site.route, "gpu", name)
-        )
+        own = device.gpu_route == (*colab.facts.route, "gpu")
+        card = colab.facts.card
+        if card is None or card.colab:
+            name = device.gpu.type
+        else:
+            name = smallest_sufficient_card(context, card).name
+        edit: Edit
+        if own:
+            edit = Replace(RouteLocation(device.gpu_route), name)
+        else:
+            edit = Insert(colab.facts.route, "gpu", name)
         yield RULE.diagnostic(
             f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab "
             "runtime has one",
-            device.gpu_route if own else colab.site.route,
+            device.gpu_route if own else colab.facts.route,
             why="Colab offers no runtime with several cards.",
-            way_out=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
+            help=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
             f"{device.gpu}",
             fix=None
-            if own and case.source.text(device.gpu_route) is None
+            if own and context.source.text(device.gpu_route) is None
             else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
         )
 
@@ -66,11 +66,9 @@ RULE = Rule(
     id="IMG026",
     name="colab-one-gpu",
     severity=Severity.ERROR,
-    summary="Several cards are asked for, and a Colab runtime has one.",
     sources=(
         "googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -84,14 +82,10 @@ RULE = Rule(
             '"T4:4"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  '
-            'colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  '
+        'colab: {kind: colab, runtime: "2026.07", gpu: T4}\n',
     ),
 )

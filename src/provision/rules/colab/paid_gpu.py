@@ -20,30 +20,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.colab import colab_targets
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.colab.runtimes import colab_targets
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a note for each card that Colab offers, and not for free."""
-    free = case.facts.conditions["free GPU"].value
-    for colab in colab_targets(case):
-        card, device = colab.site.card, colab.site.gpu_settings
+    free = context.facts.conditions["free GPU"].value
+    for colab in colab_targets(context):
+        card, device = colab.facts.card, colab.facts.gpu_settings
         if card is None or not card.colab or card.name == free:
             continue
         rates = [
             shape.units_per_hour
-            for shape in case.facts.shapes
+            for shape in context.facts.shapes
             if shape.card == card.name and shape.units_per_hour
         ]
-        own = device.gpu_route == (*colab.site.route, "gpu")
+        own = device.gpu_route == (*colab.facts.route, "gpu")
         yield RULE.diagnostic(
             f"target {colab.name}: {card.name} on Colab takes compute units"
             + (f", about {min(rates)} an hour" if rates else ""),
-            device.gpu_route if own else colab.site.route,
+            device.gpu_route if own else colab.facts.route,
             why=f"The only card of the free tier is {free}; with a free account the runtime "
             f"comes without {card.name}.",
-            way_out=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
+            help=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
         )
 
 
@@ -51,12 +51,10 @@ RULE = Rule(
     id="IMG027",
     name="colab-paid-gpu",
     severity=Severity.INFO,
-    summary="A card that is not in Colab's free tier.",
     sources=(
         "googlecolab/google-colab-cli README, 2026-07-30",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -70,15 +68,11 @@ RULE = Rule(
             "A100-80GB",
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example('gpu: L4\npython: "3.12"\npackages: []\n'),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\n',
     ),
 )

@@ -22,57 +22,55 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.colab import base_runtimes, replaced_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.colab.runtimes import base_runtimes, replaced_packages
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 MOST = 5
 """Packages named in one finding. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one note for each Colab target."""
     names = [
-        row.package for row in case.facts.protected.values() if row.pinned and not row.critical
+        row.package for row in context.facts.protected.values() if row.pinned and not row.critical
     ]
-    for system in base_runtimes(case):
-        found = tuple(replaced_packages(case, system, names))
-        if not found:
+    for system in base_runtimes(context):
+        changes = tuple(replaced_packages(context, system, names))
+        if not changes:
             continue
-        pins = [f"{change.package}=={change.installed}" for change in found[:MOST]]
+        pins = [f"{change.package}=={change.installed}" for change in changes[:MOST]]
         yield RULE.diagnostic(
             f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
-            + ", ".join(change.requested for change in found[:MOST])
-            + (" are installed" if len(found) > 1 or case.resolved else " is asked for")
-            + (f" (and {len(found) - MOST} more)" if len(found) > MOST else ""),
-            next((change.route for change in found if change.line), found[0].route),
+            + ", ".join(change.requested for change in changes[:MOST])
+            + (" are installed" if len(changes) > 1 or context.resolved else " is asked for")
+            + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),
+            next((change.route for change in changes if change.line), changes[0].route),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
-            way_out=f"ask for {', '.join(pins)}, or isolation: venv",
-            related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+            help=f"ask for {', '.join(pins)}, or isolation: venv",
+            related=system.related,
         )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG030",
     name="colab-pinned",
     severity=Severity.INFO,
-    summary="A package that Colab's own package pins exactly is replaced there.",
     sources=("googlecolab/colabtools at 3c07d776, setup.py",),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),
+        Example(f'{CPU_HEAD}packages: ["pandas>=3"]\n{COLAB_TARGETS}', '"pandas>=3"'),
         Example(
-            f"{HEAD}packages: [pandas]\n{COLAB}",
+            f"{CPU_HEAD}packages: [pandas]\n{COLAB_TARGETS}",
             "pandas",
             ResolvedSet({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12"),
         ),
     ),
     good=(
-        Example(f'{HEAD}packages: ["pandas>=2"]\n{COLAB}'),
+        Example(f'{CPU_HEAD}packages: ["pandas>=2"]\n{COLAB_TARGETS}'),
         Example(
-            f"{HEAD}packages: [pandas]\n{COLAB}", resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12")
+            f"{CPU_HEAD}packages: [pandas]\n{COLAB_TARGETS}",
+            resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12"),
         ),
     ),
 )

@@ -23,49 +23,48 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import format_versions
-from provision.rules.colab import ColabTargetFacts, colab_targets, pinnable_runtimes
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target whose runtime has another Python."""
-    for colab in colab_targets(case):
-        runtime = colab.site.runtime
+    for colab in colab_targets(context):
+        runtime = colab.facts.runtime
         if (
             runtime is not None
             and colab.target.isolation == "system"
-            and runtime.minor != case.spec.python
+            and runtime.minor != context.spec.python
         ):
-            yield _finding(case, colab, runtime.minor)
+            yield _finding(context, colab, runtime.minor)
 
 
-def _finding(case: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
-    fitting = (
-        [row.runtime for row in pinnable_runtimes(case, case.spec.python)]
-        if colab.target.via == "browser"
-        else []
-    )
+def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
+    if colab.target.via == "browser":
+        fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
+    else:
+        fitting = []
     isolated = Fix(
         "make an environment of its own there",
-        (set_field_edit(case, (*colab.site.route, "isolation"), "venv"),),
+        (set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),),
         Applicability.UNSAFE,
     )
     fix = isolated
     if fitting:
         fix = Fix(
             f"take runtime {fitting[-1]}",
-            (set_field_edit(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),),
+            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),),
             Applicability.UNSAFE,
         )
-    evidence = colab.site.python.evidence if colab.site.python else None
+    evidence = colab.facts.python.evidence if colab.facts.python else None
     return RULE.diagnostic(
         f"target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and "
-        f'python: "{case.spec.python}" is asked for',
+        f'python: "{context.spec.python}" is asked for',
         colab.runtime_route,
         severity=evidence.cap_severity(Severity.ERROR) if evidence else None,
         why="What is locked for one Python cannot be installed for another.",
-        way_out=(
+        help=(
             f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
             f"{format_versions(fitting)}), "
             if fitting
@@ -81,12 +80,10 @@ RULE = Rule(
     id="IMG020",
     name="colab-python-differs",
     severity=Severity.ERROR,
-    summary="The Python of a Colab runtime is another one than the spec's.",
     sources=(
         "googlecolab/backend-info README and pip-freeze of each runtime version",
         "googlecolab/colabtools#3716",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -100,15 +97,11 @@ RULE = Rule(
             "{kind: colab, via: colab-cli}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07", isolation: venv}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07", isolation: venv}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
     ),
 )

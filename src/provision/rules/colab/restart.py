@@ -1,5 +1,4 @@
-"""A package that Colab's kernel has loaded already is replaced there, so the runtime must be
-restarted.
+"""A package that Colab's kernel has loaded is replaced there.
 
 ## What it does
 
@@ -22,34 +21,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Severity
-from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, replaced_packages
-from provision.rules.package_lines import set_version_edit, yaml_scalar
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.colab.runtimes import (
+    BaseRuntime,
+    PackageReplacement,
+    base_runtimes,
+    replaced_packages,
+    set_replaced_version_edit,
+)
+from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target that needs a restart: at each line that brings it
-    about, or one for all of a resolved set.
-    """
-    names = [row.package for row in case.facts.protected.values() if row.restart]
-    for system in base_runtimes(case):
-        found = tuple(replaced_packages(case, system, names))
-        for group in (
-            (found,) if case.resolved is not None and found else [(change,) for change in found]
-        ):
-            yield _finding(case, system, group)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each line that needs a restart, or one for all of a resolved set."""
+    names = [row.package for row in context.facts.protected.values() if row.restart]
+    for system in base_runtimes(context):
+        changes = tuple(replaced_packages(context, system, names))
+        if context.resolved is None:
+            yield from (_finding(context, system, (change,)) for change in changes)
+        elif changes:
+            yield _finding(context, system, changes)
 
 
 def _finding(
-    case: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
+    context: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
 ) -> Diagnostic:
     pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
-    edits: tuple[Edit, ...] = tuple(
-        set_version_edit(case, change.route, change.line, f"=={change.installed}")
-        if change.line
-        else Insert(("packages",), None, yaml_scalar(f"{change.package}=={change.installed}"))
-        for change in group
+    edits = tuple(
+        set_replaced_version_edit(context, change, f"=={change.installed}") for change in group
     )
     what = " and ".join(
         f"{change.requested} takes the place of {change.installed}" for change in group
@@ -59,43 +59,39 @@ def _finding(
         next((change.route for change in group if change.line), group[0].route),
         why="Until then the old one is in memory and the new one on disk, which ends in "
         "numpy.dtype size changed and the like. A restart cuts off Run all.",
-        way_out=f"ask for {pins}, the runtime's own; or restart once after the installation",
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        help=f"ask for {pins}, the runtime's own; or restart once after the installation",
+        related=system.related,
         fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\n'
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG029",
     name="colab-restart",
     severity=Severity.WARNING,
-    summary="A package that Colab's kernel has loaded is replaced there.",
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
         "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f'{HEAD}packages: ["numpy>=2.1"]\n{COLAB}', '"numpy>=2.1"'),
+        Example(f'{CPU_HEAD}packages: ["numpy>=2.1"]\n{COLAB_TARGETS}', '"numpy>=2.1"'),
         Example(
-            f"{HEAD}packages: [numpy]\n{COLAB}",
+            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
             "numpy",
             ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12"),
         ),
-        Example(f"{HEAD}packages: [pillow==10.0.0]\n{COLAB}", "pillow==10.0.0"),
+        Example(f"{CPU_HEAD}packages: [pillow==10.0.0]\n{COLAB_TARGETS}", "pillow==10.0.0"),
     ),
     good=(
-        Example(f"{HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB}"),
+        Example(f"{CPU_HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB_TARGETS}"),
         Example(
-            f"{HEAD}packages: [numpy]\n{COLAB}",
+            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
             resolved=ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12"),
         ),
         Example(
-            f'{HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
+            f'{CPU_HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
             f'"2026.07", isolation: venv}}\n'
         ),
     ),

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     ColabTargetFacts,
     add_months,
     colab_targets,
@@ -31,8 +31,8 @@ from provision.rules.colab import (
     pinnable_runtimes,
     runtime_end_date,
 )
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 NOTICE_MONTHS = 3
 """Months before the end: a new version comes out every quarter, so another one is there to move to.
@@ -40,42 +40,41 @@ Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each runtime version within NOTICE_MONTHS of its end, or past it."""
-    for colab in colab_targets(case):
-        runtime = colab.site.runtime
+    for colab in colab_targets(context):
+        runtime = colab.facts.runtime
         if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
             continue
-        end = runtime_end_date(case, runtime)
-        if add_months(facts_date(case), NOTICE_MONTHS) >= end:
-            yield _finding(case, colab, end)
+        end = runtime_end_date(context, runtime)
+        if add_months(facts_date(context), NOTICE_MONTHS) >= end:
+            yield _finding(context, colab, end)
 
 
-def _finding(case: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
+def _finding(context: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
     versions = pinnable_runtimes(
-        case, case.spec.python if colab.target.isolation == "system" else None
+        context, context.spec.python if colab.target.isolation == "system" else None
     )
-    newer = (
-        versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
-    )
-    when = (
-        f"may be gone since about {end:%Y-%m}"
-        if end <= facts_date(case)
-        else f"is offered until about {end:%Y-%m}"
-    )
+    newer = None
+    if versions and versions[-1].runtime > colab.target.runtime:
+        newer = versions[-1].runtime
+    if end <= facts_date(context):
+        when = f"may be gone since about {end:%Y-%m}"
+    else:
+        when = f"is offered until about {end:%Y-%m}"
     return RULE.diagnostic(
         f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
-        f"{facts_date(case)})",
+        f"{facts_date(context)})",
         colab.runtime_route,
         why="A runtime version can be chosen for about a year. After that the notebook opens "
         "on the newest one.",
-        way_out=f'write runtime: "{newer}"'
+        help=f'write runtime: "{newer}"'
         if newer
-        else f"no newer version has Python {case.spec.python}: plan for python: "
-        f'"{named_runtimes(case)[-1].minor}", or isolation: venv',
+        else f"no newer version has Python {context.spec.python}: plan for python: "
+        f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
         fix=Fix(
             f"take runtime {newer}",
-            (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newer}"'),),
+            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),),
             Applicability.UNSAFE,
         )
         if newer
@@ -87,12 +86,10 @@ RULE = Rule(
     id="IMG024",
     name="colab-runtime-ending",
     severity=Severity.WARNING,
-    summary="A Colab runtime version that is at its end, or near it.",
     sources=(
         "conda-incubator/condacolab#79",
         "googlecolab/backend-info README: runtime versions with their days",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -111,11 +108,9 @@ RULE = Rule(
             '"2025.07"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.04"}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.04"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
     ),
 )

@@ -22,23 +22,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colab_targets, pinnable_runtimes
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that could name a runtime version and does not."""
-    for colab in colab_targets(case):
-        runtime = colab.site.runtime
+    for colab in colab_targets(context):
+        runtime = colab.facts.runtime
         own = colab.target.isolation == "venv"
         if (
             colab.target.runtime != "latest"
             or colab.target.via != "browser"
-            or not (own or (runtime and runtime.minor == case.spec.python))
+            or not (own or (runtime and runtime.minor == context.spec.python))
         ):
             continue
-        versions = pinnable_runtimes(case, None if own else case.spec.python)
+        versions = pinnable_runtimes(context, None if own else context.spec.python)
         if not versions:
             continue
         newest = versions[-1].runtime
@@ -47,10 +47,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"newest that can be named is {newest}",
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
-            way_out=f'write runtime: "{newest}"',
+            help=f'write runtime: "{newest}"',
             fix=Fix(
                 f"name runtime {newest}",
-                (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newest}"'),),
+                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newest}"'),),
                 Applicability.UNSAFE,
             ),
         )
@@ -60,12 +60,10 @@ RULE = Rule(
     id="IMG022",
     name="colab-runtime-moves",
     severity=Severity.INFO,
-    summary="A Colab target takes whatever runtime is the newest that day.",
     sources=(
         "googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08",
         "googlecolab/colabtools#6081",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -79,15 +77,11 @@ RULE = Rule(
             "latest",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n'
-        ),
-        Example('gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n'),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "via: colab-cli, isolation: venv}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "via: colab-cli, isolation: venv}\n",
     ),
 )

@@ -20,21 +20,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colab_targets, named_runtimes
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.colab.runtimes import colab_targets, named_runtimes
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each runtime version without a row."""
-    for colab in colab_targets(case):
-        if colab.site.runtime is not None:
+    for colab in colab_targets(context):
+        if colab.facts.runtime is not None:
             continue
-        asked, known = colab.target.runtime, [row.runtime for row in named_runtimes(case)]
-        newer = asked > known[-1]
-        near = min(known, key=lambda name: (abs(_months(name) - _months(asked)), name))
+        requested, known = colab.target.runtime, [row.runtime for row in named_runtimes(context)]
+        newer = requested > known[-1]
+        near = min(known, key=lambda name: (abs(_months(name) - _months(requested)), name))
         yield RULE.diagnostic(
-            f"target {colab.name}: the facts know no Colab runtime {asked}"
+            f"target {colab.name}: the facts know no Colab runtime {requested}"
             + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
             colab.runtime_route,
             severity=Severity.UNKNOWN if newer else None,
@@ -42,11 +42,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             "runtime type, Runtime version."
             if newer
             else "No version of that name was published, or it is gone.",
-            way_out=f"write one of {', '.join(known)}"
+            help=f"write one of {', '.join(known)}"
             + (", or keep it if Colab's list shows it" if newer else ""),
             fix=Fix(
                 f"take runtime {near}",
-                (set_field_edit(case, (*colab.site.route, "runtime"), f'"{near}"'),),
+                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{near}"'),),
                 Applicability.UNSAFE,
             ),
         )
@@ -61,12 +61,10 @@ RULE = Rule(
     id="IMG021",
     name="colab-runtime-unknown",
     severity=Severity.ERROR,
-    summary="A Colab runtime version that the facts do not know.",
     sources=(
         "googlecolab/backend-info README: runtime versions",
         "googlecolab/colab-vscode: runtime_version_names",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -80,14 +78,10 @@ RULE = Rule(
             '"2027.01"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.04"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "runtime: latest}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        'runtime: "2026.04"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
+        "runtime: latest}\n",
     ),
 )

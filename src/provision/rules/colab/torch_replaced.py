@@ -31,21 +31,20 @@ from packaging.version import Version
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import cuda_of
-from provision.rules.colab import (
+from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
     base_runtimes,
     pinnable_runtimes,
     replaced_packages,
 )
+from provision.rules.examples import COLAB_TARGETS
 from provision.rules.package_lines import version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
 class TorchReplacement(NamedTuple):
-    """What takes the place of a runtime's torch, in words; where that is asked for; its version
-    where another one is wanted; and a way back.
-    """
+    """The requirement that replaces a runtime's torch."""
 
     wanted: str
     route: Route
@@ -53,25 +52,28 @@ class TorchReplacement(NamedTuple):
     back: str
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose torch is replaced: a warning where companions are
-    left behind, else a note.
-    """
-    for system in base_runtimes(case):
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each Colab target whose torch is replaced, graver if companions stay."""
+    for system in base_runtimes(context):
         if (
             "torch" in system.packages
-            and (swap := _version(case, system) or _build(case, system)) is not None
+            and (
+                swap := _version_replacement(context, system) or _build_replacement(context, system)
+            )
+            is not None
         ):
-            yield _finding(case, system, swap)
+            yield _finding(context, system, swap)
 
 
-def _version(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
-    change = next(replaced_packages(case, system, ("torch",)), None)
+def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+    change = next(replaced_packages(context, system, ("torch",)), None)
     if change is None:
         return None
     older = change.version is not None and change.version < Version(change.installed)
     fitting = [
-        row.runtime for row in pinnable_runtimes(case, case.spec.python) if _lets(change, row.torch)
+        row.runtime
+        for row in pinnable_runtimes(context, context.spec.python)
+        if _admits(change, row.torch)
     ]
     return TorchReplacement(
         change.requested + (" (older)" if older else ""),
@@ -82,44 +84,42 @@ def _version(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     )
 
 
-def _lets(change: PackageReplacement, torch: str) -> bool:
+def _admits(change: PackageReplacement, torch: str) -> bool:
     if change.version is not None:
         return Version(torch) == Version(change.version.public)
     specifiers = version_specifiers(change.line) if change.line else None
     return specifiers is not None and specifiers.contains(torch, prereleases=True)
 
 
-def _build(case: LintContext, system: BaseRuntime) -> TorchReplacement | None:
-    """Return what is swapped where the version stays and the flavour does not."""
-    device, has = system.colab.site.gpu_settings, Version(system.packages["torch"]).local
-    named = (
-        case.spec.package("torch") is not None
-        if case.resolved is None
-        else "torch" in case.resolved.versions
-    )
-    wanted = device.flavour or (case.resolved.flavour if case.resolved is not None else None)
+def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+    """Return the replacement if only the flavour changes, not the version."""
+    device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
+    if context.resolved is None:
+        named = context.spec.package("torch") is not None
+    else:
+        named = "torch" in context.resolved.versions
+    wanted = device.flavour or (context.resolved.flavour if context.resolved is not None else None)
     if not named or has is None or wanted in (None, has):
         return None
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
-    back = (
-        f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
-        if has != "cpu" and wanted != "cpu"
-        else "leave torch out of the packages there"
-    )
+    if has != "cpu" and wanted != "cpu":
+        back = f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
+    else:
+        back = "leave torch out of the packages there"
     return TorchReplacement(
         f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
     )
 
 
-def _finding(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
-    left = _left(case, system, swap)
-    behind = (
-        " and leaves "
-        + " and ".join(f"{name} {system.packages[name]}" for name in left)
-        + " behind"
-        if left
-        else ""
-    )
+def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
+    left = _mismatched_companions(context, system, swap)
+    behind = ""
+    if left:
+        behind = (
+            " and leaves "
+            + " and ".join(f"{name} {system.packages[name]}" for name in left)
+            + " behind"
+        )
     edits = tuple(Insert(("packages",), None, name) for name in left)
     return RULE.diagnostic(
         f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
@@ -130,92 +130,93 @@ def _finding(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> 
         "for its torch: importing fails with another one."
         if left
         else "That is a download of gigabytes on every new runtime.",
-        way_out=(
+        help=(
             f"add {' and '.join(left)} to the packages, or "
             if left
             else "nothing, where that is meant, or "
         )
         + swap.back,
-        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
+        related=system.related,
         fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
     )
 
 
-def _left(case: LintContext, system: BaseRuntime, swap: TorchReplacement) -> list[str]:
-    """Return the companions of the runtime's torch that stay and do not go with what takes its
-    place.
-    """
-    mine = case.facts.torch_release(Version(system.packages["torch"]).public)
-    other = (
-        case.facts.torch_release(str(swap.change.version))
-        if swap.change and swap.change.version
-        else None
-    )
+def _mismatched_companions(
+    context: LintContext, system: BaseRuntime, swap: TorchReplacement
+) -> list[str]:
+    """Return the companions of the runtime's torch that stay and do not match the new torch."""
+    mine = context.facts.torch_release(Version(system.packages["torch"]).public)
+    other = None
+    if swap.change and swap.change.version:
+        other = context.facts.torch_release(str(swap.change.version))
     if swap.change is None and _same_major(system, swap):
         return []
     left = []
     for name in ("torchvision", "torchaudio"):
-        held = Version(system.packages[name]).public if name in system.packages else None
-        tied = held is not None and mine is not None and held in getattr(mine, name)
-        if tied and not _replaced(case, name) and not (other and held in getattr(other, name)):
+        installed = Version(system.packages[name]).public if name in system.packages else None
+        tied = installed is not None and mine is not None and installed in getattr(mine, name)
+        if (
+            tied
+            and not _is_replaced(context, name)
+            and not (other and installed in getattr(other, name))
+        ):
             left.append(name)
     return left
 
 
 def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
-    """Tell whether both builds are for one CUDA major version, which is all that companions compare
-    at import (torchvision/extension.py).
+    """Return whether both builds have the same CUDA major version.
+
+    Companions compare nothing else at import (torchvision/extension.py).
     """
     has, wanted = Version(system.packages["torch"]).local or "cpu", swap.wanted.rpartition(" ")[2]
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 
-def _replaced(case: LintContext, name: str) -> bool:
-    return (
-        case.spec.package(name) is not None
-        if case.resolved is None
-        else name in case.resolved.versions
-    )
+def _is_replaced(context: LintContext, name: str) -> bool:
+    if context.resolved is None:
+        return context.spec.package(name) is not None
+    return name in context.resolved.versions
 
 
-COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
 RULE = Rule(
     id="IMG031",
     name="colab-torch-replaced",
     severity=Severity.WARNING,
-    summary="Another torch takes the place of the one that a Colab runtime brings.",
     sources=(
         "pytorch/vision#8985",
         "torchvision/extension.py",
         "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB}', "torch==2.13.0"),
         Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB}',
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB_TARGETS}', "torch==2.13.0"
+        ),
+        Example(
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB_TARGETS}',
             "torch==2.13.0",
         ),
         Example(
-            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB}', '"12.6"'
+            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB_TARGETS}',
+            '"12.6"',
         ),
         Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB}',
+            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
             "torch",
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130"),
         ),
     ),
     good=(
-        Example(f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB}'),
-        Example(f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB}'),
-        Example(
-            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB}',
-            resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
+        *examples(
+            f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB_TARGETS}',
+            f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
+            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
+            'colab, runtime: "2026.07", isolation: venv}\n',
         ),
         Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
-            'colab, runtime: "2026.07", isolation: venv}\n'
+            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
+            resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
         ),
     ),
 )

@@ -1,1 +1,3 @@
-"""Rules for Colab Enterprise targets."""
+"""Rules for Colab Enterprise runtimes."""
+
+KINDS = frozenset({"colab-enterprise"})

@@ -21,31 +21,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.package_lines import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.edits import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab Enterprise target whose Python is not among the known ones."""
-    known = case.facts.conditions["enterprise Pythons"].value.split()
-    for site in case.targets:
+    known = context.facts.conditions["enterprise Pythons"].value.split()
+    for target in context.targets:
         if (
-            not isinstance(site.target, ColabEnterpriseTarget)
-            or site.target.isolation != "system"
-            or case.spec.python in known
+            not isinstance(target.target, ColabEnterpriseTarget)
+            or target.target.isolation != "system"
+            or context.spec.python in known
         ):
             continue
         yield RULE.diagnostic(
-            f'target {site.name}: python: "{case.spec.python}" is asked for, and Colab '
+            f'target {target.name}: python: "{context.spec.python}" is asked for, and Colab '
             f"Enterprise was seen to offer {', '.join(known)}",
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
-            way_out=f"isolation: venv at target {site.name}, or look in a cell: !python3 --version",
-            related=(related_at(site.route, "on top of this runtime's packages"),),
+            help=f"isolation: venv at target {target.name}, or look in a cell: !python3 --version",
+            related=(related_at(target.route, "on top of this runtime's packages"),),
             fix=Fix(
                 "make an environment of its own there",
-                (set_field_edit(case, (*site.route, "isolation"), "venv"),),
+                (set_field_edit(context, (*target.route, "isolation"), "venv"),),
                 Applicability.UNSAFE,
             ),
         )
@@ -56,19 +56,15 @@ RULE = Rule(
     id="IMG032",
     name="enterprise-python",
     severity=Severity.UNKNOWN,
-    summary="A Python that Colab Enterprise was not seen to offer.",
     sources=("hashicorp/terraform-provider-google resource_colab_runtime_template.go",),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
         Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', other_ids=("PYT002",)),
     ),
-    good=(
-        Example(f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}'),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: '
-            "colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n"
-        ),
+    good=examples(
+        f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  t: {kind: '
+        "colab-enterprise, project: my-project, region: us-central1, isolation: venv}\n",
     ),
 )

@@ -1,1 +1,3 @@
 """Rules for cost."""
+
+KINDS = frozenset({"workbench"})

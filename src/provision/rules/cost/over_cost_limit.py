@@ -30,27 +30,24 @@ from provision.facts.machines import (
     list_offers,
     region_of,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target whose price is above the limit, or not known."""
-    if case.spec.cost is None:
+    if context.spec.cost is None:
         return
-    limit = case.spec.cost.limit_per_hour
-    for instance in workbench_instances(case):
-        known = _offers(case, instance)
+    limit = context.spec.cost.limit_per_hour
+    for instance in workbench_instances(context):
+        known = _machine_offers(context, instance)
         here = [cheapest_offer(known, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
-            yield _found(
-                case,
+            yield _over_limit_finding(
+                context,
                 instance,
                 over,
                 limit,
@@ -61,84 +58,82 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             for zone, offer in zip(instance.target.zones, here, strict=True)
             if offer is None
         ]:
-            yield _unknown(instance, format_list(tuple(dict.fromkeys(unknown))))
+            yield _unknown_price_finding(instance, format_list(tuple(dict.fromkeys(unknown))))
 
 
-def _offers(
-    case: LintContext, instance: Instance, *, any_type: bool = False
+def _machine_offers(
+    context: LintContext, instance: Instance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
-    """Return all prices of the machines that this target may take, or with `any_type` of all that
-    carry its cards.
-    """
-    card, count = instance.site.card, instance.site.gpu_settings.gpu.count
+    """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
+    card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
     if any_type or instance.target.machine_type == "auto":
         return list_offers(
-            find_machines(case.facts, card, count, reserved=instance.reserved) if card else (),
+            find_machines(context.facts, card, count, reserved=instance.reserved) if card else (),
             card,
             count,
         )
-    machine = case.facts.machines.get(instance.target.machine_type)
+    machine = context.facts.machines.get(instance.target.machine_type)
     return list_offers((machine,) if machine else (), card, count)
 
 
-def _found(
-    case: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
+def _over_limit_finding(
+    context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
 ) -> Diagnostic:
-    offer = min(over, key=lambda one: one.dollars)
+    offer = min(over, key=lambda candidate: candidate.dollars)
     return RULE.diagnostic(
-        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in "
-        f"{offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
+        f"{_describe_machine(offer, instance)} costs {_format_price(offer.dollars)} an hour in "
+        f"{offer.region} (as of {offer.evidence.as_of}), over {_format_price(limit)}",
         ("cost", "limit_per_hour"),
         severity=offer.evidence.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Disks, traffic and taxes come on top."
         + ("" if every else " Other zones of this target are within the limit."),
-        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to "
+        help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
         f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
 
 
-def _cheaper(case: LintContext, instance: Instance, offer: MachineOffer, limit: float) -> str:
-    """Return in words what is within the limit: another machine type in the region, else another
-    region; "" when nothing is.
-    """
-    within = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
-    here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
-    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(
-        within, key=lambda one: one.dollars, default=None
-    )
-    return (
-        f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or "
-        if best
-        else "ask for another card, or "
-    )
+def _cheaper_alternative(
+    context: LintContext, instance: Instance, offer: MachineOffer, limit: float
+) -> str:
+    """Return a help text with a machine within the limit, preferably in the same region."""
+    offers = _machine_offers(context, instance, any_type=True)
+    within = [candidate for candidate in offers if candidate.dollars <= limit]
+    if not within:
+        return "ask for another card, or "
+    in_region = [candidate for candidate in within if candidate.region == offer.region]
+    others = [candidate for candidate in in_region if candidate.machine != offer.machine]
+    if others:
+        best = max(others, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars))
+    else:
+        best = min(within, key=lambda candidate: candidate.dollars)
+    machine, price = _describe_machine(best, instance), _format_price(best.dollars)
+    return f"take {machine} in {best.region} for {price}, or "
 
 
-def _money(dollars: float) -> str:
-    return f"${dollars:.2f}" if round(dollars, 2) == round(dollars, 4) else f"${dollars:.4f}"
+def _format_price(dollars: float) -> str:
+    if round(dollars, 2) == round(dollars, 4):
+        return f"${dollars:.2f}"
+    return f"${dollars:.4f}"
 
 
-def _machine(offer: MachineOffer, instance: Instance) -> str:
-    attached = instance.site.card is not None and not offer.machine.gpus
-    return (
-        f"{offer.machine.name} with {instance.site.gpu_settings.gpu}"
-        if attached
-        else offer.machine.name
-    )
+def _describe_machine(offer: MachineOffer, instance: Instance) -> str:
+    if instance.facts.card is not None and not offer.machine.gpus:
+        return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
+    return offer.machine.name
 
 
-def _unknown(instance: Instance, regions: str) -> Diagnostic:
-    machine = (
-        "a machine that fits"
-        if instance.target.machine_type == "auto"
-        else instance.target.machine_type
-    )
+def _unknown_price_finding(instance: Instance, regions: str) -> Diagnostic:
+    if instance.target.machine_type == "auto":
+        machine = "a machine that fits"
+    else:
+        machine = instance.target.machine_type
     return RULE.diagnostic(
         f"the tables have no price of {machine} in {regions}",
         ("cost", "limit_per_hour"),
         severity=Severity.UNKNOWN,
         why="Whether it is within the limit is not known.",
-        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: "
+        help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
         "provision facts list prices",
         related=(related_at(instance.route("zones"), "zones asked for here"),),
     )
@@ -148,12 +143,10 @@ RULE = Rule(
     id="CST001",
     name="over-cost-limit",
     severity=Severity.ERROR,
-    summary="The machine costs more than `cost` allows.",
     sources=(
         "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
@@ -165,9 +158,9 @@ RULE = Rule(
             example_spec("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n")),
-        Example(example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto")),
-        Example(example_spec("gpu: L4\n")),
+    good=examples(
+        example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),
+        example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto"),
+        example_spec("gpu: L4\n"),
     ),
 )

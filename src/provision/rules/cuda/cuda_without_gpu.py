@@ -1,4 +1,4 @@
-"""`gpu` and `cuda` contradict each other.
+"""A CUDA version without an NVIDIA card, or a card without CUDA.
 
 ## What it does
 
@@ -30,13 +30,13 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each pair of gpu and cuda that cannot both be meant."""
-    for device in case.devices:
+    for device in context.devices:
         if not device.is_nvidia and device.cuda not in ("auto", "none"):
             message = (
                 f"cuda: {device.cuda} is asked for with gpu: {device.gpu.type}, which has no CUDA"
@@ -67,7 +67,7 @@ def _finding(device: GpuSettings, message: str, why: str) -> Diagnostic:
         message + at,
         inner,
         why=why,
-        way_out=f"write cuda: {right}{at}, or correct gpu",
+        help=f"write cuda: {right}{at}, or correct gpu",
         related=(related_at(outer, f"{outer[-1]} asked for here"),),
         # A target that overrides only gpu says plainly what it wants; two values side by side do
         # not.
@@ -83,9 +83,7 @@ RULE = Rule(
     id="CUD003",
     name="cuda-without-gpu",
     severity=Severity.ERROR,
-    summary="A CUDA version without an NVIDIA card, or a card without CUDA.",
     sources=("the spec language: `gpu: none` implies `cuda: none`",),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\n', '"12.8"'),
@@ -100,11 +98,9 @@ RULE = Rule(
             "none",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n'),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: '
-            "{kind: local, gpu: none, cuda: none}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: '
+        "{kind: local, gpu: none, cuda: none}\n",
     ),
 )

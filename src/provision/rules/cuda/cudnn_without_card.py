@@ -23,61 +23,62 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
 from provision.facts.versions import lower_bound, require_version
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 MAJORS = ("11", "12", "13")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card below what the cuDNN runs on."""
     cards = {
-        site.gpu_settings.gpu_route: site.card
-        for site in case.targets
-        if site.card is not None and site.gpu_settings.flavour != "cpu"
+        target.gpu_settings.gpu_route: target.card
+        for target in context.targets
+        if target.card is not None and target.gpu_settings.flavour != "cpu"
     }
     oldest = min(cards.items(), key=lambda pair: require_version(pair[1].cc), default=None)
     if oldest is None:
         return
     gpu, card = oldest
     for major in MAJORS:
-        asked = _version(case, f"nvidia-cudnn-cu{major}")
-        row = case.facts.cudnn_floor(major, asked[1]) if asked else None
-        if asked is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
+        line = _least_cudnn(context, f"nvidia-cudnn-cu{major}")
+        row = context.facts.cudnn_floor(major, line[1]) if line else None
+        if line is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
         yield RULE.diagnostic(
-            f"cuDNN {asked[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
+            f"cuDNN {line[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
             f"{card.name} has {card.cc}",
-            asked[0],
+            line[0],
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
-            way_out=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
+            help=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
             f"nvidia-cudnn-cu{major}<{row.first}",
             related=(related_at(gpu, "card asked for here"),),
-            fix=_fix(case, f"nvidia-cudnn-cu{major}", row.first),
+            fix=_fix(context, f"nvidia-cudnn-cu{major}", row.first),
         )
 
 
-def _version(case: LintContext, name: str) -> tuple[Route, str] | None:
+def _least_cudnn(context: LintContext, name: str) -> tuple[Route, str] | None:
     """Return the least cuDNN that may come, with the line that lets it in."""
-    asked = find_line(case, name)
-    if case.resolved is not None:
+    line = find_line(context, name)
+    if context.resolved is not None:
         route = next(
-            (found[0] for found in (asked, find_line(case, "torch")) if found), ("packages",)
+            (candidate[0] for candidate in (line, find_line(context, "torch")) if candidate),
+            ("packages",),
         )
-        version = case.resolved.versions.get(name)
+        version = context.resolved.versions.get(name)
         return (route, version) if version else None
-    specifiers = version_specifiers(asked[1]) if asked else None
+    specifiers = version_specifiers(line[1]) if line else None
     low = lower_bound(specifiers) if specifiers is not None else None
-    return (asked[0], low) if asked and low else None
+    return (line[0], low) if line and low else None
 
 
-def _fix(case: LintContext, name: str, below: str) -> Fix | None:
-    asked = find_line(case, name)
-    if asked is None:
+def _fix(context: LintContext, name: str, below: str) -> Fix | None:
+    line = find_line(context, name)
+    if line is None:
         return None
     return Fix(
         f"write {name}<{below}",
-        (set_version_edit(case, *asked, f"<{below}"),),
+        (set_version_edit(context, *line, f"<{below}"),),
         Applicability.UNSAFE,
     )
 
@@ -86,13 +87,11 @@ RULE = Rule(
     id="CUD017",
     name="cudnn-without-card",
     severity=Severity.WARNING,
-    summary="A cuDNN that has dropped the card.",
     sources=(
         "NVIDIA cuDNN support matrix, 9.10 against 9.11",
         "immich-app/immich#23110",
         "conda-forge/cudnn-feedstock#124",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -106,14 +105,10 @@ RULE = Rule(
             ResolvedSet({"torch": "2.10.0", "nvidia-cudnn-cu12": "9.11.0.98"}, "3.12", "cu126"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
-            "nvidia-cudnn-cu12==9.10.2.21]\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
-            "nvidia-cudnn-cu12==9.14.0.64]\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+        "nvidia-cudnn-cu12==9.10.2.21]\n",
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '
+        "nvidia-cudnn-cu12==9.14.0.64]\n",
     ),
 )

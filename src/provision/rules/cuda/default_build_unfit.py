@@ -1,5 +1,4 @@
-"""The build of torch that the public index serves by default does not run on the card, or on the
-driver of the place.
+"""The default build of the newest admitted torch does not run on the card or the driver.
 
 ## What it does
 
@@ -33,7 +32,8 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import TorchRelease, cuda_of
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.examples import EXAMPLE_TARGET
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildQuery,
     build_queries,
@@ -41,48 +41,49 @@ from provision.rules.torch_builds import (
     possible_builds,
     runnable_cudas,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place where the default build does not run and another one does."""
-    if case.resolved is not None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target on which another build runs and the default one does not."""
+    if context.resolved is not None:
         return
-    for question in build_queries(case):
-        newest = next(possible_builds(case, question), None) if question.flavour is None else None
-        if newest is None or _runs(case, question, newest.release):
+    for query in build_queries(context):
+        newest = None
+        if query.flavour is None:
+            newest = next(possible_builds(context, query), None)
+        if newest is None or _may_run(context, query, newest.release):
             continue
-        found = runnable_cudas(case, question)
-        if not found and newest.release.default_on(question.platform) == "cpu":
-            found = {
+        cudas = runnable_cudas(context, query)
+        if not cudas and newest.release.default_on(query.platform) == "cpu":
+            cudas = {
                 offer.cuda: offer.release.release
-                for offer in possible_builds(case, question)
+                for offer in possible_builds(context, query)
                 if offer.build is None and offer.release is newest.release
             }
-        if found:
-            yield _finding(case, question, newest.release, found)
+        if cudas:
+            yield _finding(context, query, newest.release, cudas)
 
 
-def _runs(case: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
-    """Tell whether the default build runs, or may run for all the facts know."""
-    default = row.default_on(question.platform)
+def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
+    """Return whether the default build runs, or may run for all the facts know."""
+    default = row.default_on(query.platform)
     if default == "cpu":
         return False
-    offer = next(iter(possible_builds(case, question._replace(flavour=default))), None)
-    return offer is None or offer.release is not row or can_run(case, question, offer) is not False
+    offer = next(iter(possible_builds(context, query._replace(flavour=default))), None)
+    return offer is None or offer.release is not row or can_run(context, query, offer) is not False
 
 
 def _finding(
-    case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]
+    context: LintContext, query: BuildQuery, row: TorchRelease, cudas: dict[str, str]
 ) -> Diagnostic:
-    default, driver = row.default_on(question.platform), question.site.driver
-    cuda, torch = next(iter(found.items()))
+    default, driver = row.default_on(query.platform), query.target.driver
+    cuda, torch = next(iter(cudas.items()))
     covered = default != "cpu" and any(
         build.flavour == default
-        for build in case.facts.builds_for_card(question.card, row.release, question.platform)
+        for build in context.facts.builds_for_card(query.card, row.release, query.platform)
     )
     if default == "cpu":
-        problem = f"is for the CPU alone on {question.platform}"
+        problem = f"is for the CPU alone on {query.platform}"
     elif covered and driver is not None:
         problem = (
             f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
@@ -90,29 +91,28 @@ def _finding(
         )
     else:
         problem = (
-            f"is for CUDA {cuda_of(default)}, without code for {question.card.name} "
-            f"({question.card.cc})"
+            f"is for CUDA {cuda_of(default)}, without code for {query.card.name} ({query.card.cc})"
         )
     return RULE.diagnostic(
         f"cuda is left open, and the default build of torch {row.release} {problem}",
-        question.gpu_route,
+        query.gpu_route,
         why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
         f"for CUDA {cuda}.",
-        way_out=", or ".join(
+        help=", or ".join(
             f'write cuda: "{version}", which has torch {release}'
-            for version, release in list(found.items())[:2]
+            for version, release in list(cudas.items())[:2]
         ),
-        related=(related_at(question.releases.route, "torch comes from here"),),
-        fix=_fix(case, question, cuda),
+        related=(related_at(query.releases.route, "torch comes from here"),),
+        fix=_fix(context, query, cuda),
     )
 
 
-def _fix(case: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
-    """Say the CUDA version where that holds for this one place alone."""
-    if len(case.spec.targets) > 1:
+def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
+    """Return the fix that sets the CUDA version for this target alone."""
+    if len(context.spec.targets) > 1:
         return None
-    route = question.site.gpu_settings.cuda_route
-    written = len(route) > 1 or "cuda" in case.spec.model_fields_set
+    route = query.target.gpu_settings.cuda_route
+    written = len(route) > 1 or "cuda" in context.spec.model_fields_set
     edit: Edit = (
         Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
     )
@@ -123,14 +123,12 @@ RULE = Rule(
     id="CUD009",
     name="default-build-unfit",
     severity=Severity.WARNING,
-    summary="The default build of the newest admitted torch does not run on the card or the driver.",  # noqa: E501
     sources=(
         "version.py and arch flags of the torch wheels on the public package index",
         "dev-discuss.pytorch.org 3290 and 3432",
         "Kaggle/docker-python#1546",
         "pytorch/pytorch#168065",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
@@ -148,9 +146,9 @@ RULE = Rule(
         ),
         Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),
     ),
-    good=(
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
-        Example('gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n'),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
+        'gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -25,38 +25,38 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import split_image_name
 from provision.facts.versions import lower_bound, require_version
+from provision.rules.edits import yaml_scalar
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import (
     DriverBranches,
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.package_lines import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_TARGET
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each driver that a card does not work with."""
-    for site in case.targets:
-        if site.card is None:
+    for target in context.targets:
+        if target.card is None:
             continue
-        known = driver_branches(case, site.card)
-        if site.driver is not None:
-            yield from _brought(case, site, site.card, known)
-            yield from _too_early(case, site, site.card)
-        asked = find_machine_requirement(case, site, "driver")
-        if asked is not None:
-            yield from _asked(case, site, site.card, known, asked)
+        known = driver_branches(context, target.card)
+        if target.driver is not None:
+            yield from _provided_driver_findings(context, target, target.card, known)
+            yield from _early_image_findings(context, target, target.card)
+        requirement = find_machine_requirement(context, target, "driver")
+        if requirement is not None:
+            yield from _required_driver_findings(context, target, target.card, known, requirement)
 
 
-def _brought(
-    case: LintContext, site: TargetFacts, card: Card, known: DriverBranches
+def _provided_driver_findings(
+    context: LintContext, target: TargetFacts, card: Card, known: DriverBranches
 ) -> Iterator[Diagnostic]:
-    driver = site.driver
+    driver = target.driver
     if driver is None:
         return
     branch = require_version(driver.value.split(".")[0])
@@ -67,17 +67,19 @@ def _brought(
             f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
             f"{card.name} ({card.arch}) {known}",
             driver.route,
-            severity=driver.evidence.cap_severity(_severity(case, card)),
+            severity=driver.evidence.cap_severity(_severity(context, card)),
             why=WHY,
-            way_out=f"take an image with a driver {known}, or another card",
-            related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+            help=f"take an image with a driver {known}, or another card",
+            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         )
 
 
-def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Diagnostic]:
+def _early_image_findings(
+    context: LintContext, target: TargetFacts, card: Card
+) -> Iterator[Diagnostic]:
     """Look for an image of a day before its family had a driver for such old cards."""
-    family, day = split_image_name(getattr(site.target, "image", None) or "")
-    for change in case.facts.image_changes:
+    family, day = split_image_name(getattr(target.target, "image", None) or "")
+    for change in context.facts.image_changes:
         if (
             change.family == family
             and day
@@ -88,49 +90,51 @@ def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Dia
             yield RULE.diagnostic(
                 f"images of {family} have a driver that works for {card.name} ({card.cc}) "
                 f"since {change.since}, and this one is of {day}",
-                (*site.route, "image"),
-                severity=change.evidence.cap_severity(_severity(case, card)),
+                (*target.route, "image"),
+                severity=change.evidence.cap_severity(_severity(context, card)),
                 why="Before that day the driver there knew no card older than Turing.",
-                way_out=f"take an image of {change.since} or later, or another card",
-                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+                help=f"take an image of {change.since} or later, or another card",
+                related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
             )
 
 
-def _asked(
-    case: LintContext,
-    site: TargetFacts,
+def _required_driver_findings(
+    context: LintContext,
+    target: TargetFacts,
     card: Card,
     known: DriverBranches,
-    asked: MachineRequirement,
+    requirement: MachineRequirement,
 ) -> Iterator[Diagnostic]:
-    specifiers = asked.specifiers
+    specifiers = requirement.specifiers
     if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
     low = lower_bound(specifiers)
-    right = (
-        f">={known.first}"
-        if known.first and (low is None or require_version(low) < require_version(known.first))
-        else f"<{known.first_unsupported}"
-    )
+    if known.first and (low is None or require_version(low) < require_version(known.first)):
+        right = f">={known.first}"
+    else:
+        right = f"<{known.first_unsupported}"
     yield RULE.diagnostic(
-        f"requires.driver: {asked.text} admits no driver that knows {card.name} "
+        f"requires.driver: {requirement.text} admits no driver that knows {card.name} "
         f"({card.arch}): there are drivers for it {known}",
-        asked.route,
-        severity=_severity(case, card),
+        requirement.route,
+        severity=_severity(context, card),
         why=WHY,
-        way_out=f'write driver: "{right}", or take another card',
-        related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+        help=f'write driver: "{right}", or take another card',
+        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         fix=Fix(
             f'write driver: "{right}"',
-            (Replace(RouteLocation(asked.route), yaml_scalar(right)),),
+            (Replace(RouteLocation(requirement.route), yaml_scalar(right)),),
             Applicability.UNSAFE,
         ),
     )
 
 
-def _severity(case: LintContext, card: Card) -> Severity:
+def _severity(context: LintContext, card: Card) -> Severity:
     severity = card.evidence.cap_severity(Severity.ERROR)
-    last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
+    last, capability = (
+        context.facts.last_driver_branch(card),
+        context.facts.capabilities.get(card.cc),
+    )
     for row in (last, capability):
         severity = row.evidence.cap_severity(severity) if row else severity
     return severity
@@ -140,7 +144,6 @@ RULE = Rule(
     id="CUD005",
     name="driver-not-for-card",
     severity=Severity.ERROR,
-    summary="A driver that does not know the card: too new for it, or too old.",
     sources=(
         "NVIDIA, support answer 3142 on the last branch for Maxwell, Pascal and Volta",
         "NVIDIA R470 release notes",
@@ -151,7 +154,6 @@ RULE = Rule(
             "capability, and its driver"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -175,22 +177,13 @@ RULE = Rule(
             "workbench-instances-2603-20260809-2130-rc0",
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580"}\n'
-        ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{driver: ">=570"}\n'
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
-            '">=590"}\n'
-        ),
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580"}\n',
+        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
+        '{driver: ">=570"}\n',
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n',
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
+        f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n",
     ),
 )

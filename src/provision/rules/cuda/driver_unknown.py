@@ -1,5 +1,4 @@
-"""Nobody published which driver an image carries, and the torch build asks for a newer one than it
-surely has.
+"""Nobody published which driver an image carries, and the torch build may need a newer one.
 
 ## What it does
 
@@ -25,83 +24,76 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.schema_platforms import ImageFamily
 from provision.facts.versions import require_version
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image whose driver is not known to be new enough for any possible
-    build.
-    """
-    for question in build_queries(case):
-        image = question.site.image
-        offer = (
-            _doubtful(case, question, image)
-            if image is not None and question.site.driver is None
-            else None
-        )
-        if offer is None or image is None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each image whose driver may be too old for every possible build."""
+    for query in build_queries(context):
+        image = query.target.image
+        option = None
+        if image is not None and query.target.driver is None:
+            option = _newest_doubtful_build(context, query, image)
+        if option is None or image is None:
             continue
-        floor = case.facts.driver_floor(offer.cuda)
-        other = describe_image_with_driver(case, question.site, floor or "")
+        floor = context.facts.driver_floor(option.cuda)
+        other = describe_image_with_driver(context, query.target, floor or "")
         yield RULE.diagnostic(
-            f"torch {offer.release.release} for CUDA {offer.cuda} needs driver {floor}, "
+            f"torch {option.release.release} for CUDA {option.cuda} needs driver {floor}, "
             f"and the driver of image {image.family} was not published",
-            (*question.site.route, "image"),
+            (*query.target.route, "image"),
             why="If it is older, torch says that the NVIDIA driver on your system is too old, "
             "and runs on the CPU.",
-            way_out=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
-            related=(related_at(question.cuda_route, "the CUDA version is decided here"),),
+            help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
+            related=(related_at(query.cuda_route, "the CUDA version is decided here"),),
         )
 
 
-def _doubtful(case: LintContext, question: BuildQuery, image: ImageFamily) -> BuildOption | None:
-    """Return the newest possible build when there are such for the card, and no build is sure to
-    run.
-    """
-    have, newest = _at_least(case, image), None
-    for offer in possible_builds(case, question):
-        if offer.build is None or not case.facts.has_code_for(question.card, offer.build):
+def _newest_doubtful_build(
+    context: LintContext, query: BuildQuery, image: ImageFamily
+) -> BuildOption | None:
+    """Return the newest possible build if no build is sure to run on the image."""
+    oldest, newest = _oldest_driver(context, image), None
+    for option in possible_builds(context, query):
+        if option.build is None or not context.facts.has_code_for(query.card, option.build):
             continue
-        floor = case.facts.driver_floor(offer.cuda)
-        if floor is None or (have is not None and is_driver_at_least(have, floor)):
+        floor = context.facts.driver_floor(option.cuda)
+        if floor is None or (oldest is not None and is_driver_at_least(oldest, floor)):
             return None
-        newest = newest or offer
+        newest = newest or option
     return newest
 
 
-def _at_least(case: LintContext, image: ImageFamily) -> str | None:
-    """Return a driver that images of a family have at least.
+def _oldest_driver(context: LintContext, image: ImageFamily) -> str | None:
+    """Return the oldest driver that images of a family may have.
 
-    One with a CUDA toolkit has the driver that came with it; a container asks no more of its
-    host than the floor of its CUDA.
+    An image with a CUDA toolkit has the driver that came with it; a container requires no more of
+    its host than the minimum of its CUDA.
     """
-    toolkit = case.facts.toolkits.get(image.cuda)
-    known = [row.driver for row in case.facts.image_drivers if row.family == image.family]
-    oldest = [min(known, key=require_version)] if known else []
-    carried = (
-        (toolkit.floor_linux if image.kind == "container" else toolkit.driver_first)
-        if toolkit
-        else None
-    )
-    return max([*oldest, *([carried] if carried else [])], key=require_version, default=None)
+    known = [row.driver for row in context.facts.image_drivers if row.family == image.family]
+    drivers = [min(known, key=require_version)] if known else []
+    toolkit = context.facts.toolkits.get(image.cuda)
+    if toolkit:
+        is_container = image.kind == "container"
+        carried = toolkit.floor_linux if is_container else toolkit.driver_first
+        if carried:
+            drivers.append(carried)
+    return max(drivers, key=require_version, default=None)
 
 
 RULE = Rule(
     id="CUD008",
     name="driver-unknown",
     severity=Severity.UNKNOWN,
-    summary="Nobody published which driver an image carries, and the torch build may need a newer "
-    "one.",
     sources=(
         "docs.cloud.google.com, Workbench image versioning and Deep Learning VM images",
         "NVIDIA, CUDA Compatibility, minor version compatibility",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -118,11 +110,9 @@ RULE = Rule(
             ("IMG003", "IMG004"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
-            f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n"
-        ),
-        Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
+    good=examples(
+        'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
+        f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n",
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n',
     ),
 )

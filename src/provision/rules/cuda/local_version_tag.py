@@ -1,4 +1,4 @@
-"""A package line carries the tag of a CUDA build, as in torch==2.0.1+cu118.
+"""A package line carries the tag of a CUDA build.
 
 ## What it does
 
@@ -34,71 +34,63 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import cuda_of
-from provision.rules.package_lines import (
-    package_lines,
-    set_version_edit,
-    without_local,
-    yaml_scalar,
-)
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import package_lines, set_version_edit, without_local
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Package
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line with a build tag; the first one's fix also says the CUDA
-    version.
-    """
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each line with a build tag; the first fix also sets the CUDA version."""
     tagged = [
         (route, package, match[1])
-        for route, package in package_lines(case)
-        if package.key in case.facts.flavoured and (match := _TAG.search(package.version))
+        for route, package in package_lines(context)
+        if package.key in context.facts.flavoured and (match := _TAG.search(package.version))
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
         yield _finding(
-            case,
+            context,
             route,
             package,
             tag,
-            fixable=_agrees(case, tag) and len(tags) == 1,
+            fixable=_agrees_with_spec(context, tag) and len(tags) == 1,
             first=number == 0,
         )
 
 
 def _finding(
-    case: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
+    context: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
 ) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
     right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    said = (
-        f"; the spec says cuda: {case.spec.cuda} and gpu: {case.spec.gpu.type}"
-        if not _agrees(case, tag)
-        else ""
-    )
+    note = ""
+    if not _agrees_with_spec(context, tag):
+        note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
     edits: tuple[Edit, ...] = (
-        set_version_edit(case, route, package, without_local(package.version)),
-        *(_says(case, cuda) if first else ()),
+        set_version_edit(context, route, package, without_local(package.version)),
+        *(_set_cuda_edits(context, cuda) if first else ()),
     )
     return RULE.diagnostic(
-        f"{package.key}{package.version} names the build {tag}{said}",
+        f"{package.key}{package.version} names the build {tag}{note}",
         route,
         why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
         "said once, in `cuda`, and the lock chooses the builds.",
-        way_out=right
+        help=right
         if fixable
         else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
         related=(related_at(("cuda",), "the CUDA version is said here"),)
-        if said and "cuda" in case.spec.model_fields_set
+        if note and "cuda" in context.spec.model_fields_set
         else (),
         fix=Fix(right, edits) if fixable else None,
     )
 
 
-def _agrees(case: LintContext, tag: str) -> bool:
-    """Tell whether saying `cuda` for this tag contradicts nothing that the spec says already."""
-    cuda, spec = cuda_of(tag), case.spec
+def _agrees_with_spec(context: LintContext, tag: str) -> bool:
+    """Return whether `cuda` for this tag agrees with the rest of the spec."""
+    cuda, spec = cuda_of(tag), context.spec
     return (
         spec.cuda in ("auto", cuda)
         and spec.gpu.is_none == (cuda == "none")
@@ -106,24 +98,20 @@ def _agrees(case: LintContext, tag: str) -> bool:
     )
 
 
-def _says(case: LintContext, cuda: str) -> tuple[Edit, ...]:
-    if cuda in (case.spec.cuda, "none"):
+def _set_cuda_edits(context: LintContext, cuda: str) -> tuple[Edit, ...]:
+    if cuda in (context.spec.cuda, "none"):
         return ()
     text = yaml_scalar(cuda)
-    return (
-        (Replace(RouteLocation(("cuda",)), text),)
-        if "cuda" in case.spec.model_fields_set
-        else (Insert((), "cuda", text),)
-    )
+    if "cuda" in context.spec.model_fields_set:
+        return (Replace(RouteLocation(("cuda",)), text),)
+    return (Insert((), "cuda", text),)
 
 
 RULE = Rule(
     id="CUD001",
     name="local-version-tag",
     severity=Severity.ERROR,
-    summary="A package line carries the tag of a CUDA build.",
     sources=("PEP 440, local version identifiers", "https://download.pytorch.org/whl/"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -143,8 +131,8 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"
         ),
     ),
-    good=(
-        Example('gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [flash-attn==2.8.3+cu12torch2.8]\n'),
+    good=examples(
+        'gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n',
+        'gpu: T4\npython: "3.11"\npackages: [flash-attn==2.8.3+cu12torch2.8]\n',
     ),
 )

@@ -23,28 +23,31 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version asked for that no allowed torch release was built for."""  # noqa: E501
-    releases = torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each CUDA version that no admitted torch release was built for."""
+    releases = torch_releases(context)
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
     if releases is None or not rows:
         return
     for device in {
         device.cuda_route: device
-        for device in case.devices
+        for device in context.devices
         if device.is_nvidia and device.cuda not in ("auto", "none")
     }.values():
         sure = [row.builds.get(flavour_of(device.cuda)) for row in rows]
         if not any(confidence in ("high", "medium") for confidence in sure):
-            yield _finding(case, releases, rows, device, doubtful="low" in sure)
+            yield _finding(context, releases, rows, device, doubtful="low" in sure)
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     releases: AdmittedReleases,
     rows: list[TorchRelease],
     device: GpuSettings,
@@ -53,20 +56,21 @@ def _finding(
 ) -> Diagnostic:
     cuda, newest = device.cuda, rows[-1]
     built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
-    others = [row.release for row in case.facts.torch if flavour_of(cuda) in row.builds]
+    others = [row.release for row in context.facts.torch if flavour_of(cuda) in row.builds]
     what = "may have no build" if doubtful else "has no build"
+    severity = None
+    if doubtful:
+        severity = Severity.WARNING
+    elif releases.includes_newer:
+        severity = Severity.UNKNOWN
     return RULE.diagnostic(
         f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for "
         f"{', '.join(built)}",
         device.cuda_route,
-        severity=Severity.WARNING
-        if doubtful
-        else Severity.UNKNOWN
-        if releases.includes_newer
-        else None,
+        severity=severity,
         why="The PyTorch index for that CUDA version then holds no such torch."
         + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
-        way_out=f'write cuda: "{built[-1]}" or cuda: auto'
+        help=f'write cuda: "{built[-1]}" or cuda: auto'
         + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
         related=(related_at(releases.route, "torch asked for here"),),
     )
@@ -76,13 +80,11 @@ RULE = Rule(
     id="CUD002",
     name="no-torch-build",
     severity=Severity.ERROR,
-    summary="The torch that is asked for was not built for the CUDA version that is asked for.",
     sources=(
         "pytorch/test-infra generate_binary_build_matrix.py",
         "replicate/cog torch_compatibility.json",
         "torch wheels on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),
@@ -95,9 +97,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0"}, "3.11", "cu118"),
         ),
     ),
-    good=(
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.*]\n'),
-        Example('gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.0.1]\n'),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.*]\n',
+        'gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.0.1]\n',
     ),
 )

@@ -32,8 +32,9 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -43,29 +44,31 @@ from provision.rules.torch_builds import (
     possible_builds,
     possible_torch_releases,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 from provision.target_facts import ProvidedVersion
 
 _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that is too old for every torch that may come."""
-    yield from _libraries(case)
-    for question in build_queries(case):
-        driver = question.site.driver
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target that is too old for every torch that may come."""
+    yield from _glibc_findings(context)
+    for query in build_queries(context):
+        driver = query.target.driver
         if driver is None:
             continue
-        found = _newest(case, question, driver)
-        if found is not None:
-            yield _finding(case, question, driver, *found)
+        newest = _newest_blocked_build(context, query, driver)
+        if newest is not None:
+            yield _finding(context, query, driver, *newest)
 
 
-def _libraries(case: LintContext) -> Iterator[Diagnostic]:
-    releases = possible_torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
-    for site in case.targets if rows else ():
-        have, needed = site.glibc, [row.glibc_on("linux-x86_64") for row in rows]
+def _glibc_findings(context: LintContext) -> Iterator[Diagnostic]:
+    releases = possible_torch_releases(context)
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    for target in context.targets if rows else ():
+        have, needed = target.glibc, [row.glibc_on("linux-x86_64") for row in rows]
         if (
             have is None
             or releases is None
@@ -77,7 +80,7 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
             continue
         fits = [
             row.release
-            for row in case.facts.torch
+            for row in context.facts.torch
             if (floor := row.glibc_on("linux-x86_64"))
             and require_version(floor) <= require_version(have.value)
         ]
@@ -87,57 +90,55 @@ def _libraries(case: LintContext) -> Iterator[Diagnostic]:
             have.route,
             severity=have.evidence.cap_severity(Severity.ERROR),
             why="The installer finds no wheel that runs on that system.",
-            way_out="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
+            help="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
             related=(related_at(releases.route, "torch comes from here"),),
         )
 
 
-def _newest(
-    case: LintContext, question: BuildQuery, driver: ProvidedVersion
+def _newest_blocked_build(
+    context: LintContext, query: BuildQuery, driver: ProvidedVersion
 ) -> tuple[BuildOption, Incompatibility] | None:
-    """Return the newest build that only an old driver keeps from running; None when some build
-    runs, or none could.
-    """
+    """Return the newest build that fails only because of an old driver; None if some build runs."""
     newest = None
-    for offer in possible_builds(case, question):
-        if can_run(case, question, offer) is not False:
+    for option in possible_builds(context, query):
+        if can_run(context, query, option) is not False:
             return None
-        obstacles = case.facts.incompatibilities(driver.value, offer.build, question.card)
-        if newest is None and all(one.kind in _OLD for one in obstacles):
-            newest = offer, obstacles[0]
+        obstacles = context.facts.incompatibilities(driver.value, option.build, query.card)
+        if newest is None and all(obstacle.kind in _OLD for obstacle in obstacles):
+            newest = option, obstacles[0]
     return newest
 
 
 def _finding(
-    case: LintContext,
-    question: BuildQuery,
+    context: LintContext,
+    query: BuildQuery,
     driver: ProvidedVersion,
-    offer: BuildOption,
+    option: BuildOption,
     obstacle: Incompatibility,
 ) -> Diagnostic:
     ptx = obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER
     severity = driver.evidence.cap_severity(Severity.ERROR)
     for evidence in obstacle.evidence:
         severity = evidence.cap_severity(severity)
-    needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
+    needs = f"has only PTX for {query.card.name}, which needs" if ptx else "needs"
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver "
+        f"torch {option.release.release} for CUDA {option.cuda} {needs} driver "
         f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
-        question.cuda_route,
+        query.cuda_route,
         severity=severity,
         why="torch would say: the provided PTX was compiled with an unsupported toolchain."
         if ptx
         else "torch would say: the NVIDIA driver on your system is too old. "
         "torch.cuda.is_available() would be false.",
-        way_out=describe_alternatives(
-            case,
-            question,
-            describe_image_with_driver(case, question.site, obstacle.required)
+        help=describe_alternatives(
+            context,
+            query,
+            describe_image_with_driver(context, query.target, obstacle.required)
             or "take a machine with a newer driver",
         ),
         related=(
             related_at(driver.route, f"driver {driver.value} comes from here"),
-            related_at(question.releases.route, "torch comes from here"),
+            related_at(query.releases.route, "torch comes from here"),
         ),
     )
 
@@ -146,13 +147,11 @@ RULE = Rule(
     id="CUD004",
     name="place-too-old",
     severity=Severity.ERROR,
-    summary="The driver, or the C library, that a place brings is older than the torch build needs.",  # noqa: E501
     sources=(
         "NVIDIA, CUDA Compatibility, minor version compatibility",
         "PEP 600 and the wheel tags of torch",
         "pytorch/pytorch#162531",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -169,14 +168,10 @@ RULE = Rule(
             ("IMG004",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+        f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

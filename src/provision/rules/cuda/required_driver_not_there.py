@@ -22,60 +22,54 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range
+from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_TARGET
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import ProvidedVersion
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place whose driver does not satisfy `requires.driver`."""
-    for site in case.targets:
-        asked, driver = find_machine_requirement(case, site, "driver"), site.driver
-        specifiers = asked.specifiers if asked else None
-        if asked is None or driver is None or specifiers is None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target whose driver does not satisfy `requires.driver`."""
+    for target in context.targets:
+        requirement, driver = find_machine_requirement(context, target, "driver"), target.driver
+        specifiers = requirement.specifiers if requirement else None
+        if requirement is None or driver is None or specifiers is None:
             continue
-        if site.card is not None and not driver_branches(case, site.card).admits(specifiers):
+        if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
-        first, below = _span(driver)
+        first, below = _driver_range(driver)
         if has_version_in_range(specifiers, first, below):
             continue
         yield RULE.diagnostic(
-            f"requires.driver: {asked.text} is asked for, and the driver of "
+            f"requires.driver: {requirement.text} is asked for, and the driver of "
             f"{driver.provider} is {driver.value}",
-            asked.route,
+            requirement.route,
             severity=driver.evidence.cap_severity(Severity.ERROR),
             why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
             "so the check on the device would fail.",
-            way_out="take an image that brings such a driver, or ask for less"
-            if site.image
+            help="take an image that brings such a driver, or ask for less"
+            if target.image
             else f"ask for less at this target, as in requires: {{driver: "
             f'">={driver.value.split(".")[0]}"}}',
             related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
         )
 
 
-def _span(driver: ProvidedVersion) -> tuple[str, str]:
-    """Return the drivers that may be meant, from the first on and below the second: of a branch
-    alone, any of it.
-    """
-    return (
-        (driver.value, f"{driver.value}.0.1")
-        if "." in driver.value
-        else (driver.value, str(int(driver.value) + 1))
-    )
+def _driver_range(driver: ProvidedVersion) -> tuple[str, str]:
+    """Return the range of drivers that a text means: all of a branch if it names only a branch."""
+    if "." in driver.value:
+        return (driver.value, f"{driver.value}.0.1")
+    return (driver.value, str(int(driver.value) + 1))
 
 
 RULE = Rule(
     id="CUD006",
     name="required-driver-not-there",
     severity=Severity.ERROR,
-    summary="`requires.driver` asks for a driver that a place does not bring.",
     sources=(
         "googlecolab/backend-info 66982a15",
         "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -91,11 +85,9 @@ RULE = Rule(
             other_ids=("IMG003", "IMG004"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
-            '">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '
+        '">=580"}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n',
     ),
 )

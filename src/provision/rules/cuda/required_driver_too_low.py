@@ -27,73 +27,67 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
+from provision.rules.edits import yaml_scalar
 from provision.rules.machine_requirements import (
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.package_lines import yaml_scalar
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each `requires.driver` below the floor; an error where it admits nothing
-    at or above it.
-    """
-    said = set()
-    for question in build_queries(case):
-        asked = (
-            find_machine_requirement(case, question.site, "driver")
-            if question.flavour and question.site.driver is None
-            else None
-        )
-        if asked is not None and asked.route not in said:
-            found = _finding(case, question, asked)
-            said |= {asked.route} if found else set()
-            yield from [found] if found else []
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each `requires.driver` that admits drivers below the minimum."""
+    reported = set()
+    for query in build_queries(context):
+        requirement = None
+        if query.flavour and query.target.driver is None:
+            requirement = find_machine_requirement(context, query.target, "driver")
+        if requirement is not None and requirement.route not in reported:
+            finding = _finding(context, query, requirement)
+            if finding:
+                reported.add(requirement.route)
+                yield finding
 
 
 def _finding(
-    case: LintContext, question: BuildQuery, asked: MachineRequirement
+    context: LintContext, query: BuildQuery, requirement: MachineRequirement
 ) -> Diagnostic | None:
-    toolkit = case.facts.toolkits.get(cuda_of(question.flavour or ""))
-    specifiers, known = asked.specifiers, driver_branches(case, question.card)
+    toolkit = context.facts.toolkits.get(cuda_of(query.flavour or ""))
+    specifiers, known = requirement.specifiers, driver_branches(context, query.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
     floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
     if known.first and require_version(known.first) > require_version(floor):
-        floor, whose = known.first, question.card.name
+        floor, whose = known.first, query.card.name
     low = lower_bound(specifiers)
     possible = has_version_in_range(specifiers, floor, known.first_unsupported)
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    beyond = known.first_unsupported is not None and require_version(floor) >= require_version(
-        known.first_unsupported
+    help_text = f'write driver: ">={floor}"'
+    fix: Fix | None = Fix(
+        help_text,
+        (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
+        Applicability.UNSAFE,
     )
+    first_unsupported = known.first_unsupported
+    if first_unsupported and require_version(floor) >= require_version(first_unsupported):
+        fix = None
+    if whose != query.card.name:
+        help_text += f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
     return RULE.diagnostic(
-        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} "
+        f"requires.driver: {requirement.text} {'lets through' if possible else 'admits only'} "
         f"drivers older than {floor}, which {whose} needs",
-        asked.route,
+        requirement.route,
         severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
-        way_out=f'write driver: ">={floor}"'
-        + (
-            f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
-            if whose != question.card.name
-            else ""
-        ),
-        related=(related_at(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
-        if question.site.gpu_settings.cuda != "auto"
+        help=help_text,
+        related=(related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
+        if query.target.gpu_settings.cuda != "auto"
         else (),
-        fix=None
-        if beyond
-        else Fix(
-            f'write driver: ">={floor}"',
-            (Replace(RouteLocation(asked.route), yaml_scalar(f">={floor}")),),
-            Applicability.UNSAFE,
-        ),
+        fix=fix,
     )
 
 
@@ -101,10 +95,7 @@ RULE = Rule(
     id="CUD007",
     name="required-driver-too-low",
     severity=Severity.ERROR,
-    summary="`requires.driver` lets drivers through that the CUDA version or the card does not run "
-    "on.",
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -133,18 +124,12 @@ RULE = Rule(
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580"}\n'
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=525.60.13"}\n'
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=580,<600"}\n'
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580"}\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=525.60.13"}\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
+        '{driver: ">=580,<600"}\n',
     ),
 )

@@ -24,30 +24,32 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.examples import EXAMPLE_TARGET
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
     source_built_packages,
     wheel_cuda_at,
 )
-from provision.rules.workbench_instances import EXAMPLE_TARGET
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place whose gcc the toolkit does not take."""
-    asked = case.spec.cuda_toolkit
-    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target whose gcc the toolkit does not take."""
+    requested = context.spec.cuda_toolkit
+    toolkit = None
+    if requested and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(requested)
     if toolkit is None:
         return
-    for site in case.targets:
-        system = operating_system_at(case, site)
+    for target in context.targets:
+        system = operating_system_at(context, target)
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
-        wanted = major_version(wheel_cuda_at(case, site) or toolkit.cuda)
+        wanted = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
         enough = [
             row.cuda
-            for row in case.facts.toolkits.values()
+            for row in context.facts.toolkits.values()
             if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted
         ]
         right = min(enough, key=require_version, default=None)
@@ -57,11 +59,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             ("cuda_toolkit",),
             severity=system.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)),
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
-            way_out=(f'write cuda_toolkit: "{right}", or ' if right else "")
+            help=(f'write cuda_toolkit: "{right}", or ' if right else "")
             + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
             related=(
                 related_at(
-                    (*site.route, "image" if site.image else "runtime"),
+                    (*target.route, "image" if target.image else "runtime"),
                     f"{system.os} comes from here",
                 ),
             ),
@@ -79,13 +81,11 @@ RULE = Rule(
     id="CUD014",
     name="toolkit-compiler-too-new",
     severity=Severity.ERROR,
-    summary="The system's gcc is newer than nvcc takes.",
     sources=(
         "crt/host_config.h of the nvidia-cuda-nvcc wheels",
         "package lists of the distributions (gcc)",
         "pytorch/pytorch#136556",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -103,15 +103,11 @@ RULE = Rule(
             other_ids=("GCP024",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
-            "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
-            f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n"
-        ),
-        Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
-            "[torch==2.6.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
+        "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
+        f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
+        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
+        "[torch==2.6.0, {name: our-kernels, build: true}]\n",
     ),
 )

@@ -29,7 +29,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.source_builds import (
     Nvcc,
     major_version,
@@ -42,33 +42,31 @@ from provision.spec import Package
 from provision.target_facts import TargetFacts
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each compiler whose major version is not that of the wheels; a warning
-    where nothing is known to compile against torch.
-    """
-    sure, said = torch_extensions(case), set()
-    packages = sure or source_built_packages(case)
-    for site in case.targets if packages else ():
-        cuda, nvcc = wheel_cuda_at(case, site), nvcc_at(case, site)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each compiler whose CUDA major version is not that of the wheels."""
+    sure, reported = torch_extensions(context), set()
+    packages = sure or source_built_packages(context)
+    for target in context.targets if packages else ():
+        cuda, nvcc = wheel_cuda_at(context, target), nvcc_at(context, target)
         if (
             cuda is None
             or nvcc is None
             or major_version(cuda) == major_version(nvcc.cuda)
-            or (nvcc.route, cuda) in said
+            or (nvcc.route, cuda) in reported
         ):
             continue
-        said.add((nvcc.route, cuda))
+        reported.add((nvcc.route, cuda))
         own = nvcc.route == ("cuda_toolkit",)
         yield _finding(
-            site, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING
+            target, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING
         )
 
 
 def _finding(
-    site: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity
+    target: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity
 ) -> Diagnostic:
     own = nvcc.route == ("cuda_toolkit",)
-    said = site.gpu_settings.cuda != "auto"
+    said = target.gpu_settings.cuda != "auto"
     return RULE.diagnostic(
         f"{package[1].key} is compiled with nvcc "
         f"{nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for "
@@ -77,9 +75,11 @@ def _finding(
         severity=severity,
         why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
         "version mismatches the version that was used to compile PyTorch.",
-        way_out=f'write cuda_toolkit: "{cuda}"'
+        help=f'write cuda_toolkit: "{cuda}"'
         + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
-        related=((related_at(site.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ())
+        related=(
+            (related_at(target.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ()
+        )
         + (related_at(package[0], "compiled against torch"),),
         fix=Fix(
             f'write cuda_toolkit: "{cuda}"',
@@ -95,12 +95,10 @@ RULE = Rule(
     id="CUD013",
     name="toolkit-major-differs",
     severity=Severity.ERROR,
-    summary="The CUDA compiler is of another major version than the CUDA of torch's wheels.",
     sources=(
         "_check_cuda_version in torch/utils/cpp_extension.py of torch 2.13.0",
         "lm-sys/FastChat#1203",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -125,14 +123,10 @@ RULE = Rule(
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
-        ),
-        Example(
-            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0]\n"
-        ),
+    good=examples(
+        'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0]\n",
     ),
 )

@@ -23,48 +23,34 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that needs nvcc, when a place with a card has none for all
-    that is said.
-    """
-    if case.spec.cuda_toolkit is not None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each package that needs nvcc on a target with a card and without nvcc."""
+    if context.spec.cuda_toolkit is not None:
         return
-    rows = (
-        (route, package, case.facts.source_only.get(package.key))
-        for route, package in package_lines(case)
-        if package.build
-    )
-    need = [
-        (route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs
-    ]
-    without = (
-        [
-            site
-            for site in case.targets
-            if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
-        ]
-        if need
-        else []
-    )
-    if not without:
+    packages = []
+    for route, package in package_lines(context):
+        row = context.facts.source_only.get(package.key)
+        if package.build and row is not None and "nvcc" in row.needs:
+            packages.append((route, package))
+    cards = [target for target in context.targets if target.gpu_settings.is_nvidia]
+    without = [target for target in cards if nvcc_at(context, target) is None]
+    if not packages or not without:
         return
-    cuda = next(
-        (cuda for site in without if (cuda := wheel_cuda_at(case, site)) in case.facts.toolkits),
-        None,
-    )
-    where = ", ".join(site.name for site in without)
-    for number, (route, package) in enumerate(need):
+    cudas = (wheel_cuda_at(context, target) for target in without)
+    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
+    where = ", ".join(target.name for target in without)
+    for number, (route, package) in enumerate(packages):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
         yield RULE.diagnostic(
             f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
-            way_out=f"say {right}",
+            help=f"say {right}",
             fix=Fix(
                 f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE
             )
@@ -77,13 +63,11 @@ RULE = Rule(
     id="CUD011",
     name="toolkit-missing",
     severity=Severity.WARNING,
-    summary="A package is built against CUDA, and nothing says that there is an nvcc.",
     sources=(
         "torch/utils/cpp_extension.py of torch 2.13.0 (CUDA_HOME)",
         "Dao-AILab/flash-attention setup.py",
         "file lists of the packages on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -96,16 +80,12 @@ RULE = Rule(
             "{name: causal-conv1d, build: true}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
-            "mamba-ssm, build: true}]\n"
-            'targets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
-        Example('gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n'),
+    good=examples(
+        'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
+        "mamba-ssm, build: true}]\n"
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
     ),
 )

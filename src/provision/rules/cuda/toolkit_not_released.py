@@ -19,33 +19,31 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a toolkit without a row: an error between two that have one, else
-    unknown.
-    """
-    asked = case.spec.cuda_toolkit
-    if asked is None or asked in case.facts.toolkits:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for an unknown toolkit: an error if it is between two known versions."""
+    requested = context.spec.cuda_toolkit
+    if requested is None or requested in context.facts.toolkits:
         return
-    known = sorted(case.facts.toolkits, key=require_version)
-    below = [cuda for cuda in known if require_version(cuda) < require_version(asked)][-1:]
-    above = [cuda for cuda in known if require_version(cuda) > require_version(asked)][:1]
+    known = sorted(context.facts.toolkits, key=require_version)
+    below = [cuda for cuda in known if require_version(cuda) < require_version(requested)][-1:]
+    above = [cuda for cuda in known if require_version(cuda) > require_version(requested)][:1]
     gap = bool(below and above)
     nearest = next(
-        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == asked.split(".")[0]), None
+        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == requested.split(".")[0]), None
     )
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {asked}"
+        f"there is no CUDA toolkit {requested}"
         if gap
-        else f"the facts know no CUDA toolkit {asked}; they know {format_versions(known)}",
+        else f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
         ("cuda_toolkit",),
         severity=None if gap else Severity.UNKNOWN,
         why="NVIDIA released no such version."
         if gap
         else "Whether it exists, and what it compiles for, cannot be told from here.",
-        way_out=f"write {' or '.join([*below, *above])}"
+        help=f"write {' or '.join([*below, *above])}"
         if gap
         else "check the version with `nvcc --version` where it is installed",
         fix=Fix(
@@ -62,12 +60,10 @@ RULE = Rule(
     id="CUD016",
     name="toolkit-not-released",
     severity=Severity.ERROR,
-    summary="A CUDA toolkit is asked for that does not exist, or that the facts do not know.",
     sources=(
         "releases of nvidia-cuda-nvcc on PyPI",
         "NVIDIA runfile names, by spack-packages cuda/package.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -81,14 +77,10 @@ RULE = Rule(
             '"12.10"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
     ),
 )

@@ -22,20 +22,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import source_built_packages
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when a toolkit serves nothing."""
-    if case.spec.cuda_toolkit is not None and not source_built_packages(case):
+    if context.spec.cuda_toolkit is not None and not source_built_packages(context):
         yield RULE.diagnostic(
-            f"cuda_toolkit: {case.spec.cuda_toolkit} is asked for, and no package is built "
+            f"cuda_toolkit: {context.spec.cuda_toolkit} is asked for, and no package is built "
             "from source",
             ("cuda_toolkit",),
             at=RoutePart.KEY,
             why="Wheels bring the CUDA that they need; nvcc would lie there for nothing.",
-            way_out="leave cuda_toolkit out, or write {name: ..., build: true} for what is built",
+            help="leave cuda_toolkit out, or write {name: ..., build: true} for what is built",
         )
 
 
@@ -43,12 +43,10 @@ RULE = Rule(
     id="CUD012",
     name="toolkit-unused",
     severity=Severity.INFO,
-    summary="A CUDA toolkit is asked for, and nothing is built.",
     sources=(
         "NVIDIA, CUDA Compatibility",
         "Requires-Dist of the torch wheels: nvidia-cuda-runtime and its siblings",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -62,14 +60,10 @@ RULE = Rule(
             "cuda_toolkit",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: deepspeed, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.11.0, {name: deepspeed, build: true}]\n",
     ),
 )

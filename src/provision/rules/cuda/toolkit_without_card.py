@@ -25,35 +25,39 @@ from provision.facts import Card
 from provision.facts.compatibility import runs_machine_code
 from provision.facts.schema_torch import CudaToolkit
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that the toolkit makes no code for: an error for one it has
-    dropped, a warning for one it does not know yet.
-    """
-    asked = case.spec.cuda_toolkit
-    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each card that the toolkit has dropped, or does not support yet."""
+    requested = context.spec.cuda_toolkit
+    toolkit = None
+    if requested and source_built_packages(context):
+        toolkit = context.facts.toolkits.get(requested)
     if toolkit is None:
         return
-    for route, site in {site.gpu_settings.gpu_route: site for site in case.targets}.items():
-        card = site.card
-        if card is None or _makes(case, toolkit, card):
+    for route, target in {
+        target.gpu_settings.gpu_route: target for target in context.targets
+    }.items():
+        card = target.card
+        if card is None or _makes_code_for(context, toolkit, card):
             continue
         dropped = require_version(card.cc) < require_version(toolkit.cc_min)
         knows = [
             row.cuda
             for row in sorted(
-                case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
+                context.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
             )
-            if _makes(case, row, card)
+            if _makes_code_for(context, row, card)
         ]
-        wheels = wheel_cuda_at(case, site)
+        wheels = wheel_cuda_at(context, target)
         same = [
             cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)
         ] or knows
-        right = (same[-1] if dropped else same[0]) if same else None
+        right = None
+        if same:
+            right = same[-1] if dropped else same[0]
         yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to "
             f"{toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
@@ -63,7 +67,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             else Severity.WARNING,
             why="The build ends in: nvcc fatal: Unsupported gpu architecture."
             + ("" if dropped else " Only PTX of an older capability could serve."),
-            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
+            help=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
             if right
             else "take another card",
             related=(related_at(route, "card asked for here"),),
@@ -77,17 +81,16 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
-    """Tell whether a compiler makes machine code that the card runs; between its bounds where its
-    list was not read.
-    """
+def _makes_code_for(context: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
+    """Return whether a compiler makes code for a card, by its list or else by its bounds."""
     if not toolkit.capabilities:
         return (
             require_version(toolkit.cc_min) <= require_version(card.cc)
             and require_version(card.cc).major <= require_version(toolkit.cc_max).major
         )
     return any(
-        runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities
+        runs_machine_code(card.cc, code, context.facts.capabilities)
+        for code in toolkit.capabilities
     )
 
 
@@ -95,9 +98,7 @@ RULE = Rule(
     id="CUD015",
     name="toolkit-without-card",
     severity=Severity.ERROR,
-    summary="The CUDA compiler makes no code for the card.",
     sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -111,18 +112,12 @@ RULE = Rule(
             '"12.6"',
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n"
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
+        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
     ),
 )

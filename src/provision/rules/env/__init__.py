@@ -1,1 +1,7 @@
 """Rules for environment variables."""
+
+NVIDIA_ONLY = frozenset(
+    {
+        "devices_hidden",
+    }
+)

@@ -24,28 +24,28 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import AllocatorOption
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each part of it that torch refuses, or does not know."""
     for name in NAMES:
-        for part in re.split(r",(?![^\[]*\])", case.spec.env.get(name, "")):
-            if (found := _refused(case, part.strip())) is not None:
+        for part in re.split(r",(?![^\[]*\])", context.spec.env.get(name, "")):
+            if (found := _find_problem(context, part.strip())) is not None:
                 problem, way_out, severity = found
                 yield RULE.diagnostic(
                     f"{name}: {problem}",
                     ("env", name),
                     severity=severity,
                     why="torch reads it when the GPU is first used, and ends the program there.",
-                    way_out=way_out,
+                    help=way_out,
                 )
 
 
-def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
+def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
     if not part:
         return None
     option, colon, value = (text.strip() for text in part.partition(":"))
@@ -55,32 +55,28 @@ def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] |
             f"write {part.replace('=', ':')}" if "=" in part else "write OPTION:VALUE",
             None,
         )
-    row = case.facts.allocator_options.get(option)
+    row = context.facts.allocator_options.get(option)
     if row is not None:
-        limits = _limits(row, value)
-        return (
-            (
+        limits = _violated_limit(row, value)
+        if limits:
+            return (
                 f"{option} takes {limits}, and {value} is given",
                 f"give it {limits}",
                 row.evidence.cap_severity(Severity.ERROR),
             )
-            if limits
-            else None
-        )
-    meant = nearest_word(option, case.facts.allocator_options, 3)
-    return (
-        (
+        return None
+    meant = nearest_word(option, context.facts.allocator_options, 3)
+    if meant:
+        return (
             f"the facts know no option {option}; the nearest is {meant}",
             f"write {meant}, if that is meant",
             Severity.WARNING,
         )
-        if meant
-        else None
-    )
+    return None
 
 
-def _limits(row: AllocatorOption, value: str) -> str | None:
-    """Return what the option takes where the value is something else; None where it fits."""
+def _violated_limit(row: AllocatorOption, value: str) -> str | None:
+    """Return what the option accepts if the value does not fit, else None."""
     match row.takes:
         case "flag" if value not in ("True", "False"):
             return "True or False, with a capital letter"
@@ -96,12 +92,10 @@ RULE = Rule(
     id="ENV014",
     name="allocator-refused",
     severity=Severity.ERROR,
-    summary="The configuration of torch's allocator is written as torch does not take it.",
     sources=(
         "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -117,14 +111,10 @@ RULE = Rule(
         ),
         Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size:64"}}\n', '"max_split_size:64"'),
     ),
-    good=(
-        Example(
-            f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
-            f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n'
-        ),
-        Example(
-            f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
-            f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n'
-        ),
+    good=examples(
+        f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
+        f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n',
+        f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
+        f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n',
     ),
 )

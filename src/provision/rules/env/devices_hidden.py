@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES in `env` hides cards, or names ones that another machine does not have.
+"""CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.
 
 ## What it does
 
@@ -22,18 +22,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the variable is set and a card is asked for."""
-    devices = [device for device in case.devices if device.is_nvidia]
-    if NAME not in case.spec.env or not devices or case.resolved is not None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding when the variable is set and a card is requested."""
+    devices = [device for device in context.devices if device.is_nvidia]
+    if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
-    value = case.spec.env[NAME].strip()
-    shown, most = _shown(value), max(devices, key=lambda device: device.gpu.count)
+    value = context.spec.env[NAME].strip()
+    shown, most = _visible_devices(value), max(devices, key=lambda device: device.gpu.count)
     if not shown:
         message, severity = (
             f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for',
@@ -56,12 +56,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         why="torch then finds no CUDA device."
         if not shown
         else "What it names depends on the machine; gpu says how many cards there are.",
-        way_out=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
+        help=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
         related=(related_at(most.gpu_route, "cards asked for here"),),
     )
 
 
-def _shown(value: str) -> list[str]:
+def _visible_devices(value: str) -> list[str]:
     """Return the devices that are visible: those before the first that is invalid."""
     shown = []
     for part in value.split(","):
@@ -75,9 +75,7 @@ RULE = Rule(
     id="ENV002",
     name="devices-hidden",
     severity=Severity.ERROR,
-    summary="CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.",
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -92,10 +90,8 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n',
     ),
 )

@@ -24,63 +24,58 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.examples import EMPTY_SPEC
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
-    for name, value in case.spec.env.items():
-        row = case.facts.folders.get(name)
+    for name, value in context.spec.env.items():
+        row = context.facts.folders.get(name)
         if row is None or not value or (problem := _problem(row, value)) is None:
             continue
         yield RULE.diagnostic(
             f"{name} is {value!r}: {problem}",
             ("env", name),
             why=f"It says where {row.holds} lie, and is taken as it stands.",
-            way_out="write the whole path, as in /home/jupyter/cache",
+            help="write the whole path, as in /home/jupyter/cache",
         )
 
 
 def _problem(row: FolderVariable, value: str) -> str | None:
     if value.startswith("~"):
-        return None if "~" in row.expands else "what reads it does not replace the ~"
+        if "~" in row.expands:
+            return None
+        return "what reads it does not replace the ~"
     if "$" in value:
-        return (
-            None
-            if "$" in row.expands
-            else "what reads it does not replace variables"
-            if "~" not in row.expands
-            else "not all that reads it replaces variables"
-        )
-    return (
-        None
-        if value.startswith("/") or value[1:3] in (":\\", ":/")
-        else "another folder wherever the working directory is another one"
-    )
+        if "$" in row.expands:
+            return None
+        if "~" not in row.expands:
+            return "what reads it does not replace variables"
+        return "not all that reads it replaces variables"
+    if value.startswith("/") or value[1:3] in (":\\", ":/"):
+        return None
+    return "another folder wherever the working directory is another one"
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV011",
     name="folder-not-absolute",
     severity=Severity.WARNING,
-    summary="A variable that names a folder names one that is another everywhere, or that nobody "
-    "finds.",
     sources=(
         "huggingface-hub 2.4.0 constants.py",
         "datasets 5.2.0 config.py",
         "CPython, Lib/tempfile.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
-        Example(f"{HEAD}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
-        Example(f"{HEAD}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
+        Example(f"{EMPTY_SPEC}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
+        Example(f"{EMPTY_SPEC}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
+        Example(f"{EMPTY_SPEC}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n"),
-        Example(f"{HEAD}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n"),
-        Example(f"{HEAD}env: {{HF_HOME: 'D:\\hf'}}\n"),
+    good=examples(
+        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n",
+        f"{EMPTY_SPEC}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n",
+        f"{EMPTY_SPEC}env: {{HF_HOME: 'D:\\hf'}}\n",
     ),
 )

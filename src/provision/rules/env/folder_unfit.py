@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
@@ -33,28 +34,30 @@ from provision.rules.folders import (
     is_in_memory,
     is_within,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 from provision.target_facts import TargetFacts
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable at the first target where its folder is unfit."""
-    for name, value in case.spec.env.items():
-        row = case.facts.folders.get(name)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each variable and the first target on which its folder is unfit."""
+    for name, value in context.spec.env.items():
+        row = context.facts.folders.get(name)
         if row is None or not row.big or not value.startswith("/"):
             continue
-        for site in case.targets:
-            if (unfit := _unfit(row, value, site)) is not None:
-                yield _finding(row, value, site, *unfit)
+        for target in context.targets:
+            if (unfit := _find_problem(row, value, target)) is not None:
+                yield _finding(row, value, target, *unfit)
                 break
 
 
-def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity | None, str] | None:
-    workbench = isinstance(site.target, WorkbenchTarget)
+def _find_problem(
+    row: FolderVariable, path: str, target: TargetFacts
+) -> tuple[Severity | None, str] | None:
+    workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
         return None, f"is memory: {row.holds} there take RAM"
-    if is_within(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
+    if is_within(path, COLAB_HOME) and (workbench or isinstance(target.target, LocalTarget)):
         return None, "exists on Colab only"
     if (
         not workbench
@@ -62,7 +65,7 @@ def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity 
         or (row.variable == "TMPDIR" and is_cleared_by_system(path))
     ):
         return None
-    if is_in_container(site):
+    if is_in_container(target):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
     return (
         Severity.INFO,
@@ -71,24 +74,22 @@ def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity 
 
 
 def _finding(
-    row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str
+    row: FolderVariable, path: str, target: TargetFacts, severity: Severity | None, what: str
 ) -> Diagnostic:
-    proposed = (
-        f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
-        if isinstance(site.target, WorkbenchTarget)
-        else "a folder on a disk"
-    )
+    if isinstance(target.target, WorkbenchTarget):
+        proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
+    else:
+        proposed = "a folder on a disk"
     return RULE.diagnostic(
-        f"{row.variable} is {path}, which at target {site.name} {what}",
+        f"{row.variable} is {path}, which at target {target.name} {what}",
         ("env", row.variable),
         severity=severity,
         why=f"It is where {row.holds} go, gigabytes of them.",
-        way_out=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=(related_at(site.route, "used here"),),
+        help=f"write {proposed}, or leave it out: the home of each place is used then",
+        related=(related_at(target.route, "used here"),),
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 WORKBENCH = (
     "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
     "[us-central1-a]}\n"
@@ -101,19 +102,16 @@ RULE = Rule(
     id="ENV012",
     name="folder-unfit",
     severity=Severity.WARNING,
-    summary="A variable sends gigabytes to a folder that is memory, that is not kept, or that is "
-    "not there.",
     sources=(
         "docs.cloud.google.com, Workbench instances: boot disk, data disk, custom containers",
         "Filesystem Hierarchy Standard 3.0",
         "shm_overview(7)",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
         Example(
-            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
+            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
             "/opt/hf",
             other_ids=(
                 "GCP013",
@@ -121,21 +119,19 @@ RULE = Rule(
             ),
         ),
         Example(
-            f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
+            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
             "/opt/hf",
             other_ids=(
                 "GCP013",
                 "IMG002",
             ),
         ),
-        Example(f"{HEAD}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
+        Example(f"{EMPTY_SPEC}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}"),
-        Example(
-            f"{HEAD}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
-        Example(f"{HEAD}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n"),
+    good=examples(
+        f"{EMPTY_SPEC}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}",
+        f"{EMPTY_SPEC}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
+        f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n",
     ),
 )

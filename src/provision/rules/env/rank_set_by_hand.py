@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 SINGLE_PROCESS_VALUES = {
     "LOCAL_RANK": "-1",
@@ -32,12 +32,12 @@ SINGLE_PROCESS_VALUES = {
 """Each variable with the value that stands for one process alone (accelerate/state.py)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
     for name in (
-        SINGLE_PROCESS_VALUES.keys() & case.spec.env.keys() if case.resolved is None else ()
+        SINGLE_PROCESS_VALUES.keys() & context.spec.env.keys() if context.resolved is None else ()
     ):
-        if case.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
+        if context.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
             yield RULE.diagnostic(
                 f"{name} is set by hand; a launcher sets it for each process",
                 ("env", name),
@@ -45,7 +45,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 severity=None if name == "LOCAL_RANK" else Severity.WARNING,
                 why="Training then sets itself up as one of several processes, and fails or "
                 "waits for the others.",
-                way_out=f"take {name} out, and say strategy and launcher under training",
+                help=f"take {name} out, and say strategy and launcher under training",
             )
 
 
@@ -53,13 +53,11 @@ RULE = Rule(
     id="ENV001",
     name="rank-set-by-hand",
     severity=Severity.ERROR,
-    summary="A variable that a launcher sets for each process is set by hand.",
     sources=(
         "accelerate/state.py in the wheel of accelerate 1.15.0",
         "PyTorch documentation, torchrun, environment variables",
         "meta-llama/llama-cookbook#59",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -69,11 +67,9 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "2"}\n', "WORLD_SIZE"
         ),
     ),
-    good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
-            'TOKENIZERS_PARALLELISM: "false"}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
+        'TOKENIZERS_PARALLELISM: "false"}\n',
     ),
 )

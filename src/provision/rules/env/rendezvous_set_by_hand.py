@@ -20,22 +20,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
-    for name in NAMES if case.resolved is None else ():
-        if name in case.spec.env:
+    for name in NAMES if context.resolved is None else ():
+        if name in context.spec.env:
             yield RULE.diagnostic(
                 f"{name} is set by hand; a launcher sets it",
                 ("env", name),
                 at=RoutePart.KEY,
                 why="It is the same for all targets and all trainings: two of them on one "
                 "machine collide.",
-                way_out=f"take {name} out, and give it to the launcher where several machines "
+                help=f"take {name} out, and give it to the launcher where several machines "
                 "train together",
             )
 
@@ -44,9 +44,7 @@ RULE = Rule(
     id="ENV003",
     name="rendezvous-set-by-hand",
     severity=Severity.WARNING,
-    summary="The address at which processes meet is set by hand.",
     sources=("PyTorch documentation, torchrun, environment variables",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -58,8 +56,8 @@ RULE = Rule(
             "MASTER_ADDR",
         ),
     ),
-    good=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\n',
     ),
 )

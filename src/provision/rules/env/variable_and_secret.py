@@ -19,42 +19,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.examples import EMPTY_SPEC
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable that both set."""
-    for name in case.spec.env:
-        if name in case.spec.secrets:
+    for name in context.spec.env:
+        if name in context.spec.secrets:
             yield RULE.diagnostic(
                 f"{name} stands in `env` and in `secrets`",
                 ("env", name),
                 at=RoutePart.KEY,
                 why="Only one of the two values can hold.",
-                way_out="take it out of `env`",
+                help="take it out of `env`",
                 related=(related_at(("secrets", name), "the secret"),),
             )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV013",
     name="variable-and-secret",
     severity=Severity.ERROR,
-    summary="A variable stands both in `env` and in `secrets`.",
     sources=("the spec language: both become variables of what runs there",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
-            f'{HEAD}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n', "HF_TOKEN"
+            f'{EMPTY_SPEC}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n',
+            "HF_TOKEN",
         ),
         Example(
-            f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"
+            f"{EMPTY_SPEC}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n",
+            "KEY",
         ),
     ),
-    good=(
-        Example(f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n"),
-        Example(f"{HEAD}env: {{WANDB_MODE: online}}\n"),
+    good=examples(
+        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n",
+        f"{EMPTY_SPEC}env: {{WANDB_MODE: online}}\n",
     ),
 )

@@ -34,48 +34,41 @@ from provision.diagnostics import (
 )
 from provision.facts.schema_variables import VariableEffect
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable whose value has an effect that matters to this spec."""
-    for name, value in case.spec.env.items():
-        for row in case.facts.variables.get(name, ()):
-            if row.applies_to(value) and _holds(case, row) and _matters(case, row):
+    for name, value in context.spec.env.items():
+        for row in context.facts.variables.get(name, ()):
+            if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
                 yield _finding(row, value)
 
 
-def _holds(case: LintContext, row: VariableEffect) -> bool:
-    """Tell whether the releases that the row is about may be there, or a package is missing that
-    the others need.
-    """
-    if not any(is_excluded(case, name, specifier) for name, specifier in row.holds_for.items()):
+def _applies(context: LintContext, row: VariableEffect) -> bool:
+    """Return whether the row applies to an admitted release, or because of a missing package."""
+    if not any(is_excluded(context, name, specifier) for name, specifier in row.holds_for.items()):
         return True
-    names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    return bool(row.else_without) and row.else_without not in names
+    return bool(row.else_without) and row.else_without not in context.package_names
 
 
-def _matters(case: LintContext, row: VariableEffect) -> bool:
-    """Tell whether there is anything the variable could hinder."""
-    training = case.spec.training
+def _has_effect(context: LintContext, row: VariableEffect) -> bool:
+    """Return whether there is anything the variable could hinder."""
+    training = context.spec.training
     cards = [
-        site
-        for site in case.targets
-        if site.gpu_settings.is_nvidia
-        and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia
+        and not (target.card and target.card.name.startswith(row.except_cards or ("?",)))
     ]
     match row.at:
         case "cuda":
             return bool(cards)
         case "several":
-            return any(site.gpu_settings.gpu.count > 1 for site in cards)
+            return any(target.gpu_settings.gpu.count > 1 for target in cards)
         case "mps":
-            return any(site.gpu_settings.gpu.type == "mps" for site in case.targets)
+            return any(target.gpu_settings.gpu.type == "mps" for target in context.targets)
         case "workers":
             return training.dataloader_workers > 0
         case "compile":
@@ -89,24 +82,22 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
     route = ("env", row.variable)
     shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
     cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = (
-        Fix(
+    rename = None
+    if row.instead:
+        rename = Fix(
             f"write {row.instead}",
             (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
             Applicability.UNSAFE,
         )
-        if row.instead
-        else None
-    )
-    found = RULE.diagnostic(
+    finding = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,
         severity=row.evidence.cap_severity(Severity(row.severity)),
         why="Written here it holds for every run at every target, and no log says so.",
-        way_out=cure,
+        help=cure,
         fix=rename,
     )
-    return found._replace(source=row.evidence.source)
+    return finding._replace(source=row.evidence.source)
 
 
 HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'
@@ -114,14 +105,11 @@ RULE = Rule(
     id="ENV010",
     name="variable-harmful",
     severity=Severity.WARNING,
-    summary="An environment variable that slows training down, changes its results, or does "
-    "nothing.",
     sources=(
         "docs.pytorch.org, CUDA Environment Variables",
         "NVIDIA NCCL and DCGM documentation",
         "the wheels that read them: `provision facts list variable`",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),
@@ -147,23 +135,15 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
-            f'"expandable_segments:True"}}\n'
-        ),
-        Example(f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n'),
-        Example(
-            f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
-            f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n'
-        ),
-        Example(
-            f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
-            f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
-            'TOKENIZERS_PARALLELISM: "true"}\n'
-        ),
+    good=examples(
+        f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
+        f'"expandable_segments:True"}}\n',
+        f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n',
+        f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
+        f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n',
+        f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
+        f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
+        'TOKENIZERS_PARALLELISM: "true"}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""bf16 is declared for a CPU: Trainer wants to be told so, and it may be slow.
+"""Trainer refuses bf16 on a CPU unless use_cpu is set.
 
 ## What it does
 
@@ -23,21 +23,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that goes without an accelerator; only a note where nothing is
-    refused.
-    """
-    training = case.spec.training
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target without an accelerator; a note if Trainer accepts it."""
+    training = context.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
     refused = (
-        case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
+        context.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
     )
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
+    for route in dict.fromkeys(
+        device.gpu_route for device in context.devices if device.gpu.is_none
+    ):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: bf16 is declared, and gpu is none{at}"
@@ -47,24 +47,23 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why="Trainer refuses bf16 without a GPU unless use_cpu is set."
             if refused
             else "Only CPUs with AVX512-BF16 or AMX compute fast in bf16.",
-            way_out="say arguments: {use_cpu: true} under training, or write precision: fp32"
+            help="say arguments: {use_cpu: true} under training, or write precision: fp32"
             if refused
             else "nothing needs to change; fp32 may be faster",
             related=(related_at(route, "no accelerator here"),),
-            fix=_fix(case) if refused else None,
+            fix=_fix(context) if refused else None,
         )
 
 
-def _fix(case: LintContext) -> Fix | None:
-    """Offer use_cpu where no target has a card that it would keep idle."""
-    if not all(device.gpu.is_none for device in case.devices):
+def _fix(context: LintContext) -> Fix | None:
+    """Return the fix that sets use_cpu, unless a target has a card that it would keep idle."""
+    if not all(device.gpu.is_none for device in context.devices):
         return None
-    there = "arguments" in case.spec.training.model_fields_set
-    edit = (
-        Insert(("training", "arguments"), "use_cpu", "true")
-        if there
-        else Insert(("training",), "arguments", "{use_cpu: true}")
-    )
+    has_arguments = "arguments" in context.spec.training.model_fields_set
+    if has_arguments:
+        edit = Insert(("training", "arguments"), "use_cpu", "true")
+    else:
+        edit = Insert(("training",), "arguments", "{use_cpu: true}")
     return Fix("say use_cpu: true", (edit,), Applicability.UNSAFE)
 
 
@@ -72,12 +71,10 @@ RULE = Rule(
     id="GPU003",
     name="bf16-on-cpu",
     severity=Severity.WARNING,
-    summary="Trainer refuses bf16 on a CPU unless use_cpu is set.",
     sources=(
         "TrainingArguments.__post_init__ in transformers 5.23.0, tried on a CPU",
         "oneDNN, bfloat16 training on CPUs",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -96,11 +93,8 @@ RULE = Rule(
             "bf16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: bf16}\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n',
     ),
 )

@@ -20,46 +20,49 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
 from provision.rules.machine_requirements import find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that a known card does not meet."""
-    said = set()
-    for site in case.targets:
-        card, asked = site.card, find_machine_requirement(case, site, "compute_capability")
-        specifiers = asked.specifiers if asked else None
+    reported = set()
+    for target in context.targets:
+        card, requirement = (
+            target.card,
+            find_machine_requirement(context, target, "compute_capability"),
+        )
+        specifiers = requirement.specifiers if requirement else None
         if (
             card is None
-            or asked is None
+            or requirement is None
             or specifiers is None
             or specifiers.contains(card.cc)
-            or (asked.route, site.gpu_settings.gpu_route) in said
+            or (requirement.route, target.gpu_settings.gpu_route) in reported
         ):
             continue
-        said.add((asked.route, site.gpu_settings.gpu_route))
-        fits = [other for other in _offered(case, site) if specifiers.contains(other.cc)]
-        other = min(fits, key=lambda one: one.memory_gb, default=None)
+        reported.add((requirement.route, target.gpu_settings.gpu_route))
+        fits = [other for other in _offered(context, target) if specifiers.contains(other.cc)]
+        other = min(fits, key=lambda candidate: candidate.memory_gb, default=None)
         yield RULE.diagnostic(
-            f"requires.compute_capability: {asked.text} is asked for, and {card.name} has "
+            f"requires.compute_capability: {requirement.text} is asked for, and {card.name} has "
             f"{card.cc}",
-            asked.route,
+            requirement.route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="The check on the device would fail, whatever the machine.",
-            way_out=f"ask for less, or for another card{f', as {other.name}' if other else ''}",
-            related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+            help=f"ask for less, or for another card{f', as {other.name}' if other else ''}",
+            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
         )
 
 
-def _offered(case: LintContext, site: TargetFacts) -> list[Card]:
-    """Return the cards that are offered where the place is; any card for a local target."""
-    if site.target.kind == "colab":
-        return [card for card in case.facts.cards if card.colab]
+def _offered(context: LintContext, target: TargetFacts) -> list[Card]:
+    """Return the cards that the target's service offers; any card for a local target."""
+    if target.target.kind == "colab":
+        return [card for card in context.facts.cards if card.colab]
     return [
         card
-        for card in case.facts.cards
-        if (site.target.kind == "local" and not card.host) or card.status == "offered"
+        for card in context.facts.cards
+        if (target.target.kind == "local" and not card.host) or card.status == "offered"
     ]
 
 
@@ -67,9 +70,7 @@ RULE = Rule(
     id="GPU009",
     name="capability-beyond-card",
     severity=Severity.ERROR,
-    summary="`requires.compute_capability` leaves the card out.",
     sources=("NVIDIA, CUDA GPU Compute Capability",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -83,13 +84,9 @@ RULE = Rule(
             other_ids=("IMG020",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n'
-        ),
-        Example(
-            'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{compute_capability: "==8.*"}\n'
-        ),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n',
+        'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
+        '{compute_capability: "==8.*"}\n',
     ),
 )

@@ -38,13 +38,9 @@ from provision.diagnostics import (
 from provision.facts import TorchBuild
 from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
-from provision.rules.package_lines import (
-    find_line,
-    set_version_edit,
-    version_specifiers,
-    yaml_scalar,
-)
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -58,183 +54,175 @@ from provision.rules.torch_builds import (
 WHY = "The first kernel would end in: no kernel image is available for execution on the device."
 
 
-class _Looked(NamedTuple):
-    """What became of looking for code: the newest build that was read, the newest that was not, and
-    PTX where that is all there is.
-    """
+class _MissingCode(NamedTuple):
+    """The newest builds with known and with unknown code, and PTX if nothing else fits."""
 
     newest: tuple[BuildOption, TorchBuild] | None = None
     unread: BuildOption | None = None
     ptx: BuildOption | None = None
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that none of the possible builds has machine code for."""
-    said = set()
-    for question in build_queries(case):
-        key = (question.gpu_route, question.cuda_route, question.platform)
-        looked = None if key in said else _look(case, question)
-        said.add(key)
+    reported = set()
+    for query in build_queries(context):
+        key = (query.gpu_route, query.cuda_route, query.platform)
+        looked = None if key in reported else _find_missing_code(context, query)
+        reported.add(key)
         if looked is None:
             continue
         if looked.ptx:
-            yield _compiles(question, looked.ptx)
+            yield _ptx_finding(query, looked.ptx)
         elif looked.unread:
-            yield _unread(question, looked.unread)
+            yield _unknown_code_finding(query, looked.unread)
         elif looked.newest:
-            yield _lacking(case, question, *looked.newest)
+            yield _missing_code_finding(context, query, *looked.newest)
 
 
-def _look(case: LintContext, question: BuildQuery) -> _Looked | None:
+def _find_missing_code(context: LintContext, query: BuildQuery) -> _MissingCode | None:
     """Return None when some possible build has machine code for the card."""
     newest = unread = ptx = None
-    for offer in possible_builds(case, question):
-        if offer.build is None:
-            unread = unread or offer
+    for option in possible_builds(context, query):
+        if option.build is None:
+            unread = unread or option
             continue
-        code = case.facts.code_for(question.card, offer.build)
+        code = context.facts.code_for(query.card, option.build)
         if code is not None and code.form is CodeForm.MACHINE:
             return None
-        newest, ptx = newest or (offer, offer.build), ptx or (offer if code else None)
-    return _Looked(newest, unread, ptx)
+        newest, ptx = newest or (option, option.build), ptx or (option if code else None)
+    return _MissingCode(newest, unread, ptx)
 
 
-def _lacking(
-    case: LintContext, question: BuildQuery, offer: BuildOption, build: TorchBuild
+def _missing_code_finding(
+    context: LintContext, query: BuildQuery, option: BuildOption, build: TorchBuild
 ) -> Diagnostic:
-    card, releases = question.card, question.releases
-    certain = not releases.includes_newer or _never(case, question, offer)
-    severity = (
-        build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
-        if certain
-        else Severity.UNKNOWN
-    )
-    what = (
-        f"{releases.requested} for CUDA {offer.cuda} has no"
-        if question.flavour
-        else f"no build of {releases.requested} has"
-    )
-    newest = offer.release.release + ("" if question.flavour else f" for CUDA {offer.cuda}")
-    which = (
-        f"{newest}, the newest of them,"
-        if len(releases.known) > 1 or not question.flavour
-        else "it"
-    )
-    bound = _bound(case, question)
-    route = bound[0] if bound else question.cuda_route
+    card, releases = query.card, query.releases
+    certain = not releases.includes_newer or _is_dropped_for_good(context, query, option)
+    if certain:
+        severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))
+    else:
+        severity = Severity.UNKNOWN
+    if query.flavour:
+        what = f"{releases.requested} for CUDA {option.cuda} has no"
+    else:
+        what = f"no build of {releases.requested} has"
+    newest = option.release.release + ("" if query.flavour else f" for CUDA {option.cuda}")
+    if len(releases.known) > 1 or not query.flavour:
+        which = f"{newest}, the newest of them,"
+    else:
+        which = "it"
+    bound = _bound_fix(context, query)
+    route = bound[0] if bound else query.cuda_route
     return RULE.diagnostic(
         f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
         + (f" and PTX {build.ptx}" if build.ptx else ""),
         route,
         severity=severity,
         why=WHY + ("" if certain else " Releases newer than the facts may have code for it."),
-        way_out=describe_alternatives(case, question),
-        related=_related(question)
+        help=describe_alternatives(context, query),
+        related=_related(query)
         if bound is None
-        else (related_at(question.gpu_route, "card asked for here"),),
-        fix=_fix(case, question) if bound is None else bound[1],
+        else (related_at(query.gpu_route, "card asked for here"),),
+        fix=_fix(context, query) if bound is None else bound[1],
     )
 
 
-def _never(case: LintContext, question: BuildQuery, offer: BuildOption) -> bool:
-    """Tell whether releases newer than the table cannot have code either.
+def _is_dropped_for_good(context: LintContext, query: BuildQuery, option: BuildOption) -> bool:
+    """Return whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
     CUDA has dropped; and a compiler that makes no code for a
-    card has none to offer.
+    card has none to option.
     """
-    if question.flavour and question.flavour not in case.facts.torch[-1].builds:
+    if query.flavour and query.flavour not in context.facts.torch[-1].builds:
         return True
-    toolkit = case.facts.toolkits.get(offer.cuda)
+    toolkit = context.facts.toolkits.get(option.cuda)
     if toolkit is None or not toolkit.capabilities:
         return False
-    if question.flavour is None:
-        return require_version(question.card.cc) < require_version(
+    if query.flavour is None:
+        return require_version(query.card.cc) < require_version(
             min(toolkit.capabilities, key=require_version)
         )
     return not any(
-        runs_machine_code(question.card.cc, code, case.facts.capabilities)
+        runs_machine_code(query.card.cc, code, context.facts.capabilities)
         for code in toolkit.capabilities
     )
 
 
-def _related(question: BuildQuery) -> tuple[RelatedLocation, ...]:
-    card = (
-        (related_at(question.gpu_route, "card asked for here"),)
-        if question.cuda_route != question.gpu_route
-        else ()
-    )
-    return (*card, related_at(question.releases.route, "torch comes from here"))
+def _related(query: BuildQuery) -> tuple[RelatedLocation, ...]:
+    related = [related_at(query.releases.route, "torch comes from here")]
+    if query.cuda_route != query.gpu_route:
+        related.insert(0, related_at(query.gpu_route, "card asked for here"))
+    return tuple(related)
 
 
-def _fix(case: LintContext, question: BuildQuery) -> Fix | None:
-    found = next(iter(runnable_cudas(case, question)), None)
-    if found is None or question.site.gpu_settings.cuda == "auto" or case.resolved is not None:
+def _fix(context: LintContext, query: BuildQuery) -> Fix | None:
+    cuda = next(iter(runnable_cudas(context, query)), None)
+    if cuda is None or query.target.gpu_settings.cuda == "auto" or context.resolved is not None:
         return None
     return Fix(
-        f'write cuda: "{found}"',
-        (Replace(RouteLocation(question.cuda_route), yaml_scalar(found)),),
+        f'write cuda: "{cuda}"',
+        (Replace(RouteLocation(query.cuda_route), yaml_scalar(cuda)),),
         Applicability.UNSAFE,
     )
 
 
-def _bound(case: LintContext, question: BuildQuery) -> tuple[Route, Fix] | None:
-    """Return the line that let a resolved torch in, and the bound under which the same CUDA version
-    serves the card; None where no bound would.
-    """
-    asked = find_line(case, "torch")
-    good = (
-        runnable_releases(case, question) if case.resolved is not None and asked is not None else ()
-    )
-    if asked is None or not good:
+def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
+    """Return the line of a resolved torch and the fix that keeps the CUDA version, or None."""
+    line = find_line(context, "torch")
+    if context.resolved is not None and line is not None:
+        good = runnable_releases(context, query)
+    else:
+        good = ()
+    if line is None or not good:
         return None
     after = next(
         (
             row.release
-            for row in case.facts.torch
+            for row in context.facts.torch
             if require_version(row.release) > require_version(good[-1])
         ),
         None,
     )
-    specifiers = version_specifiers(asked[1])
+    specifiers = version_specifiers(line[1])
     if (
         after is None
         or specifiers is None
         or not any(specifiers.contains(release) for release in good)
     ):
         return None
-    version = f"{asked[1].version}," if asked[1].version else ""
-    return asked[0], Fix(
+    version = f"{line[1].version}," if line[1].version else ""
+    return line[0], Fix(
         f"ask for torch<{after}",
-        (set_version_edit(case, *asked, f"{version}<{after}"),),
+        (set_version_edit(context, *line, f"{version}<{after}"),),
         Applicability.UNSAFE,
     )
 
 
-def _compiles(question: BuildQuery, offer: BuildOption) -> Diagnostic:
+def _ptx_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
     return RULE.diagnostic(
-        f"torch {offer.release.release} for CUDA {offer.cuda} has PTX alone for "
-        f"{question.card.name} ({question.card.cc})",
-        question.cuda_route,
+        f"torch {option.release.release} for CUDA {option.cuda} has PTX alone for "
+        f"{query.card.name} ({query.card.cc})",
+        query.cuda_route,
         severity=Severity.INFO,
         why="The driver compiles it when the program first starts, which takes minutes, and "
         "keeps the result in ~/.nv/ComputeCache.",
-        way_out="nothing needs to change; a build with machine code for the card starts at once",
-        related=_related(question),
+        help="nothing needs to change; a build with machine code for the card starts at once",
+        related=_related(query),
     )
 
 
-def _unread(question: BuildQuery, offer: BuildOption) -> Diagnostic:
-    wheel = f"torch=={offer.release.release}+{offer.flavour}"
+def _unknown_code_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
+    wheel = f"torch=={option.release.release}+{option.flavour}"
     return RULE.diagnostic(
-        f"the facts do not know what {wheel} for {question.platform} was compiled for, nor "
+        f"the facts do not know what {wheel} for {query.platform} was compiled for, nor "
         "whether it was published",
-        question.cuda_route,
+        query.cuda_route,
         severity=Severity.UNKNOWN,
-        why=f"It may have no code for {question.card.name} ({question.card.cc}).",
-        way_out="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
+        why=f"It may have no code for {query.card.name} ({query.card.cc}).",
+        help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
         "tells it",
-        related=_related(question),
+        related=_related(query),
     )
 
 
@@ -242,14 +230,12 @@ RULE = Rule(
     id="GPU005",
     name="card-not-in-build",
     severity=Severity.ERROR,
-    summary="The torch build that is asked for holds no code for the card.",
     sources=(
         "arch flags inside libtorch_python.so of the torch wheels",
         "DEVICE_REQUIREMENT in torch/cuda/__init__.py of torch 2.13.0",
         "CUDA C++ Programming Guide, binary and PTX compatibility",
         "pytorch/pytorch#172352",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
@@ -267,12 +253,14 @@ RULE = Rule(
         Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
     ),
     good=(
+        *examples(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n',
+            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n',
+            'gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n',
+        ),
         Example(
             'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
             resolved=ResolvedSet({"torch": "2.10.0"}, "3.12", "cu128"),
         ),
-        Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n'),
-        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n'),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n'),
     ),
 )

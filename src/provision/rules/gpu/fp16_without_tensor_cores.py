@@ -1,4 +1,4 @@
-"""fp16 on a card without tensor cores.
+"""fp16 on a card without tensor cores saves memory, not time.
 
 ## What it does
 
@@ -24,25 +24,27 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such card; only a note where fp16 is faster than fp32 all the same."""  # noqa: E501
-    if case.spec.training.precision is not Precision.FP16:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such card; a note if fp16 is faster than fp32 all the same."""
+    if context.spec.training.precision is not Precision.FP16:
         return
-    for route, card in {site.gpu_settings.gpu_route: site.card for site in case.targets}.items():
-        if card is None or case.facts.has_feature(card, "tensor_cores") is not False:
+    for route, card in {
+        target.gpu_settings.gpu_route: target.card for target in context.targets
+    }.items():
+        if card is None or context.facts.has_feature(card, "tensor_cores") is not False:
             continue
-        rate = case.facts.capabilities[card.cc].fp16_rate
+        rate = context.facts.capabilities[card.cc].fp16_rate
         slower = rate is not None and rate < 1
         yield RULE.diagnostic(
             f"precision: fp16 is declared, and {card.name} ({card.cc}) has no tensor cores",
             ("training", "precision"),
             severity=Severity.WARNING if slower or "tensor_cores" in card.lacks else Severity.INFO,
             why=_why(card, rate),
-            way_out="write precision: fp32, or take a card with tensor cores"
+            help="write precision: fp32, or take a card with tensor cores"
             if slower or "tensor_cores" in card.lacks
             else "nothing needs to change",
             related=(related_at(route, "card asked for here"),),
@@ -53,11 +55,10 @@ def _why(card: Card, rate: float | None) -> str:
     if "tensor_cores" in card.lacks:
         return "Half precision is known to give NaN on GTX 16xx cards."
     if rate is not None and rate < 1:
-        speed = (
-            f"one fp16 operation for every {round(1 / rate)} in fp32"
-            if rate
-            else "no arithmetic in fp16"
-        )
+        if rate:
+            speed = f"one fp16 operation for every {round(1 / rate)} in fp32"
+        else:
+            speed = "no arithmetic in fp16"
         return f"It does {speed}: fp16 saves memory there, not time."
     return (
         "fp16 runs at up to twice the speed of fp32 there, not at the eight times of tensor cores."
@@ -68,13 +69,11 @@ RULE = Rule(
     id="GPU006",
     name="fp16-without-tensor-cores",
     severity=Severity.WARNING,
-    summary="fp16 on a card without tensor cores saves memory, not time.",
     sources=(
         "CUDA C++ Programming Guide, throughput of native arithmetic instructions",
         "NVIDIA/apex#76",
         "pytorch/pytorch#58123",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -93,11 +92,8 @@ RULE = Rule(
             "fp16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '
-            "{precision: fp16}\n"
-        ),
-        Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16}\n',
+        'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -30,52 +30,54 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
-from provision.rules.package_lines import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
+from provision.rules.edits import yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Gpu
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at each place where an unknown card is named."""
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target with an unknown card."""
     for route, gpu in {
-        device.gpu_route: device.gpu for device in case.devices if device.is_nvidia
+        device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
     }.items():
-        if case.facts.card(gpu.type) is not None:
+        if context.facts.card(gpu.type) is not None:
             continue
-        meant = _meant(case, gpu.type)
-        where = route if case.source.text(route) is not None else (*route, "type")
+        meant = _nearest_name(context, gpu.type)
+        where = route if context.source.text(route) is not None else (*route, "type")
         yield RULE.diagnostic(
             f"the facts know no accelerator {gpu.type}"
             + (f"; the nearest is {meant}" if meant else ""),
             where,
             why="Its compute capability and memory are not known, so no rule can tell what "
             "runs on it.",
-            way_out=f"write {meant}, if that is meant"
+            help=f"write {meant}, if that is meant"
             if meant
             else "check the name; `provision facts list gpus` lists the known ones",
-            fix=_fix(case, where, gpu, meant),
+            fix=_fix(context, where, gpu, meant),
         )
 
 
-def _meant(case: LintContext, name: str) -> str | None:
+def _nearest_name(context: LintContext, name: str) -> str | None:
     known = {
         word.casefold(): card.name
-        for card in case.facts.cards
+        for card in context.facts.cards
         for word in (card.name, *card.aliases)
     }
     folded = name.casefold().replace(" ", "-").replace("_", "-")
-    return known.get(nearest_word(folded, known, 2) or "") if len(folded) > 3 else None
+    if len(folded) > 3:
+        return known.get(nearest_word(folded, known, 2) or "")
+    return None
 
 
-def _fix(case: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
+def _fix(context: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
     if meant is None:
         return None
     short = where[-1] == "gpu"
     text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
     return Fix(
         f"write {meant}",
-        (Replace(RouteLocation(where), yaml_scalar(text, plain=case.source.is_plain(where))),),
+        (Replace(RouteLocation(where), yaml_scalar(text, plain=context.source.is_plain(where))),),
         Applicability.UNSAFE,
     )
 
@@ -84,13 +86,11 @@ RULE = Rule(
     id="GPU001",
     name="gpu-unknown",
     severity=Severity.UNKNOWN,
-    summary="The facts do not know the accelerator that is asked for.",
     sources=(
         "GoogleCloudPlatform/magic-modules Instance.yaml",
         "google-cloud-aiplatform accelerator_type.py",
         "NVIDIA, compute capability of CUDA GPUs",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
@@ -106,9 +106,9 @@ RULE = Rule(
             "H10O",
         ),
     ),
-    good=(
-        Example('gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: NVIDIA_L4\npython: "3.11"\npackages: [torch]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n',
+        'gpu: NVIDIA_L4\npython: "3.11"\npackages: [torch]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch]\n',
     ),
 )

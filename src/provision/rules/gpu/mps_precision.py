@@ -25,41 +25,38 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_torch import MpsPrecision
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.torch_builds import possible_torch_releases
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place on MPS whose precision is not to be had, or depends on its
-    macOS.
-    """
-    precision = case.spec.training.precision
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each MPS target that lacks the precision, or needs a newer macOS."""
+    precision = context.spec.training.precision
     for route in dict.fromkeys(
-        device.gpu_route for device in case.devices if device.gpu.type == "mps"
+        device.gpu_route for device in context.devices if device.gpu.type == "mps"
     ):
-        row = case.facts.mps.get(precision.value)
-        found = (
-            _none(case)
-            if row is None
-            else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
-        )
-        if found is not None:
-            message, why, way_out, severity = found
+        row = context.facts.mps.get(precision.value)
+        if row is None:
+            problem: _Problem | None = _unsupported(context)
+        else:
+            problem = _old_torch(context, row) or _old_accelerate(context, row) or _old_macos(row)
+        if problem is not None:
+            message, why, help_text, severity = problem
             yield RULE.diagnostic(
                 message,
                 ("training", "precision"),
                 severity=severity,
                 why=why,
-                way_out=way_out,
+                help=help_text,
                 related=(related_at(route, "MPS asked for here"),),
             )
 
 
-_Said = tuple[str, str, str, Severity]
+_Problem = tuple[str, str, str, Severity]
 
 
-def _none(case: LintContext) -> _Said:
-    precision = case.spec.training.precision.value
+def _unsupported(context: LintContext) -> _Problem:
+    precision = context.spec.training.precision.value
     return (
         f"precision: {precision} is declared for gpu: mps",
         "It is a format of NVIDIA's hardware.",
@@ -68,8 +65,8 @@ def _none(case: LintContext) -> _Said:
     )
 
 
-def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
-    releases, trainer = possible_torch_releases(case), case.spec.framework() == "hf-trainer"
+def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
+    releases, trainer = possible_torch_releases(context), context.spec.framework() == "hf-trainer"
     needed = (row.trainer_torch if trainer else "") or row.torch
     if (
         releases is None
@@ -91,15 +88,15 @@ def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
     )
 
 
-def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
-    one = (
-        requested_package(case, "accelerate")
-        if row.accelerate and case.spec.framework() == "hf-trainer"
-        else None
+def _old_accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
+    package = None
+    if row.accelerate and context.spec.framework() == "hf-trainer":
+        package = requested_package(context, "accelerate")
+    admits = (
+        parse_specifiers(package.specifiers) if package is not None and package.specifiers else None
     )
-    admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
     if (
-        one is None
+        package is None
         or admits is None
         or has_version_in_range(admits, row.accelerate)
         or has_version_in_range(admits, "0", row.refused_first)
@@ -108,7 +105,7 @@ def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
     return (
         (
             f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and "
-            f"{one.description} is asked for"
+            f"{package.description} is asked for"
         ),
         f"Trainer ends in \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
         f"ask for accelerate>={row.accelerate}, or write precision: fp32",
@@ -116,7 +113,7 @@ def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
     )
 
 
-def _macos(row: MpsPrecision) -> _Said | None:
+def _old_macos(row: MpsPrecision) -> _Problem | None:
     if not row.macos:
         return None
     return (
@@ -131,12 +128,10 @@ RULE = Rule(
     id="GPU008",
     name="mps-precision",
     severity=Severity.ERROR,
-    summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",  # noqa: E501
     sources=(
         "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -182,15 +177,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: '
-            "[macos-arm64]\ntraining: {precision: fp16}\n"
-        ),
-        Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
-        Example(
+            "[macos-arm64]\ntraining: {precision: fp16}\n",
+            'gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n',
             'gpu: mps\npython: "3.12"\npackages: ["torch>=2.8", '
             '"transformers[torch]>=5.1", "accelerate>=1.10"]\n'
-            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n"
+            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n",
         ),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, '

@@ -1,4 +1,4 @@
-"""The card is too old for the precision that is declared.
+"""The card is too old for the precision.
 
 ## What it does
 
@@ -26,7 +26,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
@@ -42,17 +42,17 @@ _FIX = Fix(
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known card that is below what the precision needs."""
-    precision = case.spec.training.precision
+    precision = context.spec.training.precision
     needed = NEEDS.get(precision)
     if needed is None:
         return
-    for route, gpu in {device.gpu_route: device.gpu for device in case.devices}.items():
-        card = case.facts.card(gpu.type)
+    for route, gpu in {device.gpu_route: device.gpu for device in context.devices}.items():
+        card = context.facts.card(gpu.type)
         if card is None or require_version(card.cc) >= require_version(needed):
             continue
-        refused = _refused(case, card)
+        refused = _refusal(context, card)
         yield RULE.diagnostic(
             f"precision: {precision.value} needs compute capability {needed}, and "
             f"{gpu.type} has {card.cc}",
@@ -63,28 +63,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why=refused or _EMULATED
             if precision is Precision.BF16
             else "It does not run on that card.",
-            way_out="write precision: fp16, or take a newer card",
+            help="write precision: fp16, or take a newer card",
             related=(related_at(route, "card asked for here"),),
-            fix=None if any(device.gpu.is_none for device in case.devices) else _FIX,
+            fix=None if any(device.gpu.is_none for device in context.devices) else _FIX,
         )
 
 
-def _refused(case: LintContext, card: Card) -> str:
-    """Return why Trainer surely refuses the precision on a card, "" where it may take it."""
-    if case.spec.framework() != "hf-trainer":
+def _refusal(context: LintContext, card: Card) -> str:
+    """Return why Trainer refuses the precision on a card, or "" if it may accept it."""
+    if context.spec.framework() != "hf-trainer":
         return ""
-    for row in case.facts.precision_checks:
+    for row in context.facts.precision_checks:
         if (
-            row.precision != case.spec.training.precision.value
+            row.precision != context.spec.training.precision.value
             or require_version(card.cc) >= require_version(row.cc_min)
             or not row.evidence.is_sure
         ):
             continue
-        one = requested_package(case, row.package)
+        package = requested_package(context, row.package)
         if (
-            one is not None
-            and one.specifiers
-            and not has_version_in_range(parse_specifiers(one.specifiers), row.first)
+            package is not None
+            and package.specifiers
+            and not has_version_in_range(parse_specifiers(package.specifiers), row.first)
         ):
             return (
                 f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with '
@@ -97,13 +97,11 @@ RULE = Rule(
     id="GPU004",
     name="precision-beyond-card",
     severity=Severity.ERROR,
-    summary="The card is too old for the precision.",
     sources=(
         "NVIDIA, CUDA C++ Programming Guide",
         "lm-sys/FastChat#1191",
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -135,10 +133,10 @@ RULE = Rule(
             "tf32",
         ),
     ),
-    good=(
-        Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
-        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
-        Example('gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
+    good=examples(
+        'gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
+        'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
+        'gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',
     ),
 )

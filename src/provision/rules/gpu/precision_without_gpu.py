@@ -1,4 +1,4 @@
-"""A precision that only a GPU can compute in is declared where there is none.
+"""fp16, fp8 or tf32 is declared for a CPU.
 
 ## What it does
 
@@ -21,32 +21,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 _WHY = {
-    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; plain torch "  # noqa: E501
-    "computes in it, but some forty times slower than in bf16.",
+    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; "
+    "plain torch computes in it, but some forty times slower than in bf16.",
     Precision.FP8: "There are no fp8 kernels for CPUs.",
-    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is refused "  # noqa: E501
-    "without one.",
+    Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is "
+    "refused without one.",
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each place that goes without an accelerator."""
-    precision = case.spec.training.precision
-    if precision not in _WHY or case.spec.training.method == "inference":
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each target that goes without an accelerator."""
+    precision = context.spec.training.precision
+    if precision not in _WHY or context.spec.training.method == "inference":
         return
-    slow_only = precision is Precision.FP16 and case.spec.framework() != "hf-trainer"
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
+    slow_only = precision is Precision.FP16 and context.spec.framework() != "hf-trainer"
+    for route in dict.fromkeys(
+        device.gpu_route for device in context.devices if device.gpu.is_none
+    ):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: {precision.value} is declared, and gpu is none{at}",
             ("training", "precision"),
             severity=Severity.WARNING if slow_only else None,
             why=_WHY[precision],
-            way_out="write precision: fp32 or bf16, or ask for a GPU",
+            help="write precision: fp32 or bf16, or ask for a GPU",
             related=(related_at(route, "no accelerator here"),),
         )
 
@@ -55,7 +57,6 @@ RULE = Rule(
     id="GPU002",
     name="precision-without-gpu",
     severity=Severity.ERROR,
-    summary="fp16, fp8 or tf32 is declared for a CPU.",
     sources=(
         (
             "tried with transformers 5.23.0 and torch 2.13.0 on a CPU: the weights of an fp16 "
@@ -67,7 +68,6 @@ RULE = Rule(
         ),
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -84,8 +84,8 @@ RULE = Rule(
             "fp8",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',
+        'gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""tf32 is declared, and torch does not use it for matrix products unless it is told to.
+"""torch does not use tf32 for matrix products unless it is told to.
 
 ## What it does
 
@@ -23,15 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Precision
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding where tf32 is declared for a card that has it and nothing in the spec
-    switches it on.
-    """
-    training, framework = case.spec.training, case.spec.framework()
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding if tf32 is declared for a card that has it and nothing switches it on."""
+    training, framework = context.spec.training, context.spec.framework()
     if (
         training.precision is not Precision.TF32
         or framework == "none"
@@ -39,22 +37,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     ):
         return
     if not any(
-        site.card is not None and case.facts.has_feature(site.card, "tf32") for site in case.targets
+        target.card is not None and context.facts.has_feature(target.card, "tf32")
+        for target in context.targets
     ):
         return
     trainer = framework == "hf-trainer"
-    there = "arguments" in training.model_fields_set
-    edit = (
-        Insert(("training", "arguments"), "tf32", "true")
-        if there
-        else Insert(("training",), "arguments", "{tf32: true}")
-    )
+    has_arguments = "arguments" in training.model_fields_set
+    if has_arguments:
+        edit = Insert(("training", "arguments"), "tf32", "true")
+    else:
+        edit = Insert(("training",), "arguments", "{tf32: true}")
     yield RULE.diagnostic(
         "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
         "the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
-        way_out="say arguments: {tf32: true} under training"
+        help="say arguments: {tf32: true} under training"
         if trainer
         else 'call torch.set_float32_matmul_precision("high") in the program',
         fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE)
@@ -67,13 +65,11 @@ RULE = Rule(
     id="GPU007",
     name="tf32-not-default",
     severity=Severity.INFO,
-    summary="torch does not use tf32 for matrix products unless it is told to.",
     sources=(
         "PyTorch documentation, CUDA semantics, TensorFloat-32",
         "PyTorch 1.12 release notes",
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -85,11 +81,9 @@ RULE = Rule(
             "tf32",
         ),
     ),
-    good=(
-        Example(
-            'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: tf32, arguments: {tf32: true}}\n"
-        ),
-        Example('gpu: A100\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
+        "{precision: tf32, arguments: {tf32: true}}\n",
+        'gpu: A100\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -1,1 +1,8 @@
 """Rules for memory and disk."""
+
+NVIDIA_ONLY = frozenset(
+    {
+        "gpu_memory",
+        "vram_beyond_card",
+    }
+)

@@ -25,77 +25,82 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each disk that is too small."""
     if (
-        case.spec.training.model is None
-        or case.spec.framework() != "hf-trainer"
-        or case.spec.training.method == "inference"
+        context.spec.training.model is None
+        or context.spec.framework() != "hf-trainer"
+        or context.spec.training.method == "inference"
     ):
         return
-    kept = _kept(case.spec.training.arguments)
-    for site in case.targets:
-        work, room = training_workload(case, site), disk_capacity(case, site)
-        each = case.facts.checkpoint_bytes(work) if work else None
-        if work is None or room is None or each is None or not kept:
+    kept = _max_checkpoints(context.spec.training.arguments)
+    for target in context.targets:
+        workload, disk = training_workload(context, target), disk_capacity(context, target)
+        each = context.facts.checkpoint_bytes(workload) if workload else None
+        if workload is None or disk is None or each is None or not kept:
             continue
-        alone = 4 * work.parameters if work.method == "full" else 0
-        if case.spec.training.arguments.get("save_only_model") is True:
+        alone = 4 * workload.parameters if workload.method == "full" else 0
+        if context.spec.training.arguments.get("save_only_model") is True:
             each = alone
-        downloaded = 2 * work.parameters
-        if downloaded + kept * each > room.bytes:
-            yield _found(
-                case,
+        downloaded = 2 * workload.parameters
+        if downloaded + kept * each > disk.bytes:
+            yield _finding(
+                context,
                 kept,
                 each,
                 downloaded,
-                room,
-                enough_alone=downloaded + kept * alone <= room.bytes,
+                disk,
+                enough_alone=downloaded + kept * alone <= disk.bytes,
             )
 
 
-def _found(
-    case: LintContext, kept: int, each: int, downloaded: int, room: Capacity, *, enough_alone: bool
+def _finding(
+    context: LintContext,
+    kept: int,
+    each: int,
+    downloaded: int,
+    disk: Capacity,
+    *,
+    enough_alone: bool,
 ) -> Diagnostic:
     total = downloaded + kept * each
-    most = int((room.bytes - downloaded) // each) - 1
+    most = int((disk.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
-    model = (
-        "write training.arguments.save_only_model: true, or " if enough_alone and not limit else ""
-    )
+    model = ""
+    if enough_alone and not limit:
+        model = "write training.arguments.save_only_model: true, or "
     return RULE.diagnostic(
         f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-        f"downloaded weights take {format_size(total)}, and {room.provider} has "
-        f"{format_size(room.bytes)}",
+        f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+        f"{format_size(disk.bytes)}",
         ("training", "arguments")
-        if case.spec.training.arguments
+        if context.spec.training.arguments
         else ("training", "model", "parameters"),
         why="What does not fit ends the download or the run, and what was trained since the "
         "last checkpoint is lost.",
-        way_out=f"{limit}{model}make the disk larger than {format_size(total)}",
-        related=related_if_written(case, room.route, "disk of this place"),
+        help=f"{limit}{model}make the disk larger than {format_size(total)}",
+        related=related_if_written(context, disk.route, "disk of this place"),
     )
 
 
-def _kept(arguments: Mapping[str, Any]) -> int:
-    """Return how many checkpoints lie on the disk at once. The newest is written before the oldest
-    goes (Trainer, rotate_checkpoints).
+def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
+    """Return the most checkpoints on the disk at a time.
+
+    The newest is written before the oldest is deleted (Trainer, rotate_checkpoints).
     """
     if arguments.get("save_strategy") == "no":
         return 0
     limit, steps, every = (
         arguments.get(key) for key in ("save_total_limit", "max_steps", "save_steps")
     )
-    made = (
-        -(-steps // every)
-        if type(steps) is int and type(every) is int and steps > 0 and every > 0
-        else None
-    )
+    made = None
+    if type(steps) is int and type(every) is int and steps > 0 and every > 0:
+        made = -(-steps // every)
     if type(limit) is int and limit > 0:
         return limit + 1 if made is None else min(limit + 1, made)
     return 1 if made is None else made
@@ -105,7 +110,6 @@ RULE = Rule(
     id="MEM007",
     name="checkpoints-exceed-disk",
     severity=Severity.WARNING,
-    summary="The checkpoints do not fit on the disk.",
     sources=(
         (
             "transformers 5.23.0 trainer.py: model, optimizer and scheduler are saved, "
@@ -113,7 +117,6 @@ RULE = Rule(
         ),
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -133,27 +136,21 @@ RULE = Rule(
             "{max_steps: 1000, save_steps: 100}",
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 2B}, arguments: {save_total_limit: 3}}\n",
-                machine_type="auto",
-            )
+    good=examples(
+        example_spec(
+            "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
+            "{parameters: 2B}, arguments: {save_total_limit: 3}}\n",
+            machine_type="auto",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
-                machine_type="auto",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
+            "{parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
+            machine_type="auto",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: "
-                "{max_steps: 1000, save_steps: 100}}\n",
-                machine_type="auto",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: "
+            "{max_steps: 1000, save_steps: 100}}\n",
+            machine_type="auto",
         ),
     ),
 )

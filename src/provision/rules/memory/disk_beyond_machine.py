@@ -20,44 +20,41 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
-from provision.rules.memory.capacity import disk_capacity, required_size
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
+from provision.rules.examples import example_spec
+from provision.rules.memory.capacity import disk_capacity, unmet_sizes
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a disk does not meet."""
-    for site in case.targets:
-        need = required_size(case, site, "disk")
-        room = disk_capacity(case, site) if need is not None else None
-        if need is None or room is None or room.bytes >= need.bytes:
-            continue
-        larger = (
-            f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or "
-            if isinstance(site.target, WorkbenchTarget)
-            else ""
-        )
+    for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
+        disk_gb = f"{disk.bytes / 10**9:.0f}"
+        alternative = ""
+        if isinstance(target.target, WorkbenchTarget):
+            alternative = f"write data_disk: {{size: {_round_up_gb(required.bytes)}GB}}, or "
         yield RULE.diagnostic(
-            f"disk: {need.text} of free disk is required, and {room.provider} has "
-            f"{room.bytes / 10**9:.0f} GB",
-            need.route,
-            severity=room.at_most(Severity.ERROR),
+            f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
+            required.route,
+            severity=disk.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
-            related=related_if_written(case, room.route, "disk of this place"),
+            help=f"{alternative}require less than {disk_gb}GB",
+            related=related_if_written(context, disk.route, "disk of this place"),
         )
+
+
+def _round_up_gb(size: int) -> int:
+    """Return a size in GB, rounded up to tens."""
+    return -(-size // 10**10) * 10
 
 
 RULE = Rule(
     id="MEM006",
     name="disk-beyond-machine",
     severity=Severity.ERROR,
-    summary="More free disk is required than the disk is large.",
     sources=(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
@@ -70,12 +67,10 @@ RULE = Rule(
             "200GB",
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\nrequires: {disk: 100GB}\n")),
-        Example(example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}")),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        example_spec("gpu: L4\nrequires: {disk: 100GB}\n"),
+        example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

@@ -31,7 +31,7 @@ from provision.facts.memory import MemoryEstimate, MemorySaving, Workload
 from provision.kinds.models import LocalTarget, WorkbenchTarget
 from provision.rules.memory.capacity import Capacity, format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import available_gpu_counts
 from provision.target_facts import TargetFacts
 
@@ -42,41 +42,44 @@ _QUANTIZED = ("auto-gptq", "autoawq", "bitsandbytes", "compressed-tensors", "gpt
 A spec cannot say that its model has such.
 """
 _SEVERAL = (2, 4, 8)
-"""Cards of one machine that are proposed where nothing is known of the place. Our choice."""
+"""Cards of one machine to propose for an unknown target. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each kind of card that the training does not fit."""
-    if case.spec.training.model is None or _offloaded(case):
+    if context.spec.training.model is None or _is_offloaded(context):
         return
-    for site in {site.gpu_settings.gpu_route: site for site in case.targets}.values():
-        work, room = training_workload(case, site), vram_capacity(case, site)
-        if work is not None and room is not None:
-            yield from _judge(case, site, work, room)
+    for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
+        workload, vram = training_workload(context, target), vram_capacity(context, target)
+        if workload is not None and vram is not None:
+            yield from _target_findings(context, target, workload, vram)
 
 
-def _judge(
-    case: LintContext, site: TargetFacts, work: Workload, room: Capacity
+def _target_findings(
+    context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
 ) -> Iterator[Diagnostic]:
-    least, found = case.facts.minimum_memory(work), case.facts.estimate_memory(work)
-    if least > room.bytes and _certain(case):
+    least, estimate = (
+        context.facts.minimum_memory(workload),
+        context.facts.estimate_memory(workload),
+    )
+    if least > vram.bytes and _is_certain(context):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
-            f"each GPU, and {room.provider} has {format_size(room.bytes)}"
+            f"each GPU, and {vram.provider} has {format_size(vram.bytes)}"
         )
         why, severity = (
             "They do not fit even with all of them in 16 bits, whatever the batch size.",
-            room.at_most(Severity.ERROR),
+            vram.at_most(Severity.ERROR),
         )
-    elif found.total > room.bytes:
-        what = "inference" if work.method == "inference" else "training"
+    elif estimate.total > vram.bytes:
+        what = "inference" if workload.method == "inference" else "training"
         message = (
-            f"{what} takes about {format_size(found.total)} on each GPU ({_parts(found)}), and "
-            f"{room.provider} has {format_size(room.bytes)}"
+            f"{what} takes about {format_size(estimate.total)} on each GPU "
+            f"({_format_parts(estimate)}), and {vram.provider} has {format_size(vram.bytes)}"
         )
         why, severity = (
-            _why(found, work),
-            Severity.INFO if least <= room.bytes and _quantized(case) else Severity.WARNING,
+            _why(estimate, workload),
+            Severity.INFO if least <= vram.bytes and _is_quantized(context) else Severity.WARNING,
         )
     else:
         return
@@ -85,24 +88,24 @@ def _judge(
         ("training", "model", "parameters"),
         severity=severity,
         why=why,
-        way_out=_way_out(case, site, work, room),
-        related=(related_at(room.route, "card asked for here"),),
+        help=_help(context, target, workload, vram),
+        related=(related_at(vram.route, "card asked for here"),),
     )
 
 
-def _offloaded(case: LintContext) -> bool:
-    arguments = case.spec.training.arguments
+def _is_offloaded(context: LintContext) -> bool:
+    arguments = context.spec.training.arguments
     return any("offload" in str(arguments.get(key, "")).lower() for key in _ELSEWHERE)
 
 
-def _quantized(case: LintContext) -> bool:
-    return case.spec.training.method == "inference" and any(
-        find_line(case, name) for name in _QUANTIZED
+def _is_quantized(context: LintContext) -> bool:
+    return context.spec.training.method == "inference" and any(
+        find_line(context, name) for name in _QUANTIZED
     )
 
 
-def _certain(case: LintContext) -> bool:
-    training = case.spec.training
+def _is_certain(context: LintContext) -> bool:
+    training = context.spec.training
     return (
         training.method != "inference"
         and not training.strategy.startswith("deepspeed")
@@ -110,132 +113,131 @@ def _certain(case: LintContext) -> bool:
     )
 
 
-def _parts(found: MemoryEstimate) -> str:
+def _format_parts(estimate: MemoryEstimate) -> str:
     parts = {
-        "weights": found.weights,
-        "gradients": found.gradients,
-        "optimizer": found.optimizer,
-        "activations": found.activations,
-        "CUDA context": found.overhead,
+        "weights": estimate.weights,
+        "gradients": estimate.gradients,
+        "optimizer": estimate.optimizer,
+        "activations": estimate.activations,
+        "CUDA context": estimate.overhead,
     }
     return ", ".join(f"{name} {format_size(count)}" for name, count in parts.items() if count)
 
 
-def _why(found: MemoryEstimate, work: Workload) -> str:
-    left_out = (*found.unknown, *(("quantization",) if work.method == "inference" else ()))
+def _why(estimate: MemoryEstimate, workload: Workload) -> str:
+    left_out = (*estimate.unknown, *(("quantization",) if workload.method == "inference" else ()))
     said = [
         f"{word}: {'; '.join(what)}"
-        for word, what in (("Not counted", left_out), ("Assumed", found.assumed))
+        for word, what in (("Not counted", left_out), ("Assumed", estimate.assumed))
         if what
     ]
     return ". ".join(["What does not fit ends in an out-of-memory error", *said]) + "."
 
 
-def _way_out(case: LintContext, site: TargetFacts, work: Workload, room: Capacity) -> str:
-    half = "bf16" if site.card and case.facts.has_feature(site.card, "bf16") else "fp16"
+def _help(context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity) -> str:
+    half = "bf16" if target.card and context.facts.has_feature(target.card, "bf16") else "fp16"
     *most, last = [
-        *_levers(case, work, room, half),
-        *_other(case, site, work, room, half),
-        _larger(case, site, work),
+        *_memory_savings(context, workload, vram, half),
+        *_other_savings(context, target, workload, vram, half),
+        _larger_card(context, target, workload),
     ]
     return "; ".join([*most, f"or {last}"]) if most else last
 
 
-def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tuple[str, ...]:
-    """Return the changes of `training` that are named: the gentlest that is enough, sharding where
-    it is, and the one that saves most.
-    """
-    levers = case.facts.memory_savings(work, half=half)
-    enough = [lever for lever in levers if lever.total <= room.bytes]
+def _memory_savings(
+    context: LintContext, workload: Workload, vram: Capacity, half: str
+) -> tuple[str, ...]:
+    """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
+    levers = context.facts.memory_savings(workload, half=half)
+    enough = [lever for lever in levers if lever.total <= vram.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
     sharded = [lever for lever in enough if "strategy" in lever.change]
     named = list(
         dict.fromkeys(
-            f"{_change(lever)} saves {format_size(lever.saved_bytes)} and leaves "
+            f"{_format_change(lever)} saves {format_size(lever.saved_bytes)} and leaves "
             f"{format_size(lever.total)}"
             for lever in (*gentle[:1], *sharded, *levers[:1])
         )
     )
-    if levers and levers[0].total > room.bytes:
-        together = case.facts.combined_savings(work, room.bytes, half=half)
-        more = (
-            f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
-            f"{format_size(together[-1].total)}"
-            if together
-            else "still too much"
-        )
+    if levers and levers[0].total > vram.bytes:
+        together = context.facts.combined_savings(workload, vram.bytes, half=half)
+        if together:
+            more = (
+                f"with {' and '.join(_format_change(lever) for lever in together[1:])} it leaves "
+                f"{format_size(together[-1].total)}"
+            )
+        else:
+            more = "still too much"
         named[-1] += f", {more}"
     return tuple(named)
 
 
-def _other(
-    case: LintContext, site: TargetFacts, work: Workload, room: Capacity, half: str
+def _other_savings(
+    context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
-    """Yield what a program can do beside the fields of `training`."""
-    least = case.facts.minimum_memory(work)
-    if work.method == "full" and least <= room.bytes:
-        spread = f" on each of {work.devices} GPUs" if work.devices > 1 else ""
+    """Yield what a program can do besides the fields of `training`."""
+    least = context.facts.minimum_memory(workload)
+    if workload.method == "full" and least <= vram.bytes:
+        spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""
         (
             yield f"load the model in {half}, with which weights, gradients and optimizer state "
             "take "
             f"at least {format_size(least)}{spread}"
         )
-    if work.method != "inference":
+    if workload.method != "inference":
         return
-    if least <= room.bytes:
+    if least <= vram.bytes:
         yield f"take a model quantized to 4 bits, with weights of {format_size(least)}"
     if (
-        site.card is not None
-        and work.strategy == "none"
-        and isinstance(site.target, LocalTarget | WorkbenchTarget)
+        target.card is not None
+        and workload.strategy == "none"
+        and isinstance(target.target, LocalTarget | WorkbenchTarget)
     ):
-        reserved = isinstance(site.target, WorkbenchTarget) and site.target.reservation is not None
-        offered = (
-            available_gpu_counts(case.facts, site.card, reserved=reserved)
-            if isinstance(site.target, WorkbenchTarget)
-            else _SEVERAL
+        reserved = (
+            isinstance(target.target, WorkbenchTarget) and target.target.reservation is not None
         )
+        if isinstance(target.target, WorkbenchTarget):
+            offered = available_gpu_counts(context.facts, target.card, reserved=reserved)
+        else:
+            offered = _SEVERAL
         fits = (
             count
             for count in offered
-            if count > work.devices
-            and case.facts.estimate_memory(work._replace(devices=count)).total <= room.bytes
+            if count > workload.devices
+            and context.facts.estimate_memory(workload._replace(devices=count)).total <= vram.bytes
         )
         if count := next(fits, None):
-            yield f"spread the model over more cards, gpu: {site.card.name}:{count}"
+            yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
 
 
-def _change(lever: MemorySaving) -> str:
+def _format_change(lever: MemorySaving) -> str:
     return ", ".join(
         f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
         for key, value in lever.change.items()
     )
 
 
-def _larger(case: LintContext, site: TargetFacts, work: Workload) -> str:
-    total = case.facts.estimate_memory(work).total
+def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) -> str:
+    total = context.facts.estimate_memory(workload).total
     offered = (
         card
-        for card in case.facts.cards
-        if getattr(card, site.target.kind, "") and card.status not in ("retired", "removed")
+        for card in context.facts.cards
+        if getattr(card, target.target.kind, "") and card.status not in ("retired", "removed")
     )
     larger = min(
         (card for card in offered if card.memory_gb * 2**30 > total),
         key=lambda card: card.memory_gb,
         default=None,
     )
-    return (
-        f"gpu: {larger.name} with {larger.memory_gb:g} GiB"
-        if larger
-        else f"a card with more than {format_size(total)}"
-    )
+    if larger:
+        return f"gpu: {larger.name} with {larger.memory_gb:g} GiB"
+    return f"a card with more than {format_size(total)}"
 
 
 RULE = Rule(
     id="MEM001",
     name="gpu-memory",
     severity=Severity.ERROR,
-    summary="The training does not fit into the memory of the card.",
     sources=(
         "Hugging Face transformers documentation, Model training anatomy",
         "Korthikanti et al., arXiv 2205.05198, table 2 (activations)",
@@ -246,7 +248,6 @@ RULE = Rule(
             "documentation, Quantization"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -265,21 +266,13 @@ RULE = Rule(
             "350M",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "model: {parameters: 1.1B}}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "method: qlora, model: {parameters: 7B, hidden_size: 4096, layers: 32}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n'
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.12"\npackages: [torch]\ntraining: {method: inference, '
-            "precision: bf16, model: {parameters: 13B}}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "model: {parameters: 1.1B}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "method: qlora, model: {parameters: 7B, hidden_size: 4096, layers: 32}}\n",
+        'gpu: none\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',
+        'gpu: L4:2\npython: "3.12"\npackages: [torch]\ntraining: {method: inference, '
+        "precision: bf16, model: {parameters: 13B}}\n",
     ),
 )

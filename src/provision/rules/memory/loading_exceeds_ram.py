@@ -23,51 +23,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
-"""Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""  # noqa: E501
+"""Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
 _COPIES = ("ddp", "deepspeed-zero2", "fsdp")
 """Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process
 only with cpu_ram_efficient_loading, off by default).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine that is too small."""
-    if case.spec.training.model is None or case.spec.training.method not in BYTES_PER_PARAMETER:
+    if (
+        context.spec.training.model is None
+        or context.spec.training.method not in BYTES_PER_PARAMETER
+    ):
         return
-    copied = case.spec.training.strategy in _COPIES and not _on_one(case)
-    for site in case.targets:
-        work, room = (
-            training_workload(case, site),
-            ram_capacity(case, site) if site.gpu_settings.is_nvidia else None,
+    copied = context.spec.training.strategy in _COPIES and not _loads_on_one_process(context)
+    for target in context.targets:
+        workload, ram = (
+            training_workload(context, target),
+            ram_capacity(context, target) if target.gpu_settings.is_nvidia else None,
         )
-        if work is None or room is None:
+        if workload is None or ram is None:
             continue
-        processes = work.devices if copied else 1
-        read = work.parameters * BYTES_PER_PARAMETER[work.method] * processes
-        if read <= room.bytes:
+        processes = workload.devices if copied else 1
+        read = workload.parameters * BYTES_PER_PARAMETER[workload.method] * processes
+        if read <= ram.bytes:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
             f"loading reads {format_size(read)} of weights into RAM in "
-            f"{8 * BYTES_PER_PARAMETER[work.method]} bits{copies}, and {room.provider} has "
-            f"{format_size(room.bytes)}",
+            f"{8 * BYTES_PER_PARAMETER[workload.method]} bits{copies}, and {ram.provider} has "
+            f"{format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
-            way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
+            help='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
             "straight to the GPU, or take a machine with more RAM",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            related=related_if_written(context, ram.route, "machine asked for here"),
         )
 
 
-def _on_one(case: LintContext) -> bool:
-    """Tell whether FSDP loads on one process and sends the weights to the others."""
-    configured = case.spec.training.arguments.get("fsdp_config")
+def _loads_on_one_process(context: LintContext) -> bool:
+    """Return whether FSDP loads on one process and sends the weights to the others."""
+    configured = context.spec.training.arguments.get("fsdp_config")
     return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
 
 
@@ -75,7 +78,6 @@ RULE = Rule(
     id="MEM004",
     name="loading-exceeds-ram",
     severity=Severity.WARNING,
-    summary="The weights do not fit into the RAM of the machine while they are loaded.",
     sources=(
         "transformers documentation, Loading models (dtype, device_map)",
         (
@@ -83,7 +85,6 @@ RULE = Rule(
             "(cpu_ram_efficient_loading)"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -104,29 +105,21 @@ RULE = Rule(
             other_ids=("TRN011",),
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
-                "model: {parameters: 4B}}\n",
-                machine_type="n1-standard-4",
-            )
+    good=examples(
+        example_spec(
+            "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
+            "model: {parameters: 4B}}\n",
+            machine_type="n1-standard-4",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n",
-                machine_type="g2-standard-4",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n",
+            machine_type="g2-standard-4",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
-                machine_type="g2-standard-4",
-            )
+        example_spec(
+            "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
+            machine_type="g2-standard-4",
         ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-            "method: lora, model: {parameters: 9B}}\n"
-        ),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
+        "method: lora, model: {parameters: 9B}}\n",
     ),
 )

@@ -16,104 +16,94 @@ Take the machine type or the shape that is named, or require what the work needs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts.machines import find_machines
+from provision.facts.schema_platforms import MachineType
 from provision.kinds.models import ColabTarget, WorkbenchTarget
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import (
     GIB,
-    RequiredSize,
     colab_shape,
     format_size,
     ram_capacity,
-    required_size,
+    unmet_sizes,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec, set_field_fix
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 from provision.target_facts import TargetFacts
 
 USABLE_RAM_SHARE = 0.95
-"""How much of what is required will do, as check H05 has it on the device (RAM_SHARE of the probe;
-a test compares the two).
-"""
+"""Share of the required RAM that is enough, as check H05 has it on the device (a test compares)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a machine does not meet."""
-    for site in case.targets:
-        need, room = required_size(case, site, "ram"), None
-        if need is not None:
-            room = ram_capacity(case, site)
-        if need is None or room is None or room.bytes >= need.bytes * USABLE_RAM_SHARE:
-            continue
-        words, fix = _enough(case, site, need)
+    for target, required, ram in unmet_sizes(
+        context, "ram", ram_capacity, usable_share=USABLE_RAM_SHARE
+    ):
+        available = format_size(ram.bytes)
+        alternative, fix = _sufficient_machine(
+            context, target, required.bytes * USABLE_RAM_SHARE / GIB
+        )
         yield RULE.diagnostic(
-            f"ram: {need.text} is required, and {room.provider} has {format_size(room.bytes)}",
-            need.route,
-            severity=room.at_most(Severity.ERROR),
+            f"ram: {required.text} is required, and {ram.provider} has {available}",
+            required.route,
+            severity=ram.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"{words}require at most {format_size(room.bytes)}",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            help=f"{alternative}require at most {available}",
+            related=related_if_written(context, ram.route, "machine asked for here"),
             fix=fix,
         )
 
 
-def _enough(case: LintContext, site: TargetFacts, need: RequiredSize) -> tuple[str, Fix | None]:
-    """Return the machine that has enough, in words, and the fix that takes it."""
-    if isinstance(site.target, ColabTarget):
-        high = colab_shape(case, site, "high")
-        if (
-            site.target.shape == "high"
-            or high is None
-            or high.ram_gib is None
-            or high.ram_gib * GIB < need.bytes * USABLE_RAM_SHARE
-        ):
+def _sufficient_machine(
+    context: LintContext, target: TargetFacts, ram_gib: float
+) -> tuple[str, Fix | None]:
+    """Return the help text and the fix that take a machine with enough RAM; "" and None if none."""
+    if isinstance(target.target, ColabTarget):
+        high = colab_shape(context, target, "high")
+        if target.target.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
             return "", None
-        return f"write shape: high, which has {high.ram_gib:g} GiB, or ", set_field_fix(
-            case, (*site.route, "shape"), "high"
-        )
-    if not isinstance(site.target, WorkbenchTarget):
+        fix = set_field_fix(context, (*target.route, "shape"), "high")
+        return f"write shape: high, which has {high.ram_gib:g} GiB, or ", fix
+    if not isinstance(target.target, WorkbenchTarget):
         return "", None
-    if site.card is not None:
-        machines = find_machines(
-            case.facts,
-            site.card,
-            site.gpu_settings.gpu.count,
-            reserved=site.target.reservation is not None,
-        )
-    else:
-        machines = tuple(
-            machine
-            for machine in case.facts.machines.values()
-            if not machine.gpus and machine.family == _family(site.target)
-        )
-    machine = min(
-        (one for one in machines if one.ram_gb * GIB >= need.bytes * USABLE_RAM_SHARE),
-        key=lambda one: (one.ram_gb, one.vcpus),
-        default=None,
-    )
-    if machine is None:
+    sufficient = [
+        machine
+        for machine in _possible_machines(context, target, target.target)
+        if machine.ram_gb >= ram_gib
+    ]
+    if not sufficient:
         return "", None
-    return f"take {machine.name} with {machine.ram_gb:g} GiB, or ", set_field_fix(
-        case, (*site.route, "machine_type"), machine.name
-    )
+    machine = min(sufficient, key=lambda machine: (machine.ram_gb, machine.vcpus))
+    fix = set_field_fix(context, (*target.route, "machine_type"), machine.name)
+    return f"take {machine.name} with {machine.ram_gb:g} GiB, or ", fix
 
 
-def _family(target: WorkbenchTarget) -> str:
-    return target.machine_type.split("-", 1)[0]
+def _possible_machines(
+    context: LintContext, target: TargetFacts, workbench: WorkbenchTarget
+) -> Iterable[MachineType]:
+    if target.card is not None:
+        count, reserved = target.gpu_settings.gpu.count, workbench.reservation is not None
+        return find_machines(context.facts, target.card, count, reserved=reserved)
+    family = workbench.machine_type.split("-", 1)[0]
+    return (
+        machine
+        for machine in context.facts.machines.values()
+        if not machine.gpus and machine.family == family
+    )
 
 
 RULE = Rule(
     id="MEM003",
     name="ram-beyond-machine",
     severity=Severity.ERROR,
-    summary="More RAM is required than the machine has.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "googlecolab/google-colab-cli#105",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),
@@ -124,13 +114,11 @@ RULE = Rule(
             "16GiB",
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\nrequires: {ram: 32GiB}\n")),
-        Example(example_spec("gpu: L4\nrequires: {ram: 128GiB}\n", machine_type="auto")),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07", shape: high}}\n'
-        ),
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 900GiB}\n'),
+    good=examples(
+        example_spec("gpu: L4\nrequires: {ram: 32GiB}\n"),
+        example_spec("gpu: L4\nrequires: {ram: 128GiB}\n", machine_type="auto"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07", shape: high}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 900GiB}\n',
     ),
 )

@@ -20,27 +20,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.memory.capacity import format_size, required_size, shm_capacity
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec
+from provision.rules.examples import example_spec
+from provision.rules.memory.capacity import format_size, shm_capacity, unmet_sizes
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a machine does not meet."""
-    for site in case.targets:
-        need = required_size(case, site, "shm")
-        room = shm_capacity(case, site) if need is not None else None
-        if need is None or room is None or room.bytes >= need.bytes:
-            continue
+    for _, required, shm in unmet_sizes(context, "shm", shm_capacity):
+        available = format_size(shm.bytes)
         yield RULE.diagnostic(
-            f"shm: {need.text} is required, and /dev/shm of {room.provider} has "
-            f"{format_size(room.bytes)}",
-            need.route,
-            severity=room.at_most(Severity.ERROR),
+            f"shm: {required.text} is required, and /dev/shm of {shm.provider} has {available}",
+            required.route,
+            severity=shm.at_most(Severity.ERROR),
             why="The verification would fail on the device; there, workers whose batches do "
             "not fit die with a bus error.",
-            way_out=f"require at most {format_size(room.bytes)}, or take a machine with more RAM",
-            related=related_if_written(case, room.route, "machine asked for here"),
+            help=f"require at most {available}, or take a machine with more RAM",
+            related=related_if_written(context, shm.route, "machine asked for here"),
         )
 
 
@@ -48,9 +44,7 @@ RULE = Rule(
     id="MEM005",
     name="shm-beyond-machine",
     severity=Severity.ERROR,
-    summary="More shared memory is required than the machine gives.",
     sources=("Linux kernel documentation, filesystems/tmpfs", "googlecolab/colabtools#4254"),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),
@@ -60,11 +54,9 @@ RULE = Rule(
             "8GiB",
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4\nrequires: {shm: 16GiB}\n")),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 5GiB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        example_spec("gpu: L4\nrequires: {shm: 16GiB}\n"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 5GiB}\ntargets: '
+        '{colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

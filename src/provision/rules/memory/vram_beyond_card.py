@@ -19,41 +19,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.memory.capacity import GIB, format_size, required_size, vram_capacity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.memory.capacity import GIB, format_size, unmet_sizes, vram_capacity
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 USABLE_VRAM_SHARE = 0.9
-"""How much of what is required will do, as check D04 has it on the device (a test compares the
-two): driver and error correction keep a part.
-"""
-"""Of what is required: the share that the verification takes as enough, as a card of 80 GB shows
-79.1 GiB. Our choice.
+"""Share of the required memory that is enough: driver and error correction keep a part.
+
+Check D04 uses the same share on the device (a test compares the two). Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a card does not meet."""
-    for site in case.targets:
-        need, room = required_size(case, site, "vram"), vram_capacity(case, site)
-        if need is None or room is None or room.bytes >= need.bytes * USABLE_VRAM_SHARE:
-            continue
-        enough = min(
-            (
-                card
-                for card in case.facts.cards
-                if card.gcp and card.memory_gb * GIB >= need.bytes * USABLE_VRAM_SHARE
-            ),
-            key=lambda card: card.memory_gb,
-            default=None,
-        )
+    unmet = unmet_sizes(context, "vram", vram_capacity, usable_share=USABLE_VRAM_SHARE)
+    for _, required, vram in unmet:
+        least = required.bytes * USABLE_VRAM_SHARE
+        larger = [
+            card for card in context.facts.cards if card.gcp and card.memory_gb * GIB >= least
+        ]
+        available = format_size(vram.bytes)
+        help_text = f"require at most {available}"
+        if larger:
+            help_text += f", or take {min(larger, key=lambda card: card.memory_gb).name}"
         yield RULE.diagnostic(
-            f"vram: {need.text} is required, and {room.provider} has {format_size(room.bytes)}",
-            need.route,
-            severity=room.at_most(Severity.ERROR),
+            f"vram: {required.text} is required, and {vram.provider} has {available}",
+            required.route,
+            severity=vram.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"require at most {format_size(room.bytes)}"
-            + (f", or take {enough.name}" if enough else ""),
-            related=(related_at(room.route, "card asked for here"),),
+            help=help_text,
+            related=(related_at(vram.route, "card asked for here"),),
         )
 
 
@@ -61,9 +55,7 @@ RULE = Rule(
     id="MEM002",
     name="vram-beyond-card",
     severity=Severity.ERROR,
-    summary="More GPU memory is required than the card has.",
     sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
@@ -74,8 +66,8 @@ RULE = Rule(
             other_ids=("IMG020",),
         ),
     ),
-    good=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 16GiB}\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n'),
+    good=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 16GiB}\n',
+        'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n',
     ),
 )

@@ -1,1 +1,3 @@
 """Rules for network access."""
+
+KINDS = frozenset({"workbench"})

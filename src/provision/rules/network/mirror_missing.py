@@ -20,35 +20,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.spelling import nearest_word
-from provision.rules.workbench_instances import Instance, example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a mirror, and for each mirror without an index."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         if not instance.target.mirrors:
             continue
-        yield from _astray(case, instance)
+        yield from _unknown_mirrors(context, instance)
         if instance.target.public_ip or instance.target.nat:
             continue
-        for index, route in _used(case).items():
+        for index, route in _used_indexes(context).items():
             if index not in instance.target.mirrors:
                 yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
                     instance.route("mirrors"),
                     why="The instance has no other way to the internet, so they cannot be fetched.",
-                    way_out=f"write {index}: ADDRESS under mirrors",
+                    help=f"write {index}: ADDRESS under mirrors",
                     related=(related_at(route, f"comes from {index}"),),
                 )
 
 
-def _astray(case: LintContext, instance: Instance) -> Iterator[Diagnostic]:
-    known = (*_OWN, *case.spec.indexes)
+def _unknown_mirrors(context: LintContext, instance: Instance) -> Iterator[Diagnostic]:
+    known = (*_OWN, *context.spec.indexes)
     for name in instance.target.mirrors:
         if name not in known:
             meant = nearest_word(name, known, 2)
@@ -57,19 +58,20 @@ def _astray(case: LintContext, instance: Instance) -> Iterator[Diagnostic]:
                 instance.route("mirrors", name),
                 at=RoutePart.KEY,
                 why=f"Mirrors stand for {', '.join(known)}.",
-                way_out=f"write {meant}"
+                help=f"write {meant}"
                 if meant
                 else "name the index under indexes, or leave the mirror out",
             )
 
 
-def _used(case: LintContext) -> dict[str, Route]:
+def _used_indexes(context: LintContext) -> dict[str, Route]:
     """Return the indexes that packages come from, each with the first line that does."""
     used: dict[str, Route] = {}
-    for route, package in package_lines(case):
+    for route, package in package_lines(context):
         if package.source == "pypi":
             used.setdefault(
-                package.index or ("pytorch" if package.key in case.facts.torch_family else "pypi"),
+                package.index
+                or ("pytorch" if package.key in context.facts.torch_family else "pypi"),
                 route,
             )
     return used
@@ -79,9 +81,7 @@ RULE = Rule(
     id="NET003",
     name="mirror-missing",
     severity=Severity.WARNING,
-    summary="A package comes from an index that has no mirror, or a mirror stands for no index.",
     sources=("docs.cloud.google.com, Workbench instances, create an instance (network)",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -90,8 +90,8 @@ RULE = Rule(
         ),
         Example(example_spec(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
     ),
-    good=(
-        Example(example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}')),
-        Example(example_spec(mirrors='{pypi: "https://packages.example.com/simple"}')),
+    good=examples(
+        example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}'),
+        example_spec(mirrors='{pypi: "https://packages.example.com/simple"}'),
     ),
 )

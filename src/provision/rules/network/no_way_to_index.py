@@ -20,23 +20,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that is cut off."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         target = instance.target
-        if target.public_ip or target.nat or target.mirrors or not case.spec.packages:
+        if target.public_ip or target.nat or target.mirrors or not context.spec.packages:
             continue
         yield RULE.diagnostic(
-            f"{instance.site.name} has no public IP, no Cloud NAT and no mirror to install from",
-            instance.site.route,
+            f"{instance.facts.name} has no public IP, no Cloud NAT and no mirror to install from",
+            instance.facts.route,
             at=RoutePart.KEY,
             why="Private Google Access reaches Google's services only: uv cannot fetch a "
             "package from PyPI.",
-            way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
+            help="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
             "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
         )
 
@@ -45,26 +46,22 @@ RULE = Rule(
     id="NET001",
     name="no-way-to-index",
     severity=Severity.WARNING,
-    summary="The instance cannot reach a package index.",
     sources=(
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
         "Google Cloud documentation, Private Google Access",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(nat=None), "wb"),
         Example(example_spec(nat="false", public_ip="false"), "wb"),
     ),
-    good=(
-        Example(example_spec(nat="true")),
-        Example(
-            example_spec(
-                nat=None,
-                mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
-                '"https://packages.example.com/pytorch"}',
-            )
+    good=examples(
+        example_spec(nat="true"),
+        example_spec(
+            nat=None,
+            mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
+            '"https://packages.example.com/pytorch"}',
         ),
-        Example(example_spec(nat=None).replace("packages: [torch]", "packages: []")),
+        example_spec(nat=None).replace("packages: [torch]", "packages: []"),
     ),
 )

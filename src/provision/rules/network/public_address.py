@@ -20,22 +20,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance with a public address."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         if not instance.target.public_ip:
             continue
         route = instance.route("public_ip")
         yield RULE.diagnostic(
-            f"{instance.site.name} has an address on the internet",
+            f"{instance.facts.name} has an address on the internet",
             route,
             why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the "
             "instance is refused.",
-            way_out="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
+            help="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
             fix=Fix(
                 "write public_ip: false",
                 (Replace(RouteLocation(route), "false"),),
@@ -48,19 +49,14 @@ RULE = Rule(
     id="NET002",
     name="public-address",
     severity=Severity.WARNING,
-    summary="The instance has an address on the internet.",
     sources=(
         "Google Cloud documentation, Organization policy constraints (compute.vmExternalIpAccess)",
         "GoogleCloudPlatform/compute-image-tools#1834",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(public_ip="true"), "true"),
         Example(example_spec(public_ip="true", nat=None), "true"),
     ),
-    good=(
-        Example(example_spec(public_ip="false")),
-        Example(example_spec()),
-    ),
+    good=examples(example_spec(public_ip="false"), example_spec()),
 )

@@ -1,4 +1,4 @@
-"""transformers refuses checkpoints in .bin files beside a torch older than 2.6.
+"""transformers refuses .bin checkpoints beside a torch older than 2.6.
 
 ## What it does
 
@@ -29,37 +29,37 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when torch is surely too old for that, and not too old altogether."""
-    one, torch = requested_package(case, "transformers"), requested_package(case, "torch")
-    releases = transformers_releases(case) if one and torch else None
-    if one is None or torch is None or releases is None or not releases.known:
+    package, torch = requested_package(context, "transformers"), requested_package(context, "torch")
+    releases = transformers_releases(context) if package and torch else None
+    if package is None or torch is None or releases is None or not releases.known:
         return
-    floor = case.facts.torch_floor(releases.known[-1])
+    floor = context.facts.torch_floor(releases.known[-1])
     if floor is not None and not has_version_in_range(
         parse_specifiers(torch.specifiers), floor.version
     ):
         return
-    for need in case.facts.undeclared:
+    for need in context.facts.undeclared:
         applies = (
             need.severity == "info"
             and (need.package, need.of) == ("transformers", "torch")
-            and is_certainly_within(one.specifiers, need.first, need.last)
+            and is_certainly_within(package.specifiers, need.first, need.last)
         )
         if applies and not is_satisfiable(need.specifier, torch.specifiers):
             yield RULE.diagnostic(
-                f"{one.description} loads .bin checkpoints with torch{need.specifier} "
+                f"{package.description} loads .bin checkpoints with torch{need.specifier} "
                 f"only, and {torch.description} is "
-                f"{'there' if case.resolved else 'asked for'}",
-                origin_route(case, torch, one.route),
+                f"{'there' if context.resolved else 'asked for'}",
+                origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
-                way_out="nothing, where models come as safetensors; else ask for "
+                help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
-                related=(related_at(one.route, "transformers asked for here"),)
-                if one.package
+                related=(related_at(package.route, "transformers asked for here"),)
+                if package.package
                 else (),
             )
 
@@ -68,9 +68,7 @@ RULE = Rule(
     id="PKG024",
     name="bin-checkpoints-refused",
     severity=Severity.INFO,
-    summary="transformers refuses .bin checkpoints beside a torch older than 2.6.",
     sources=("check_torch_load_is_safe in utils/import_utils.py of the transformers wheels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -87,13 +85,9 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers, accelerate]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, "transformers[torch]==4.57.6"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.51.3"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers, accelerate]\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""bitsandbytes carries no binary for the CUDA version that torch is built for.
+"""bitsandbytes carries no binary for torch's CUDA version.
 
 ## What it does
 
@@ -36,71 +36,67 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a
-    binary for.
-    """
-    one = requested_package(case, "bitsandbytes")
-    rows = _possible(case, one) if one is not None else ()
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each CUDA version without a binary in any admitted release."""
+    package = requested_package(context, "bitsandbytes")
+    rows = _possible_rows(context, package) if package is not None else ()
     for device in (
-        {device.cuda_route: device for device in case.devices if device.is_nvidia}.values()
+        {device.cuda_route: device for device in context.devices if device.is_nvidia}.values()
         if rows
         else ()
     ):
-        flavour = case.resolved.flavour if case.resolved else device.flavour
+        flavour = context.resolved.flavour if context.resolved else device.flavour
         if (
-            one is None
+            package is None
             or flavour is None
             or flavour == "cpu"
-            or any(_has(row, cuda_of(flavour)) for row in rows)
+            or any(_has_binary(row, cuda_of(flavour)) for row in rows)
         ):
             continue
         cuda, having = (
             cuda_of(flavour),
-            [row for row in case.facts.bitsandbytes if _has(row, cuda_of(flavour))],
+            [row for row in context.facts.bitsandbytes if _has_binary(row, cuda_of(flavour))],
         )
-        fitting = (
-            f"bitsandbytes>={having[0].version}"
-            if having and require_version(having[0].version) > require_version(rows[-1].version)
-            else ""
-        )
+        fitting = ""
+        if having and require_version(having[0].version) > require_version(rows[-1].version):
+            fitting = f"bitsandbytes>={having[0].version}"
         yield RULE.diagnostic(
-            f"{one.description} carries no binary for CUDA {cuda}: it has "
+            f"{package.description} carries no binary for CUDA {cuda}: it has "
             f"{', '.join(rows[-1].cudas)}",
-            origin_route(case, one, device.cuda_route),
+            origin_route(context, package, device.cuda_route),
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
             "optimizer or quantized layer without it.",
-            way_out=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
+            help=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
             related=(related_at(device.cuda_route, "CUDA asked for here"),)
-            if case.resolved is None
+            if context.resolved is None
             else (),
-            fix=set_version_fix(case, one, f">={having[0].version}") if fitting else None,
+            fix=set_version_fix(context, package, f">={having[0].version}") if fitting else None,
         )
 
 
-def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
-    """Return the rows of the releases that are possible, those around an unread one included; ()
-    where newer ones than the table's are.
-    """
-    table, admits = case.facts.bitsandbytes, parse_specifiers(one.specifiers)
-    if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
+def _possible_rows(
+    context: LintContext, package: RequestedPackage
+) -> tuple[BitsandbytesBinaries, ...]:
+    """Return the rows of the admitted releases; () if newer ones are admitted too."""
+    table, admits = context.facts.bitsandbytes, parse_specifiers(package.specifiers)
+    if not package.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)
     above = next(
         (
-            place
-            for place, row in enumerate(table)
+            index
+            for index, row in enumerate(table)
             if high is not None and require_version(row.version) >= high
         ),
         len(table) - 1,
     )
     below = max(
         (
-            place
-            for place, row in enumerate(table)
+            index
+            for index, row in enumerate(table)
             if low is None or require_version(row.version) <= low
         ),
         default=None,
@@ -110,19 +106,22 @@ def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBin
     return table[0 if low is None else below : above + 1]
 
 
-def _has(row: BitsandbytesBinaries, cuda: str) -> bool:
+def _has_binary(row: BitsandbytesBinaries, cuda: str) -> bool:
     major = cuda.partition(".")[0]
     return cuda in row.cudas or (
         row.falls_back
         and any(
-            require_version(have) <= require_version(cuda) and have.partition(".")[0] == major
-            for have in row.cudas
+            require_version(available) <= require_version(cuda)
+            and available.partition(".")[0] == major
+            for available in row.cudas
         )
     )
 
 
 def _nearest(row: BitsandbytesBinaries, cuda: str) -> str:
-    lower = [have for have in row.cudas if require_version(have) <= require_version(cuda)]
+    lower = [
+        available for available in row.cudas if require_version(available) <= require_version(cuda)
+    ]
     return (lower or list(row.cudas))[-1 if lower else 0]
 
 
@@ -130,12 +129,10 @@ RULE = Rule(
     id="PKG016",
     name="bitsandbytes-binary-missing",
     severity=Severity.ERROR,
-    summary="bitsandbytes carries no binary for torch's CUDA version.",
     sources=(
         "libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI",
         "bitsandbytes-foundation/bitsandbytes#631",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -155,15 +152,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.47.0]\n"
-        ),
-        Example(
+            "bitsandbytes==0.47.0]\n",
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.48.2]\n"
+            "bitsandbytes==0.48.2]\n",
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n',
         ),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             resolved=ResolvedSet({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134"),

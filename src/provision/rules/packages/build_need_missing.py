@@ -29,32 +29,29 @@ from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that is locked as source without what its build is known to
-    need.
-    """
-    if case.resolved is None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each source package without the packages that its build needs."""
+    if context.resolved is None:
         return
-    for route, package in package_lines(case):
-        known = case.facts.source_only.get(package.key)
-        missing = (
-            [name for name in known.packages if name not in case.resolved.versions]
-            if known and package.key in case.resolved.built_packages
-            else []
-        )
+    for route, package in package_lines(context):
+        known = context.facts.source_only.get(package.key)
+        if known and package.key in context.resolved.built_packages:
+            missing = [name for name in known.packages if name not in context.resolved.versions]
+        else:
+            missing = []
         if known is None or not missing:
             continue
-        words = ", ".join(missing)
+        names = ", ".join(missing)
         finding = RULE.diagnostic(
-            f"{package.key} {case.resolved.versions[package.key]} is built from source, "
-            f"and {words} {'is' if len(missing) == 1 else 'are'} not there for it",
+            f"{package.key} {context.resolved.versions[package.key]} is built from source, "
+            f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
             severity=known.evidence.cap_severity(Severity.ERROR),
             why="It is built in the environment that it is for, with nothing but the packages "
             "of the lock.",
-            way_out=f"add {words} to the packages",
+            help=f"add {names} to the packages",
             fix=Fix(
-                f"add {words}",
+                f"add {names}",
                 tuple(Insert(("packages",), None, name) for name in missing),
                 Applicability.UNSAFE,
             ),
@@ -68,13 +65,10 @@ RULE = Rule(
     id="PKG026",
     name="build-need-missing",
     severity=Severity.ERROR,
-    summary="A package is locked as source, and something that its build needs is not in the "
-    "environment.",
     sources=(
         "setup.py and pyproject.toml of the source distributions on PyPI",
         "PEP 517, Build environment",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(

@@ -1,4 +1,4 @@
-"""A package was built for NumPy 1 and meets NumPy 2.
+"""A package that was built for NumPy 1 meets NumPy 2.
 
 ## What it does
 
@@ -39,54 +39,52 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
-    names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    if require_version(case.spec.python) < require_version(OLDEST_PYTHON):
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each package that was built for NumPy 1 if NumPy may be 2."""
+    names = context.package_names
+    if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
-    for name, floor in case.facts.numpy_floors.items():
-        one = requested_package(case, name) if name in names else None
+    for name, floor in context.facts.numpy_floors.items():
+        package = requested_package(context, name) if name in names else None
         if (
-            one is not None
-            and one.specifiers
-            and not has_version_in_range(parse_specifiers(one.specifiers), floor.first)
+            package is not None
+            and package.specifiers
+            and not has_version_in_range(parse_specifiers(package.specifiers), floor.first)
         ):
             declares = bool(floor.declared_first) and is_certainly_within(
-                one.specifiers, floor.declared_first, floor.declared_last
+                package.specifiers, floor.declared_first, floor.declared_last
             )
-            if case.resolved is not None or not _is_known_to_conflict(case, one):
+            if context.resolved is not None or not _is_known_to_conflict(context, package):
                 yield from check_undeclared(
-                    RULE, case, one, _as_need(case, floor), declared=declares
+                    RULE, context, package, _numpy_requirement(context, floor), declared=declares
                 )
 
 
-def _is_known_to_conflict(case: LintContext, one: RequestedPackage) -> bool:
-    """Tell whether the table of declarations has numpy<2 for all that is asked for, so that
-    declared-conflict speaks of it.
-    """
-    found = possible_releases(case.facts, one.name, one.specifiers)
-    said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
-    return bool(said) and all(
-        bound is not None and not is_satisfiable(bound, ">=2") for bound in said
+def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bool:
+    """Return whether all admitted releases declare numpy<2, which declared-conflict reports."""
+    releases = possible_releases(context.facts, package.name, package.specifiers)
+    declared = (
+        [declared_specifier(row, "numpy") for row in releases.rows] if releases is not None else []
+    )
+    return bool(declared) and all(
+        bound is not None and not is_satisfiable(bound, ">=2") for bound in declared
     )
 
 
-def _as_need(case: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
+def _numpy_requirement(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
     effect = (
         f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
         "with NumPy 2"
     )
-    trainer = case.spec.framework() == "hf-trainer" and case.spec.training.method != "inference"
+    trainer = (
+        context.spec.framework() == "hf-trainer" and context.spec.training.method != "inference"
+    )
     severity = "error" if floor.package != "torch" or trainer else "warning"
     return UndeclaredRequirement(
         floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence
@@ -97,13 +95,11 @@ RULE = Rule(
     id="PKG011",
     name="built-for-numpy-1",
     severity=Severity.ERROR,
-    summary="A package that was built for NumPy 1 meets NumPy 2.",
     sources=(
         "NumPy 2.0 migration guide",
         "libtorch_python.so of the torch wheels",
         "pyg-team/pytorch-frame#525",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -117,11 +113,11 @@ RULE = Rule(
             ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu"),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n',
+        'gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n',
+        'gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n',
     ),
 )

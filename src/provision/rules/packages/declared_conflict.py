@@ -1,5 +1,4 @@
-"""Two listed packages cannot be installed together: what one declares about the other, or both
-about a third, cannot be met.
+"""Two listed packages cannot be installed together by what their releases declare.
 
 ## What it does
 
@@ -38,7 +37,7 @@ from provision.rules.package_requirements import (
     set_version_fix,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 MOST_ROWS = 8
 """Wider bounds than these rows are not compared about a package that is not listed: a resolver has
@@ -46,124 +45,132 @@ room there. Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair; not for a resolved set, where the resolver has looked."""
-    if case.resolved is not None or len(case.spec.packages) < 2:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each pair of a spec; a resolver has checked resolved sets."""
+    if context.resolved is not None or len(context.spec.packages) < 2:
         return
-    listed = requested_packages(case)
-    held = {
-        name: found
-        for name, one in listed.items()
-        if one.specifiers
-        and (found := possible_releases(case.facts, name, one.specifiers))
-        and found.rows
+    listed = requested_packages(context)
+    releases = {
+        name: own_releases
+        for name, package in listed.items()
+        if package.specifiers
+        and (own_releases := possible_releases(context.facts, name, package.specifiers))
+        and own_releases.rows
     }
-    for name, found in held.items():
-        for of in {key.partition("[")[0] for key in found.rows[0].declared} & listed.keys():
+    for name, own_releases in releases.items():
+        for of in {key.partition("[")[0] for key in own_releases.rows[0].declared} & listed.keys():
             if listed[of].specifiers:
-                yield from _between(case, listed[name], found, listed[of])
-    for (one, left), (two, right) in itertools.combinations(held.items(), 2):
+                yield from _pair_conflicts(context, listed[name], own_releases, listed[of])
+    for (package, left), (two, right) in itertools.combinations(releases.items(), 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
-            yield from _over_a_third(case, listed, (listed[one], left), (listed[two], right))
+            yield from _common_dependency_conflicts(
+                context, listed, (listed[package], left), (listed[two], right)
+            )
 
 
-def _between(
-    case: LintContext, one: RequestedPackage, found: PossibleReleases, other: RequestedPackage
+def _pair_conflicts(
+    context: LintContext,
+    package: RequestedPackage,
+    own_releases: PossibleReleases,
+    other: RequestedPackage,
 ) -> Iterator[Diagnostic]:
-    said = [
-        declared_specifier(row, other.name, one.package.extras if one.package else ())
-        for row in found.rows
+    declared = [
+        declared_specifier(row, other.name, package.package.extras if package.package else ())
+        for row in own_releases.rows
     ]
-    if any(specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in said):
+    if any(
+        specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in declared
+    ):
         return
-    wanted = sort_specifiers(said[0] or "")
-    fits = _that_takes(case, one, other)
+    wanted = sort_specifiers(declared[0] or "")
+    fits = _newest_accepting(context, package, other)
     yield RULE.diagnostic(
-        f"{one.description} needs {other.name}{wanted}, and {other.description} is asked for",
+        f"{package.description} needs {other.name}{wanted}, and {other.description} is asked for",
         other.route,
-        severity=None if found.is_complete else Severity.WARNING,
-        why=f"No {one.name} that is asked for takes it, so that no set of versions can be found.",
-        way_out=f"ask for {other.name}{wanted}" + (f", or for {one.name}=={fits}" if fits else ""),
-        related=(related_at(one.route, f"{one.name} asked for here"),),
-        fix=set_version_fix(case, other, wanted),
+        severity=None if own_releases.is_complete else Severity.WARNING,
+        why=f"No {package.name} that is asked for takes it, so that no set of versions can be "
+        "found.",
+        help=f"ask for {other.name}{wanted}" + (f", or for {package.name}=={fits}" if fits else ""),
+        related=(related_at(package.route, f"{package.name} asked for here"),),
+        fix=set_version_fix(context, other, wanted),
     )
 
 
-def _that_takes(case: LintContext, one: RequestedPackage, other: RequestedPackage) -> str | None:
-    extras = one.package.extras if one.package else ()
+def _newest_accepting(
+    context: LintContext, package: RequestedPackage, other: RequestedPackage
+) -> str | None:
+    extras = package.package.extras if package.package else ()
     fitting = (
         row
-        for row in reversed(release_rows(case.facts, one.name))
-        if (said := declared_specifier(row, other.name, extras)) is not None
-        and is_satisfiable(said, other.specifiers)
+        for row in reversed(release_rows(context.facts, package.name))
+        if (declared := declared_specifier(row, other.name, extras)) is not None
+        and is_satisfiable(declared, other.specifiers)
     )
     return next((row.last for row in fitting), None)
 
 
-def _over_a_third(
-    case: LintContext,
+def _common_dependency_conflicts(
+    context: LintContext,
     listed: dict[str, RequestedPackage],
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
 ) -> Iterator[Diagnostic]:
-    (one, held), (two, other) = left, right
+    (package, releases), (two, other) = left, right
     for name in sorted(
-        held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()
+        releases.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()
     ):
         pairs = itertools.product(
-            (declared_specifier(row, name) for row in held.rows),
+            (declared_specifier(row, name) for row in releases.rows),
             (declared_specifier(row, name) for row in other.rows),
         )
         if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
             continue
         first, second = (
-            sort_specifiers(held.rows[0].declared[name]),
+            sort_specifiers(releases.rows[0].declared[name]),
             sort_specifiers(other.rows[0].declared[name]),
         )
         yield RULE.diagnostic(
-            f"{one.description} needs {name}{first}, and {two.description} needs {name}{second}",
+            f"{package.description} needs {name}{first}, and {two.description} needs "
+            f"{name}{second}",
             two.route,
-            severity=None if held.is_complete and other.is_complete else Severity.WARNING,
+            severity=None if releases.is_complete and other.is_complete else Severity.WARNING,
             why=f"No {name} satisfies both, so that no set of versions can be found.",
-            way_out=_nearer(case, name, (one, held), (two, other)),
-            related=(related_at(one.route, f"{one.name} asked for here"),),
+            help=_compatible_releases(context, name, (package, releases), (two, other)),
+            related=(related_at(package.route, f"{package.name} asked for here"),),
         )
 
 
-def _nearer(
-    case: LintContext,
+def _compatible_releases(
+    context: LintContext,
     name: str,
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
 ) -> str:
-    """Return the releases of either package that go with the other one as it is asked for."""
+    """Return the releases of either package that go with the other one as it is requested."""
     ways = []
-    for (one, _), (_, other) in ((left, right), (right, left)):
+    for (package, _), (_, other) in ((left, right), (right, left)):
         wanted = other.rows[0].declared[name]
         fitting = (
             row.last
-            for row in reversed(release_rows(case.facts, one.name))
-            if (said := declared_specifier(row, name)) is not None and is_satisfiable(said, wanted)
+            for row in reversed(release_rows(context.facts, package.name))
+            if (declared := declared_specifier(row, name)) is not None
+            and is_satisfiable(declared, wanted)
         )
-        ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
-    return (
-        f"ask for {' or '.join(ways)}"
-        if ways
-        else f"take one of the two out: no releases of both agree on {name}"
-    )
+        ways += [f"{package.name}=={release}" for release in itertools.islice(fitting, 1)]
+    if ways:
+        return f"ask for {' or '.join(ways)}"
+    return f"take one of the two out: no releases of both agree on {name}"
 
 
 RULE = Rule(
     id="PKG009",
     name="declared-conflict",
     severity=Severity.ERROR,
-    summary="Two listed packages cannot be installed together by what their releases declare.",
     sources=(
         "METADATA of the wheels on PyPI",
         "hiyouga/EasyR1#27",
         "YanWenKun/Hunyuan3D-2-WinPortable#104",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -179,15 +186,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
-            "tokenizers==0.22.0]\n"
-        ),
-        Example(
+            "tokenizers==0.22.0]\n",
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", '
-            '"tokenizers<0.23"]\n'
+            '"tokenizers<0.23"]\n',
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',
             resolved=ResolvedSet(

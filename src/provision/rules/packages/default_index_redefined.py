@@ -20,19 +20,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when `indexes` holds the public index's name."""
-    if "pypi" in case.spec.indexes:
+    if "pypi" in context.spec.indexes:
         yield RULE.diagnostic(
-            f"indexes.pypi gives the public index's name to {case.spec.indexes['pypi'].url}",
+            f"indexes.pypi gives the public index's name to {context.spec.indexes['pypi'].url}",
             ("indexes", "pypi"),
             at=RoutePart.KEY,
             why="Locks and reports say pypi for the public index, and other packages are still "
             "looked for there.",
-            way_out="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
+            help="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
         )
 
 
@@ -40,9 +40,7 @@ RULE = Rule(
     id="SEC002",
     name="default-index-redefined",
     severity=Severity.WARNING,
-    summary="An index takes the name of the public one.",
     sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -51,10 +49,8 @@ RULE = Rule(
             "pypi",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: '
-            '{ours: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: '
+        '{ours: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

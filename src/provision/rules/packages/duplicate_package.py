@@ -1,4 +1,4 @@
-"""A package stands twice in the list.
+"""A package is listed twice.
 
 ## What it does
 
@@ -21,15 +21,13 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at every later line of a package that was listed before under the same
-    marker.
-    """
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding at each repeated line of a package with the same marker."""
     first: dict[tuple[str, str], tuple[Route, str]] = {}
-    for route, package in package_lines(case):
+    for route, package in package_lines(context):
         if (package.key, package.marker) not in first:
             first[package.key, package.marker] = (route, package.requirement)
             continue
@@ -38,7 +36,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"{package.key} is listed twice: {other} and {package.requirement}",
             route,
             why="Only one version can be installed; which of the lines counts is not said.",
-            way_out="keep one line with all its bounds",
+            help="keep one line with all its bounds",
             related=(related_at(where, "listed first here"),),
         )
 
@@ -47,9 +45,7 @@ RULE = Rule(
     id="PKG004",
     name="duplicate-package",
     severity=Severity.ERROR,
-    summary="A package is listed twice.",
     sources=("PEP 503, normalized names",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -57,11 +53,9 @@ RULE = Rule(
             "Scikit_Learn>=1.5",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
-            "\"uvloop<1; sys_platform == 'darwin'\"]\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n',
+        'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
+        "\"uvloop<1; sys_platform == 'darwin'\"]\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""flash-attn has no ready-made wheel for this torch, CUDA or Python and will be compiled.
+"""flash-attn has no ready-made wheel for this torch, CUDA or Python.
 
 ## What it does
 
@@ -30,71 +30,72 @@ from provision.facts.versions import (
 )
 from provision.rules.package_requirements import RequestedPackage, requested_package
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
-    one = requested_package(case, "flash-attn")
+    package = requested_package(context, "flash-attn")
     wanted = (
-        one is not None
-        and one.package is not None
-        and one.package.build
-        and any(device.is_nvidia for device in case.devices)
+        package is not None
+        and package.package is not None
+        and package.package.build
+        and any(device.is_nvidia for device in context.devices)
     )
-    releases = torch_releases(case) if wanted else None
-    if one is None or releases is None or not releases.known:
+    releases = torch_releases(context) if wanted else None
+    if package is None or releases is None or not releases.known:
         return
-    wheels = _wheels(case, one)
-    lacking = next(_lacking(case, wheels, releases.known), None) if wheels else None
+    wheels = _newest_wheels(context, package)
+    lacking = next(_missing_wheels(context, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
-    newer = (
-        has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version))
-        if one.specifiers
-        else True
-    )
+    if package.specifiers:
+        newer = has_version_in_range(
+            parse_specifiers(package.specifiers), next_version(wheels.version)
+        )
+    else:
+        newer = True
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
-        f"to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
-        one.route,
+        f"to {wheels.torch_last}, {_describe_wheels(wheels)}; {lacking}",
+        package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
         + (" A newer release may have wheels." if newer else ""),
-        way_out=f"take torch {wheels.torch_last}.* on Python "
-        f"{wheels.pythons[-1] if wheels.pythons else case.spec.python}, or leave "
+        help=f"take torch {wheels.torch_last}.* on Python "
+        f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or leave "
         "flash-attn out",
         related=(related_at(releases.route, "torch asked for here"),),
     )
 
 
-def _majors(wheels: FlashAttentionWheels) -> str:
+def _describe_wheels(wheels: FlashAttentionWheels) -> str:
     pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}" if wheels.pythons else ""
     return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
 
 
-def _wheels(case: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
+def _newest_wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
     admitted = [
         row
-        for row in case.facts.flash_attention
-        if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)
+        for row in context.facts.flash_attention
+        if parse_specifiers(package.specifiers).contains(row.version, prereleases=True)
     ]
     return admitted[-1] if admitted else None
 
 
-def _lacking(
-    case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
+def _missing_wheels(
+    context: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
 ) -> Iterator[str]:
     minors = [require_version(release) for release in torch]
     if all(minor < require_version(wheels.torch_first) for minor in minors) or all(
         minor.release[:2] > require_version(wheels.torch_last).release for minor in minors
     ):
         yield f"torch is {torch[-1]}"
-    if wheels.pythons and case.spec.python not in wheels.pythons:
-        yield f"Python is {case.spec.python}"
-    for device in case.devices:
-        flavour = (case.resolved.flavour if case.resolved else None) or device.flavour
+    if wheels.pythons and context.spec.python not in wheels.pythons:
+        yield f"Python is {context.spec.python}"
+    for device in context.devices:
+        flavour = (context.resolved.flavour if context.resolved else None) or device.flavour
         if (
             device.is_nvidia
             and flavour
@@ -108,7 +109,6 @@ RULE = Rule(
     id="PKG015",
     name="flash-attn-compiled",
     severity=Severity.WARNING,
-    summary="flash-attn has no ready-made wheel for this torch, CUDA or Python.",
     sources=(
         (
             "Dao-AILab/flash-attention README.md, setup.py and .github/workflows/publish.yml "
@@ -116,7 +116,6 @@ RULE = Rule(
         ),
         "Dao-AILab/flash-attention#1717",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -137,14 +136,10 @@ RULE = Rule(
             other_ids=("CUD011",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
-            '"==2.8.3", build: true}]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
+        '"==2.8.3", build: true}]\n',
+        'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
     ),
 )

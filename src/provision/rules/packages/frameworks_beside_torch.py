@@ -33,7 +33,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
@@ -49,101 +49,109 @@ allocation).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such framework."""
-    if not any(device.is_nvidia for device in case.devices):
+    if not any(device.is_nvidia for device in context.devices):
         return
-    torch = requested_package(case, "torch")
+    torch = requested_package(context, "torch")
     for name, (variable, value, others) in PREALLOCATION_VARIABLES.items():
-        one = requested_package(case, name) if torch is not None else None
-        if torch is None or one is None or one.package is None or not _on_gpu(case, one):
+        framework = requested_package(context, name) if torch is not None else None
+        if (
+            torch is None
+            or framework is None
+            or framework.package is None
+            or not _uses_gpu(context, framework)
+        ):
             continue
-        if case.resolved is None and (conflict := _cudnn(case, one)):
-            yield _pinned_apart(case, torch, one, conflict)
-        elif not {variable, *others} & case.spec.env.keys() and case.resolved is None:
-            yield _takes_memory(case, torch, one, variable, value)
+        if context.resolved is None and (conflict := _conflicting_cudnn_pins(context, framework)):
+            yield _cudnn_finding(context, torch, framework, conflict)
+        elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
+            yield _memory_finding(context, torch, framework, variable, value)
 
 
-def _on_gpu(case: LintContext, one: RequestedPackage) -> bool:
-    extras = set(one.package.extras) if one.package else set()
+def _uses_gpu(context: LintContext, framework: RequestedPackage) -> bool:
+    extras = set(framework.package.extras) if framework.package else set()
     plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
-        package.key for package in case.spec.packages
+        package.key for package in context.spec.packages
     }
-    return one.name == "tensorflow" or bool(
+    return framework.name == "tensorflow" or bool(
         extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"}
         or plugins
     )
 
 
-def _cudnn(case: LintContext, one: RequestedPackage) -> tuple[str, str] | None:
-    """Return the pins of both frameworks on cuDNN when no version satisfies both; torch's are known
-    for its default build only.
-    """
-    releases = torch_releases(case)
-    rows = (
-        [row for row in map(case.facts.torch_release, releases.known) if row]
-        if releases and not releases.includes_newer
-        else []
-    )
-    found = (
-        possible_releases(case.facts, one.name, one.specifiers)
-        if one.package and one.specifiers
-        else None
-    )
+def _conflicting_cudnn_pins(
+    context: LintContext, framework: RequestedPackage
+) -> tuple[str, str] | None:
+    """Return conflicting pins of cuDNN of both frameworks (for torch, of its default build)."""
+    releases = torch_releases(context)
+    if releases and not releases.includes_newer:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    found = None
+    if framework.package and framework.specifiers:
+        found = possible_releases(context.facts, framework.name, framework.specifiers)
     if (
         len(rows) != 1
         or found is None
         or not found.rows
         or any(
             device.flavour not in (None, rows[0].default)
-            for device in case.devices
+            for device in context.devices
             if device.is_nvidia
         )
     ):
         return None
     name = f"nvidia-cudnn-cu{cuda_of(rows[0].default).partition('.')[0]}"
-    said = [
-        declared_specifier(row, name, one.package.extras if one.package else ())
+    declared = [
+        declared_specifier(row, name, framework.package.extras if framework.package else ())
         for row in found.rows
     ]
     pin = f"=={rows[0].cudnn}"
     if not rows[0].cudnn or any(
-        specifier is None or is_satisfiable(specifier, pin) for specifier in said
+        specifier is None or is_satisfiable(specifier, pin) for specifier in declared
     ):
         return None
-    return f"{name}{pin}", f"{name}{said[0]}"
+    return f"{name}{pin}", f"{name}{declared[0]}"
 
 
-def _pinned_apart(
-    case: LintContext, torch: RequestedPackage, one: RequestedPackage, pins: tuple[str, str]
+def _cudnn_finding(
+    context: LintContext,
+    torch: RequestedPackage,
+    framework: RequestedPackage,
+    pins: tuple[str, str],
 ) -> Diagnostic:
     return RULE.diagnostic(
-        f"{torch.description} needs {pins[0]}, and {one.description} needs {pins[1]}",
-        one.route,
-        severity=None if all(device.flavour for device in case.devices) else Severity.WARNING,
+        f"{torch.description} needs {pins[0]}, and {framework.description} needs {pins[1]}",
+        framework.route,
+        severity=None if all(device.flavour for device in context.devices) else Severity.WARNING,
         why="No cuDNN satisfies both, so that no set of versions can be found.",
-        way_out=f"make an environment for {one.name} of its own, or leave its CUDA extra out",
+        help=f"make an environment for {framework.name} of its own, or leave its CUDA extra out",
         related=(related_at(torch.route, "torch asked for here"),),
     )
 
 
-def _takes_memory(
-    case: LintContext, torch: RequestedPackage, one: RequestedPackage, variable: str, value: str
+def _memory_finding(
+    context: LintContext,
+    torch: RequestedPackage,
+    framework: RequestedPackage,
+    variable: str,
+    value: str,
 ) -> Diagnostic:
-    route = ("env",) if case.spec.env else ()
-    edit = (
-        Insert(("env",), variable, f'"{value}"')
-        if route
-        else Insert((), "env", f'{{{variable}: "{value}"}}')
-    )
+    route = ("env",) if context.spec.env else ()
+    if route:
+        edit = Insert(("env",), variable, f'"{value}"')
+    else:
+        edit = Insert((), "env", f'{{{variable}: "{value}"}}')
     return RULE.diagnostic(
-        f"{one.name} stands beside torch on a GPU, and takes nearly all of its memory when "
+        f"{framework.name} stands beside torch on a GPU, and takes nearly all of its memory when "
         "it first uses it",
-        one.route,
+        framework.route,
         severity=Severity.INFO,
         why="torch then runs out of memory in the same process, and on the same card in "
         "another one.",
-        way_out=f"keep them in environments of their own, or set {variable}={value}",
+        help=f"keep them in environments of their own, or set {variable}={value}",
         related=(related_at(torch.route, "torch asked for here"),),
         fix=Fix(f"set {variable}={value}", (edit,), Applicability.UNSAFE),
     )
@@ -153,14 +161,12 @@ RULE = Rule(
     id="PKG018",
     name="frameworks-beside-torch",
     severity=Severity.ERROR,
-    summary="TensorFlow or JAX stands beside torch in one GPU environment.",
     sources=(
         "METADATA of the tensorflow, jax and torch wheels on PyPI",
         "TensorFlow guide, Use a GPU",
         "JAX documentation, GPU memory allocation",
         "apple/axlearn#858",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -175,12 +181,12 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, '
-            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n'
+            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n',
+            'gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n',
+            'gpu: L4\npython: "3.12"\npackages: [torch, jax]\n',
         ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch, jax]\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n',
             resolved=ResolvedSet({"torch": "2.15.0", "tensorflow": "2.21.0"}, "3.11", "cu132"),

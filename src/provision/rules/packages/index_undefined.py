@@ -1,4 +1,4 @@
-"""A package is bound to an index that the spec does not define.
+"""A package is bound to an index that is not defined.
 
 ## What it does
 
@@ -21,16 +21,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.package_lines import package_lines, yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package whose index has no address."""
-    defined = sorted(case.spec.indexes)
-    for route, package in package_lines(case):
-        if package.index is None or package.index in case.spec.indexes:
+    defined = sorted(context.spec.indexes)
+    for route, package in package_lines(context):
+        if package.index is None or package.index in context.spec.indexes:
             continue
         meant = nearest_word(package.index, defined, 2)
         edits = (Replace(RouteLocation((*route, "index")), yaml_scalar(meant)),) if meant else ()
@@ -40,7 +41,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             f"define ({listed})",
             (*route, "index"),
             why="A package is looked for in its index only, and this one has no address.",
-            way_out="leave `index` out for the public index"
+            help="leave `index` out for the public index"
             if package.index == "pypi"
             else f"add {package.index} with its url under `indexes`",
             fix=Fix(f"write {meant}", edits, Applicability.UNSAFE) if meant else None,
@@ -51,9 +52,7 @@ RULE = Rule(
     id="PKG007",
     name="index-undefined",
     severity=Severity.ERROR,
-    summary="A package is bound to an index that is not defined.",
     sources=("the spec language: a package is bound to its index",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -66,10 +65,8 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\n', "private"
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
-            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+        'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

@@ -1,4 +1,4 @@
-"""An index is defined and no package is bound to it.
+"""An index is defined that no package comes from.
 
 ## What it does
 
@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a package."""
-    used = {package.index for package in case.spec.packages} | {
-        package.channel for package in case.spec.conda_packages
+    used = {package.index for package in context.spec.packages} | {
+        package.channel for package in context.spec.conda_packages
     }
-    for name in case.spec.indexes:
+    for name in context.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.diagnostic(
                 f"no package comes from the index {name}",
@@ -36,7 +36,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 at=RoutePart.KEY,
                 why="An index is asked only for the packages that are bound to it; this one is "
                 "never asked.",
-                way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",  # noqa: E501
+                help=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
             )
 
 
@@ -44,9 +44,7 @@ RULE = Rule(
     id="PKG008",
     name="index-unused",
     severity=Severity.WARNING,
-    summary="An index is defined that no package comes from.",
     sources=("the spec language: a package is bound to its index",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -55,10 +53,8 @@ RULE = Rule(
             "private",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
-            'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
+        'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

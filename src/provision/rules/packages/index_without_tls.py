@@ -21,15 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.package_lines import url_host, yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import url_host
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index over plain http."""
-    for name, index in case.spec.indexes.items():
+    for name, index in context.spec.indexes.items():
         if not index.url.startswith("http://") or url_host(index.url) in LOOPBACK_HOSTS:
             continue
         route = ("indexes", name, "url")
@@ -39,7 +40,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             route,
             why="Whoever sits on the way can answer in its place, and the lock takes the hash "
             "of that answer.",
-            way_out=f"write {better}",
+            help=f"write {better}",
             fix=Fix(
                 "write https",
                 (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),),
@@ -53,12 +54,10 @@ RULE = Rule(
     id="SEC005",
     name="index-without-tls",
     severity=Severity.WARNING,
-    summary="A package index is asked without encryption.",
     sources=(
         "pip documentation, --trusted-host: a host without HTTPS is not trusted by itself",
         "uv documentation, allow-insecure-host",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -70,9 +69,9 @@ RULE = Rule(
             "http://10.0.0.7/simple",
         ),
     ),
-    good=(
-        Example(f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n'),
-        Example(f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n'),
-        Example(f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n'),
+    good=examples(
+        f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n',
+        f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n',
+        f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n',
     ),
 )

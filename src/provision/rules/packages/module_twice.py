@@ -23,55 +23,49 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package after the first. Those with a marker of their own may
-    be for different platforms and are let be.
-    """
-    names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    groups = [group for group in case.facts.one_of if names & set(group.packages)]
-    found = requested_packages(case) if groups else {}
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each further package with the module, except those with a marker."""
+    names = context.package_names
+    groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
+    requested = requested_packages(context) if groups else {}
     for group in groups:
-        there = [found[name] for name in group.packages if name in found]
-        yield from (_twice(case, group.module, there[0], other) for other in there[1:])
+        installed = [requested[name] for name in group.packages if name in requested]
+        yield from (_finding(context, group.module, installed[0], other) for other in installed[1:])
         if group.module == "cupy":
-            for one in there:
-                yield from _other_major(case, one)
+            for package in installed:
+                yield from _other_major(context, package)
 
 
-def _twice(
-    case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
+def _finding(
+    context: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
 ) -> Diagnostic:
     return RULE.diagnostic(
         f"{other.name} and {first.name} both install the module {module}",
-        origin_route(case, other, first.route),
+        origin_route(context, other, first.route),
         why="They write into the same folder: the one installed last wins in part.",
-        way_out=f"keep one of {first.name} and {other.name}",
+        help=f"keep one of {first.name} and {other.name}",
         related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
     )
 
 
-def _other_major(case: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
-    major = one.name.removeprefix("cupy-cuda").rstrip("x")
-    for device in case.devices:
-        flavour = case.resolved.flavour if case.resolved else device.flavour
+def _other_major(context: LintContext, package: RequestedPackage) -> Iterator[Diagnostic]:
+    major = package.name.removeprefix("cupy-cuda").rstrip("x")
+    for device in context.devices:
+        flavour = context.resolved.flavour if context.resolved else device.flavour
         if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
             wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
             yield RULE.diagnostic(
-                f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
-                origin_route(case, one, device.cuda_route),
+                f"{package.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
+                origin_route(context, package, device.cuda_route),
                 severity=Severity.WARNING,
                 why="It looks for CUDA libraries of its own major, which torch's wheels then "
                 "do not bring.",
-                way_out=f"write {wanted}",
+                help=f"write {wanted}",
                 related=(related_at(device.cuda_route, "CUDA asked for here"),)
-                if case.resolved is None
+                if context.resolved is None
                 else (),
             )
             return
@@ -81,13 +75,11 @@ RULE = Rule(
     id="PKG020",
     name="module-twice",
     severity=Severity.WARNING,
-    summary="Two packages install the same module.",
     sources=(
         "README of opencv/opencv-python",
         "opencv/opencv-python#467",
         "cupy, the warning about multiple CuPy packages",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -110,12 +102,10 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n'),
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
-            "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n',
+        'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
+        "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""A package name differs by a slip from one that many people ask for.
+"""A package name is a slip away from a well-known one.
 
 ## What it does
 
@@ -25,8 +25,8 @@ from functools import lru_cache
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts import Facts
 from provision.rules.package_lines import package_lines, rename_edit
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import edit_distance
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.spelling import edit_distance
 
 SHORT = 5
 """Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of
@@ -38,15 +38,15 @@ are both real; no other name in Colab's lists is near one.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown name that is nearly a popular one."""
     unknown = [
         (route, package)
-        for route, package in package_lines(case)
-        if package.source != "conda" and _is_unknown(package.key, case.facts)
+        for route, package in package_lines(context)
+        if package.source != "conda" and _is_unknown(package.key, context.facts)
     ]
     for route, package in unknown:
-        meant = _meant(package.key, case.facts.popular)
+        meant = _nearest_popular_name(package.key, context.facts.popular)
         if meant is None:
             continue
         yield RULE.diagnostic(
@@ -54,9 +54,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             route,
             why="Packages are published under misspelt names to be installed by mistake; "
             "whoever wrote one runs on your machine.",
-            way_out=f"write {meant}, or leave the line as it is when {package.key} is what you want",  # noqa: E501
+            help=f"write {meant}, or leave the line as it is when {package.key} is what you want",
             fix=Fix(
-                f"write {meant}", (rename_edit(case, route, package, meant),), Applicability.UNSAFE
+                f"write {meant}",
+                (rename_edit(context, route, package, meant),),
+                Applicability.UNSAFE,
             ),
         )
 
@@ -71,7 +73,7 @@ def _is_unknown(name: str, facts: Facts) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _meant(name: str, popular: frozenset[str]) -> str | None:
+def _nearest_popular_name(name: str, popular: frozenset[str]) -> str | None:
     """Return the popular name that is meant, dashes apart."""
     joined = {known.replace("-", ""): known for known in sorted(popular, reverse=True)}
     letters = name.replace("-", "")
@@ -80,25 +82,25 @@ def _meant(name: str, popular: frozenset[str]) -> str | None:
     near = [
         (distance, known)
         for known in joined
-        if (distance := edit_distance(letters, known, 2)) <= _allowed(letters, known)
+        if (distance := edit_distance(letters, known, 2)) <= _max_distance(letters, known)
     ]
     return joined[min(near)[1]] if near else None
 
 
-def _allowed(name: str, known: str) -> int:
+def _max_distance(name: str, known: str) -> int:
     """Return how many slips still make one name look like the other."""
     if len(known) >= LONG:
         return 2
-    return 1 if len(known) >= SHORT or sorted(name) == sorted(known) else 0
+    if len(known) >= SHORT or sorted(name) == sorted(known):
+        return 1
+    return 0
 
 
 RULE = Rule(
     id="PKG005",
     name="name-lookalike",
     severity=Severity.WARNING,
-    summary="A package name is a slip away from a well-known one.",
     sources=("names on the public package index", "pytorch/pytorch#92226"),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),
@@ -108,11 +110,9 @@ RULE = Rule(
         ),
         Example('gpu: none\npython: "3.11"\npackages: [torch-vision]\n', "torch-vision"),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
-            "torchvision, scikit_learn, our-own-tools]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
+        "torchvision, scikit_learn, our-own-tools]\n",
+        'gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n',
     ),
 )

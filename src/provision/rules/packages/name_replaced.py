@@ -1,4 +1,4 @@
-"""A package name leads elsewhere: to an empty package, an abandoned one, or another project.
+"""A package name leads to an empty, abandoned or different package.
 
 ## What it does
 
@@ -24,54 +24,57 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severit
 from provision.facts import ReplacedPackage
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name in the table."""
-    for route, package in package_lines(case):
-        replaced = case.facts.replaced.get(package.key)
+    for route, package in package_lines(context):
+        replaced = context.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue
-        if any(is_excluded(case, name, specifier) for name, specifier in replaced.beside.items()):
+        if any(
+            is_excluded(context, name, specifier) for name, specifier in replaced.beside.items()
+        ):
             continue
         yield RULE.diagnostic(
             f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
             why="It would install nothing, nothing that is kept up, or somebody else's work.",
-            way_out=f"write {replaced.instead}",
-            fix=_fix(case, route, package, replaced),
+            help=f"write {replaced.instead}",
+            fix=_fix(context, route, package, replaced),
         )
 
 
 def _fix(
-    case: LintContext, route: Route, package: Package, replaced: ReplacedPackage
+    context: LintContext, route: Route, package: Package, replaced: ReplacedPackage
 ) -> Fix | None:
-    if package.version and case.source.text(route) is None:
+    if package.version and context.source.text(route) is None:
         return None
     new = package.model_copy(update={"name": replaced.instead})
-    edit = (
-        set_version_edit(case, route, new, "")
-        if package.version
-        else rename_edit(case, route, package, replaced.instead)
-    )
-    return Fix(f"write {replaced.instead}", (edit,), _applicability(case, package, replaced))
+    if package.version:
+        edit = set_version_edit(context, route, new, "")
+    else:
+        edit = rename_edit(context, route, package, replaced.instead)
+    return Fix(f"write {replaced.instead}", (edit,), _applicability(context, package, replaced))
 
 
-def _applicability(case: LintContext, package: Package, replaced: ReplacedPackage) -> Applicability:
-    alone = not package.version and case.spec.package(replaced.instead) is None
-    return Applicability.SAFE if alone and replaced.kind == "stub" else Applicability.UNSAFE
+def _applicability(
+    context: LintContext, package: Package, replaced: ReplacedPackage
+) -> Applicability:
+    alone = not package.version and context.spec.package(replaced.instead) is None
+    if alone and replaced.kind == "stub":
+        return Applicability.SAFE
+    return Applicability.UNSAFE
 
 
 RULE = Rule(
     id="PKG006",
     name="name-replaced",
     severity=Severity.ERROR,
-    summary="A package name leads to an empty, abandoned or different package.",
     sources=("project pages on the public package index", "pytorch/pytorch#92226"),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
@@ -81,14 +84,10 @@ RULE = Rule(
         ),
         Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
-            "conda}]\ntargets: {here: {kind: local, manager: conda}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n',
+        'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
+        "conda}]\ntargets: {here: {kind: local, manager: conda}}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""None of the releases of a package that are asked for runs on the Python that is asked for.
+"""No release of a package that is asked for runs on the Python that is asked for.
 
 ## What it does
 
@@ -36,56 +36,60 @@ from provision.rules.package_requirements import (
     requested_packages,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package; not for a resolved set, where the resolver has looked."""  # noqa: E501
-    if case.resolved is not None:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each such package of a spec; a resolver has checked resolved sets."""
+    if context.resolved is not None:
         return
-    for name, one in requested_packages(case).items():
-        found = (
-            possible_releases(case.facts, name, one.specifiers)
-            if one.specifiers and release_rows(case.facts, name)
-            else None
-        )
-        if found and found.rows and not any(_runs(row, case.spec.python) for row in found.rows):
-            yield _finding(case, one, found.rows[0], sure=found.is_complete)
-        elif (
-            one.specifiers
-            and not (one.package and one.package.build)
-            and _without_wheel(case, name, one.specifiers)
+    for name, package in requested_packages(context).items():
+        releases = None
+        if package.specifiers and release_rows(context.facts, name):
+            releases = possible_releases(context.facts, name, package.specifiers)
+        if (
+            releases
+            and releases.rows
+            and not any(_admits_python(row, context.spec.python) for row in releases.rows)
         ):
-            yield _wheelless(case, one, name, one.specifiers)
-        elif found and name == "transformers":
-            yield from _tokenizers(case, one, found)
+            yield _finding(context, package, releases.rows[0], sure=releases.is_complete)
+        elif (
+            package.specifiers
+            and not (package.package and package.package.build)
+            and _without_wheel(context, name, package.specifiers)
+        ):
+            yield _no_wheel_finding(context, package, name, package.specifiers)
+        elif releases and name == "transformers":
+            yield from _tokenizers_findings(context, package, releases)
 
 
-def _runs(row: ReleaseRow, python: str) -> bool:
+def _admits_python(row: ReleaseRow, python: str) -> bool:
     return not row.python or parse_specifiers(row.python).contains(python)
 
 
 def _finding(
-    case: LintContext, one: RequestedPackage, row: ReleaseRow, *, sure: bool
+    context: LintContext, package: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
-    pythons = [known.version for known in case.facts.pythons if _runs(row, known.version)]
+    pythons = [
+        known.version for known in context.facts.pythons if _admits_python(row, known.version)
+    ]
     fitting = next(
         (
             other
-            for other in reversed(release_rows(case.facts, one.name))
-            if _runs(other, case.spec.python)
+            for other in reversed(release_rows(context.facts, package.name))
+            if _admits_python(other, context.spec.python)
         ),
         None,
     )
-    others = f", or {one.name}=={fitting.last}" if fitting else ""
+    others = f", or {package.name}=={fitting.last}" if fitting else ""
     return RULE.diagnostic(
-        f"{one.description} needs Python {sort_specifiers(row.python)}, and python is "
-        f"{case.spec.python}",
-        one.route,
+        f"{package.description} needs Python {sort_specifiers(row.python)}, and python is "
+        f"{context.spec.python}",
+        package.route,
         severity=None if sure else Severity.WARNING,
         why="An installer does not take a release that declares another Python.",
-        way_out=(
-            f'write python: "{_nearest(pythons, case.spec.python)}"'
+        help=(
+            f'write python: "{_nearest(pythons, context.spec.python)}"'
             if pythons
             else "take another release"
         )
@@ -94,18 +98,16 @@ def _finding(
     )
 
 
-def _without_wheel(case: LintContext, name: str, specifiers: str) -> bool:
-    """Tell whether no release that is admitted has a wheel for the Python; False where newer ones
-    than the table's are admitted.
-    """
+def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
+    """Return whether no admitted release has a wheel for the Python; False if newer may have."""
     table, admits, python = (
-        case.facts.wheel_pythons.get(name, ()),
+        context.facts.wheel_pythons.get(name, ()),
         parse_specifiers(specifiers),
-        case.spec.python,
+        context.spec.python,
     )
     if (
         not table
-        or python not in {known.version for known in case.facts.pythons}
+        or python not in {known.version for known in context.facts.pythons}
         or has_version_in_range(admits, next_version(table[-1].last))
     ):
         return False
@@ -115,62 +117,60 @@ def _without_wheel(case: LintContext, name: str, specifiers: str) -> bool:
     )
 
 
-def _tokenizers(
-    case: LintContext, one: RequestedPackage, found: PossibleReleases
+def _tokenizers_findings(
+    context: LintContext, package: RequestedPackage, releases: PossibleReleases
 ) -> Iterator[Diagnostic]:
-    """Yield a finding where no tokenizers that the possible releases of transformers declare has a
-    wheel; not where tokenizers has a line of its own.
-    """
-    windows = (
-        [declared_specifier(row, "tokenizers") for row in found.rows]
-        if find_line(case, "tokenizers") is None
-        else []
-    )
+    """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
+    if find_line(context, "tokenizers") is None:
+        windows = [declared_specifier(row, "tokenizers") for row in releases.rows]
+    else:
+        windows = []
     if (
         windows
-        and found.is_complete
-        and all(window and _without_wheel(case, "tokenizers", window) for window in windows)
+        and releases.is_complete
+        and all(window and _without_wheel(context, "tokenizers", window) for window in windows)
     ):
-        yield _wheelless(case, one, "tokenizers", windows[0] or "")
+        yield _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
 
 
-def _wheelless(case: LintContext, one: RequestedPackage, name: str, specifiers: str) -> Diagnostic:
-    table, python = case.facts.wheel_pythons[name], case.spec.python
+def _no_wheel_finding(
+    context: LintContext, package: RequestedPackage, name: str, specifiers: str
+) -> Diagnostic:
+    table, python = context.facts.wheel_pythons[name], context.spec.python
     admitted = [
         row
         for row in table
         if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))
     ]
     fitting = next((row for row in table if row.supports(python)), None)
-    asked = (
-        one.description
-        if name == one.name
-        else f"{one.description} asks for {name}{sort_specifiers(specifiers)}, which"
-    )
+    if name == package.name:
+        subject = package.description
+    else:
+        subject = f"{package.description} asks for {name}{sort_specifiers(specifiers)}, which"
     pythons = [
         known.version
-        for known in case.facts.pythons
+        for known in context.facts.pythons
         if any(row.supports(known.version) for row in admitted)
     ]
     ways = [f'write python: "{_nearest(pythons, python)}"'] if pythons else []
     ways += (
         [
             f"ask for {name}>={fitting.first}"
-            if name == one.name
+            if name == package.name
             else f"ask for a transformers that takes {name} {fitting.first}"
         ]
         if fitting
         else []
     )
     return RULE.diagnostic(
-        f"{asked} has no wheel for Python {python}"
+        f"{subject} has no wheel for Python {python}"
         + (
             f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""
         ),
-        one.route,
+        package.route,
         severity=table[0].evidence.cap_severity(Severity.ERROR),
         why="A lock holds wheels only: nothing is built from source.",
-        way_out=", or ".join(ways) or "take another release",
+        help=", or ".join(ways) or "take another release",
         related=(related_at(("python",), "Python asked for here"),),
     )
 
@@ -186,12 +186,10 @@ RULE = Rule(
     id="PKG013",
     name="needs-other-python",
     severity=Severity.ERROR,
-    summary="No release of a package that is asked for runs on the Python that is asked for.",
     sources=(
         "Requires-Python in the METADATA of the wheels on PyPI",
         "tags in the file names of the wheels on PyPI",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -217,11 +215,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [numpy]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n'),
-        Example('gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n'),
+        *examples(
+            'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n',
+            'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n',
+            'gpu: none\npython: "3.10"\npackages: [numpy]\n',
+            'gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n',
+            'gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n',
+        ),
         Example(
             'gpu: none\npython: "3.10"\npackages: [numpy]\n',
             resolved=ResolvedSet({"numpy": "2.3.5"}, "3.10"),

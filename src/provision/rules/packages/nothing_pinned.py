@@ -24,39 +24,38 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
 """Fewer without a bound are no habit. Our choice."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding, at the first such package."""
-    if case.resolved is not None or case.spec.exclude_newer is not None:
+    if context.resolved is not None or context.spec.exclude_newer is not None:
         return
-    found = {
+    unbounded = {
         package.key: (route, package)
-        for route, package in package_lines(case)
+        for route, package in package_lines(context)
         if package.key in CORE
     }
-    if len(found) < FEWEST or any(
+    if len(unbounded) < FEWEST or any(
         package.version or package.index or package.source == "conda"
-        for _, package in found.values()
+        for _, package in unbounded.values()
     ):
         return
-    (name, (route, _)), *others = found.items()
-    newest = case.facts.transformers[-1].last if "transformers" in found else None
-    example = (
-        f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
-        if newest
-        else f"{name}>=..."
-    )
+    (name, (route, _)), *others = unbounded.items()
+    newest = context.facts.transformers[-1].last if "transformers" in unbounded else None
+    if newest:
+        example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
+    else:
+        example = f"{name}>=..."
     yield RULE.diagnostic(
-        f"none of {', '.join(found)} has a bound",
+        f"none of {', '.join(unbounded)} has a bound",
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
-        way_out=f"bound the one that the code is written for, as in {example}, or set exclude_newer",  # noqa: E501
+        help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
         related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
     )
 
@@ -65,9 +64,7 @@ RULE = Rule(
     id="PKG021",
     name="nothing-pinned",
     severity=Severity.INFO,
-    summary="None of the packages that training hangs on has a bound.",
     sources=("the lock: one version of each package, until it is made anew",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -79,12 +76,10 @@ RULE = Rule(
             "peft",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "accelerate]\nexclude_newer: 2026-11-01\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "accelerate]\nexclude_newer: 2026-11-01\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""A package's CUDA code does not run on the card that is asked for.
+"""A package's CUDA code does not run on the card.
 
 ## What it does
 
@@ -31,107 +31,114 @@ from provision.facts.versions import (
 )
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.target_facts import TargetFacts
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package and each card that it does not run on."""
     cards = {
-        site.gpu_settings.gpu_route: (site, site.card)
-        for site in case.targets
-        if site.card is not None
+        target.gpu_settings.gpu_route: (target, target.card)
+        for target in context.targets
+        if target.card is not None
     }
-    names = {floor.package for floor in case.facts.capability_floors} if cards else set()
-    there = (
-        {name: one for name, one in requested_packages(case).items() if name in names}
-        if cards
-        else {}
-    )
-    for site, card in cards.values():
+    names = {floor.package for floor in context.facts.capability_floors} if cards else set()
+    if cards:
+        packages = {
+            name: package for name, package in requested_packages(context).items() if name in names
+        }
+    else:
+        packages = {}
+    for target, card in cards.values():
         worst: dict[str, CapabilityFloor] = {}
-        for floor in case.facts.capability_floors:
+        for floor in context.facts.capability_floors:
             if (
-                floor.package in there
-                and _applies(case, floor, there[floor.package], site)
-                and not _within(card, floor)
+                floor.package in packages
+                and _applies(context, floor, packages[floor.package], target)
+                and not _is_supported(card, floor)
             ):
                 worst[floor.package] = max(
                     worst.get(floor.package, floor),
                     floor,
-                    key=lambda one: require_version(one.cc_min),
+                    key=lambda package: require_version(package.cc_min),
                 )
         for name, floor in worst.items():
-            yield _finding(case, there[name], floor, site, card)
+            yield _finding(context, packages[name], floor, target, card)
 
 
 def _applies(
-    case: LintContext, floor: CapabilityFloor, one: RequestedPackage, site: TargetFacts
+    context: LintContext, floor: CapabilityFloor, package: RequestedPackage, target: TargetFacts
 ) -> bool:
-    flavour = (case.resolved.flavour if case.resolved else site.gpu_settings.flavour) or ""
+    flavour = (context.resolved.flavour if context.resolved else target.gpu_settings.flavour) or ""
     if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
-        wanted, have = floor.use.removeprefix("CUDA "), cuda_of(flavour)
-        same_major = have.partition(".")[0] == wanted.partition(".")[0]
+        wanted, cuda = floor.use.removeprefix("CUDA "), cuda_of(flavour)
+        same_major = cuda.partition(".")[0] == wanted.partition(".")[0]
         return same_major and (
-            "." not in wanted or require_version(have) >= require_version(wanted)
+            "." not in wanted or require_version(cuda) >= require_version(wanted)
         )
     if floor.use == "cuda13":
-        return (one.package is not None and floor.use in one.package.extras) or find_line(
-            case, "jax-cuda13-plugin"
+        return (package.package is not None and floor.use in package.package.extras) or find_line(
+            context, "jax-cuda13-plugin"
         ) is not None
     newer = floor.last and (
-        not one.specifiers
-        or has_version_in_range(parse_specifiers(one.specifiers), next_version(floor.last))
+        not package.specifiers
+        or has_version_in_range(parse_specifiers(package.specifiers), next_version(floor.last))
     )
     return floor.use in ALWAYS and not newer
 
 
-def _within(card: Card, floor: CapabilityFloor) -> bool:
+def _is_supported(card: Card, floor: CapabilityFloor) -> bool:
     return require_version(floor.cc_min) <= require_version(card.cc) and (
         not floor.cc_max or require_version(card.cc).major <= require_version(floor.cc_max).major
     )
 
 
 def _finding(
-    case: LintContext, one: RequestedPackage, floor: CapabilityFloor, site: TargetFacts, card: Card
+    context: LintContext,
+    package: RequestedPackage,
+    floor: CapabilityFloor,
+    target: TargetFacts,
+    card: Card,
 ) -> Diagnostic:
     most = f"{floor.cc_min} to {floor.cc_max}" if floor.cc_max else f"{floor.cc_min} or more"
     wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
     on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
     return RULE.diagnostic(
-        f"{one.description} needs compute capability {wanted}{on}, and "
-        f"{site.gpu_settings.gpu.type} has {card.cc}",
-        origin_route(case, one, site.gpu_settings.gpu_route),
+        f"{package.description} needs compute capability {wanted}{on}, and "
+        f"{target.gpu_settings.gpu.type} has {card.cc}",
+        origin_route(context, package, target.gpu_settings.gpu_route),
         severity=floor.evidence.cap_severity(Severity.ERROR),
         why="It installs and imports, and fails when it is used"
         + (f" ({floor.what})." if floor.what else "."),
-        way_out=f"take {_cards(case, floor)}, or leave {one.name} out",
-        related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+        help=f"take {_newer_card(context, floor)}, or leave {package.name} out",
+        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
     )
 
 
-def _cards(case: LintContext, floor: CapabilityFloor) -> str:
+def _newer_card(context: LintContext, floor: CapabilityFloor) -> str:
     names = [
-        card.name for card in case.facts.cards if _within(card, floor) and card.status == "offered"
+        card.name
+        for card in context.facts.cards
+        if _is_supported(card, floor) and card.status == "offered"
     ]
-    return f"a card such as {', '.join(names[:3])}" if names else "a newer card"
+    if names:
+        return f"a card such as {', '.join(names[:3])}"
+    return "a newer card"
 
 
 RULE = Rule(
     id="PKG017",
     name="package-beyond-card",
     severity=Severity.ERROR,
-    summary="A package's CUDA code does not run on the card.",
     sources=(
         "Dao-AILab/flash-attention README.md",
         "bitsandbytes-foundation/bitsandbytes docs/source/installation.mdx",
         "Dao-AILab/flash-attention#762",
         "huggingface/transformers#28188",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -152,11 +159,11 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
+        *examples(
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+            'gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n',
+            'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
         ),
-        Example('gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n'),
-        Example('gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n'),
         Example(
             'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             resolved=ResolvedSet({"torch": "2.13.0", "bitsandbytes": "0.49.2"}, "3.11", "cu130"),

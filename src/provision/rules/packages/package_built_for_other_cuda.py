@@ -31,7 +31,7 @@ from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
-from provision.rules.package_lines import set_field_edit
+from provision.rules.edits import set_field_edit
 from provision.rules.package_requirements import (
     ReleaseRow,
     RequestedPackage,
@@ -43,58 +43,60 @@ from provision.rules.package_requirements import (
     requested_packages,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_if_written
+from provision.rules.rule import (
+    Example,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_if_written,
+)
 from provision.rules.torch_builds import LINUX_PLATFORMS
 from provision.target_facts import TargetFacts
 
 
 class PackageWithTorch(NamedTuple):
-    """A release of a package, and the torch that it comes with at a site: its release (None: not
-    known) and flavour.
-    """
+    """A release of a package with the release (None: unknown) and flavour of torch next to it."""
 
     version: str
     torch: str | None
     flavour: str
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and each card for which torch comes in a build for another
-    CUDA major.
-    """
-    for name, table in case.facts.cuda_wheels.items():
-        package = requested_package(case, name)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each package and card if torch has another CUDA major version."""
+    for name, table in context.facts.cuda_wheels.items():
+        package = requested_package(context, name)
         if package is None:
             continue
-        for site in {
-            (site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site
-            for site in case.targets
-            if _has_cuda(site)
+        for target in {
+            (target.gpu_settings.gpu_route, target.gpu_settings.cuda_route): target
+            for target in context.targets
+            if _has_cuda(target)
         }.values():
-            pair = (
-                _locked(case, package)
-                if case.resolved is not None
-                else _newest(case, package, site)
-            )
-            wheels = _wheels(table, pair.version) if pair is not None else None
+            if context.resolved is not None:
+                pair = _resolved_pair(context, package)
+            else:
+                pair = _newest_pair(context, package, target)
+            wheels = _wheels_of(table, pair.version) if pair is not None else None
             if (
                 pair is not None
                 and wheels is not None
-                and _major(pair.flavour) != wheels.cuda_major
+                and _cuda_major(pair.flavour) != wheels.cuda_major
             ):
-                yield _finding(case, package, site, pair, wheels)
+                yield _finding(context, package, target, pair, wheels)
 
 
-def _has_cuda(site: TargetFacts) -> bool:
+def _has_cuda(target: TargetFacts) -> bool:
     return (
-        site.gpu_settings.is_nvidia
-        and site.gpu_settings.flavour != "cpu"
-        and any(platform in LINUX_PLATFORMS for platform in site.platforms)
+        target.gpu_settings.is_nvidia
+        and target.gpu_settings.flavour != "cpu"
+        and any(platform in LINUX_PLATFORMS for platform in target.platforms)
     )
 
 
-def _locked(case: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
-    resolved = case.resolved
+def _resolved_pair(context: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
+    resolved = context.resolved
     if resolved is None or resolved.flavour in (None, "cpu"):
         return None
     return PackageWithTorch(
@@ -102,48 +104,48 @@ def _locked(case: LintContext, package: RequestedPackage) -> PackageWithTorch | 
     )
 
 
-def _newest(
-    case: LintContext, package: RequestedPackage, site: TargetFacts
+def _newest_pair(
+    context: LintContext, package: RequestedPackage, target: TargetFacts
 ) -> PackageWithTorch | None:
-    """Return what resolving takes: the torch that the lock tries first for which a release of the
-    package is possible, with the newest such release.
-    """
-    return next(_pairs(case, package, package.specifiers, site), None)
+    """Return the pair that resolution chooses: the newest release for the first possible torch."""
+    return next(_possible_pairs(context, package, package.specifiers, target), None)
 
 
-def _pairs(
-    case: LintContext, package: RequestedPackage, specifiers: str, site: TargetFacts
+def _possible_pairs(
+    context: LintContext, package: RequestedPackage, specifiers: str, target: TargetFacts
 ) -> Iterator[PackageWithTorch]:
-    rows = [row for row in _admitted(case, package, specifiers) if _fits_listed(case, row, package)]
-    for proposal in case.cached("torch builds", lambda: _proposals(case)):
-        flavour = proposal.choices[site.name].flavour
+    rows = [
+        row
+        for row in _admitted_rows(context, package, specifiers)
+        if _fits_listed(context, row, package)
+    ]
+    for proposal in context.cached("torch builds", lambda: _proposals(context)):
+        flavour = proposal.choices[target.name].flavour
         for row in rows:
-            torch = _torch_of(case, proposal, flavour, declared_specifier(row, "torch"))
+            torch = _torch_release(context, proposal, flavour, declared_specifier(row, "torch"))
             if torch is not None:
                 yield PackageWithTorch(row.last, torch, flavour)
 
 
-def _admitted(
-    case: LintContext, package: RequestedPackage, specifiers: str
+def _admitted_rows(
+    context: LintContext, package: RequestedPackage, specifiers: str
 ) -> tuple[ReleaseRow, ...]:
-    """Return the known rows that specifiers admit, newest first; newer releases than the table's
-    are left out.
-    """
-    table = release_rows(case.facts, package.name)
-    held = (
-        possible_releases(case.facts, package.name, f"{specifiers},<={table[-1].last}".strip(","))
-        if table
-        else None
-    )
-    return held.rows if held is not None else ()
+    """Return the known rows that specifiers admit, newest first."""
+    table = release_rows(context.facts, package.name)
+    releases = None
+    if table:
+        releases = possible_releases(
+            context.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")
+        )
+    return releases.rows if releases is not None else ()
 
 
-def _fits_listed(case: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:
-    """Tell whether what a release declares can be satisfied beside the other lines of the spec."""
-    if not parse_specifiers(row.python).contains(case.spec.python):
+def _fits_listed(context: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:
+    """Return whether the declared requirements of a release fit the other lines of the spec."""
+    if not parse_specifiers(row.python).contains(context.spec.python):
         return False
     extras = package.package.extras if package.package else ()
-    for name, other in requested_packages(case).items():
+    for name, other in requested_packages(context).items():
         declared = declared_specifier(row, name, extras)
         if (
             name != package.name
@@ -154,28 +156,25 @@ def _fits_listed(case: LintContext, row: ReleaseRow, package: RequestedPackage) 
     return True
 
 
-def _proposals(case: LintContext) -> tuple[FlavourProposal, ...]:
+def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
     try:
-        return tuple(propose_flavours(case.spec, case.facts))
+        return tuple(propose_flavours(context.spec, context.facts))
     except LockError:
         return ()
 
 
-def _torch_of(
-    case: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
+def _torch_release(
+    context: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
 ) -> str | None:
-    """Return the torch release of a proposal that satisfies what is declared about torch; None if
-    there is none in that flavour.
-    """
-    releases = (
-        [proposal.release]
-        if proposal.release
-        else [
+    """Return the torch release of a proposal that a package admits, or None."""
+    if proposal.release:
+        releases = [proposal.release]
+    else:
+        releases = [
             row.release
-            for row in admitted_torch_releases(case.spec, case.facts)
+            for row in admitted_torch_releases(context.spec, context.facts)
             if flavour in row.builds
         ]
-    )
     return next(
         (
             release
@@ -186,39 +185,39 @@ def _torch_of(
     )
 
 
-def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
-    """Return the row for a release; the last one also for releases that are newer than the table."""  # noqa: E501
+def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
+    """Return the row for a release; the last row also for newer releases."""
     return next(
         (row for row in reversed(table) if require_version(row.first) <= require_version(version)),
         None,
     )
 
 
-def _major(flavour: str) -> str:
+def _cuda_major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     package: RequestedPackage,
-    site: TargetFacts,
+    target: TargetFacts,
     pair: PackageWithTorch,
     wheels: CudaWheels,
 ) -> Diagnostic:
-    device, fixes = site.gpu_settings, list(_fixes(case, package, site, pair, wheels))
+    device, fixes = target.gpu_settings, list(_fixes(context, package, target, pair, wheels))
     newer = require_version(pair.version) > require_version(wheels.last)
     return RULE.diagnostic(
         f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
         f"torch chosen for {device.gpu.type} is {pair.flavour}",
-        origin_route(case, package, device.cuda_route),
+        origin_route(context, package, device.cuda_route),
         severity=Severity.WARNING if newer else wheels.evidence.cap_severity(Severity.ERROR),
         why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
         f"{wheels.cuda_major} only: importing it fails.",
-        way_out=", or ".join(fix.title for fix in fixes)
+        help=", or ".join(fix.title for fix in fixes)
         or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
         f"{package.name} out",
         related=related_if_written(
-            case,
+            context,
             device.gpu_route if device.cuda == "auto" else device.cuda_route,
             "the card and its CUDA version",
         ),
@@ -227,43 +226,46 @@ def _finding(
 
 
 def _fixes(
-    case: LintContext,
+    context: LintContext,
     package: RequestedPackage,
-    site: TargetFacts,
+    target: TargetFacts,
     pair: PackageWithTorch,
     wheels: CudaWheels,
 ) -> Iterator[Fix]:
-    """Yield the change of the CUDA version and that of the package; the one that leaves alone what
-    the author wrote is first.
-    """
-    cuda, release = _cuda_for(case, site, pair, wheels), _release_for(case, package, site)
-    other_cuda = Fix(
-        f'write cuda: "{cuda}" (driver {case.facts.driver_floor(cuda) if cuda else ""} or newer)',
-        (set_field_edit(case, site.gpu_settings.cuda_route, f'"{cuda}"'),),
+    """Yield the changes of the CUDA version and of the package, the less intrusive one first."""
+    cuda = _cuda_for(context, target, pair, wheels)
+    release = _release_for(context, package, target)
+    is_open = target.gpu_settings.cuda == "auto"
+    if cuda and is_open:
+        yield _set_cuda_fix(context, target, cuda)
+    if release:
+        yield set_version_fix(context, package, f"=={release}")
+    if cuda and not is_open:
+        yield _set_cuda_fix(context, target, cuda)
+
+
+def _set_cuda_fix(context: LintContext, target: TargetFacts, cuda: str) -> Fix:
+    return Fix(
+        f'write cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)',
+        (set_field_edit(context, target.gpu_settings.cuda_route, f'"{cuda}"'),),
         Applicability.UNSAFE,
     )
-    if cuda and site.gpu_settings.cuda == "auto":
-        yield other_cuda
-    if release:
-        yield set_version_fix(case, package, f"=={release}")
-    if cuda and site.gpu_settings.cuda != "auto":
-        yield other_cuda
 
 
 def _cuda_for(
-    case: LintContext, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels
+    context: LintContext, target: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels
 ) -> str:
-    """Return the oldest CUDA version of the package's major in which that torch runs at a site; ""
-    if there is none, or none is known.
-    """
-    torch = case.facts.torch_release(pair.torch) if pair.torch else None
-    platform = next(platform for platform in site.platforms if platform in LINUX_PLATFORMS)
-    if torch is None or site.card is None:
+    """Return the oldest CUDA version of the package's major in which torch runs; "" if unknown."""
+    torch = context.facts.torch_release(pair.torch) if pair.torch else None
+    platform = next(platform for platform in target.platforms if platform in LINUX_PLATFORMS)
+    if torch is None or target.card is None:
         return ""
-    for build in case.facts.builds_for_card(site.card, torch.release, platform):
-        runs = site.driver is None or case.facts.can_run(site.driver.value, build, site.card)
+    for build in context.facts.builds_for_card(target.card, torch.release, platform):
+        runs = target.driver is None or context.facts.can_run(
+            target.driver.value, build, target.card
+        )
         if (
-            _major(build.flavour) == wheels.cuda_major
+            _cuda_major(build.flavour) == wheels.cuda_major
             and torch.builds.get(build.flavour) != "low"
             and runs
         ):
@@ -271,16 +273,14 @@ def _cuda_for(
     return ""
 
 
-def _release_for(case: LintContext, package: RequestedPackage, site: TargetFacts) -> str:
-    """Return the newest release that is compiled for torch's CUDA major and that the other lines
-    let through; "" if there is none.
-    """
-    if case.resolved is not None:
-        case = LintContext(case.spec, case.source, case.facts)
-    table = case.facts.cuda_wheels[package.name]
-    for other in _pairs(case, package, "", site):
-        row = _wheels(table, other.version)
-        if row is not None and row.cuda_major == _major(other.flavour):
+def _release_for(context: LintContext, package: RequestedPackage, target: TargetFacts) -> str:
+    """Return the newest admitted release that is compiled for torch's CUDA major, or ""."""
+    if context.resolved is not None:
+        context = LintContext(context.spec, context.source, context.facts)
+    table = context.facts.cuda_wheels[package.name]
+    for other in _possible_pairs(context, package, "", target):
+        row = _wheels_of(table, other.version)
+        if row is not None and row.cuda_major == _cuda_major(other.flavour):
             return other.version
     return ""
 
@@ -289,7 +289,6 @@ RULE = Rule(
     id="PKG027",
     name="package-built-for-other-cuda",
     severity=Severity.ERROR,
-    summary="A package is compiled for another CUDA major than torch.",
     sources=(
         (
             "libcudart.so.N in the compiled modules of the Linux wheels of vllm on PyPI, 0.1.4 "
@@ -298,7 +297,6 @@ RULE = Rule(
         "vllm-project/vllm#44335",
         "vllm-project/vllm#43435",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
@@ -314,9 +312,11 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n'),
-        Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n'),
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n'),
+        *examples(
+            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n',
+            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n',
+            'gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n',
+        ),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [vllm]\n',
             resolved=ResolvedSet({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128"),

@@ -23,62 +23,58 @@ from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.schema_packages import CudaOnlyUse
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each use of a package that is surely not to be had without CUDA; not
-    where any target has a card.
-    """
-    kinds = {device.gpu.type: device.gpu_route for device in case.devices}
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each use of a package that needs CUDA if no target has a card."""
+    kinds = {device.gpu.type: device.gpu_route for device in context.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
-    for row in case.facts.cuda_only:
-        route = _route(case, row)
-        one = requested_package(case, row.package) if route is not None else None
+    for row in context.facts.cuda_only:
+        route = _use_route(context, row)
+        package = requested_package(context, row.package) if route is not None else None
         if (
             route is None
-            or one is None
+            or package is None
             or (
                 row.package == "flash-attn"
-                and not (one.package and one.package.build)
-                and case.resolved is None
+                and not (package.package and package.package.build)
+                and context.resolved is None
             )
         ):
             continue
         for kind, gpu_route in kinds.items():
-            severity = _severity(row, one, row.mps if kind == "mps" else row.cpu)
+            severity = _severity(row, package, row.mps if kind == "mps" else row.cpu)
             if severity is not None:
-                yield _finding(case, row, one, kind, gpu_route, severity, route)
+                yield _finding(context, row, package, kind, gpu_route, severity, route)
                 break
 
 
-def _route(case: LintContext, row: CudaOnlyUse) -> Route | None:
-    """Return where a use is asked for: () for the package's own line; None where it is not."""
-    training = case.spec.training
+def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
+    """Return the route that requests a use, () for the package's line, or None."""
+    training = context.spec.training
     if row.use == "any":
         return ()
     if row.use == "4-bit":
         return ("training", "method") if training.method == "qlora" else None
-    if case.spec.framework() != "hf-trainer" or training.method == "inference":
+    if context.spec.framework() != "hf-trainer" or training.method == "inference":
         return None
-    name = case.facts.optimizer_names.get(training.optimizer)
+    name = context.facts.optimizer_names.get(training.optimizer)
     eight_bit = (
         name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
     )
-    return (
-        ("training", "optimizer")
-        if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit)
-        else None
-    )
+    if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit):
+        return ("training", "optimizer")
+    return None
 
 
-def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
-    """Return how grave it is for a release that is asked for; None where it may do without CUDA."""
+def _severity(row: CudaOnlyUse, package: RequestedPackage, first: str) -> Severity | None:
+    """Return the severity for a requested release; None if it may run without CUDA."""
     if not first and not row.read:
         return row.evidence.cap_severity(Severity.ERROR)
-    open_end = not one.specifiers or has_version_in_range(
-        parse_specifiers(one.specifiers), first or next_version(row.read)
+    open_end = not package.specifiers or has_version_in_range(
+        parse_specifiers(package.specifiers), first or next_version(row.read)
     )
     if open_end:
         return None if first else Severity.WARNING
@@ -86,33 +82,37 @@ def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity |
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     row: CudaOnlyUse,
-    one: RequestedPackage,
+    package: RequestedPackage,
     kind: str,
     gpu_route: Route,
     severity: Severity,
     route: Route,
 ) -> Diagnostic:
-    first, place = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
-    what = (
-        ""
-        if row.use == "any"
-        else " for "
-        f"{case.spec.training.method if row.use == '4-bit' else case.spec.training.optimizer}"
-    )
+    first, device = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
+    if row.use == "any":
+        why = "It is CUDA code, and is compiled with nvcc."
+        help_text = f"leave {package.name} out, or ask for a card"
+    elif first:
+        why = f"It has no code for that {device} before {first}."
+        help_text = f"ask for {row.package}>={first}"
+    else:
+        why = f"It has no code for that {device}."
+        help_text = "take another optimizer"
+    what = ""
+    if row.use == "4-bit":
+        what = f" for {context.spec.training.method}"
+    elif row.use != "any":
+        what = f" for {context.spec.training.optimizer}"
     return RULE.diagnostic(
-        f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
-        route or origin_route(case, one, ("packages",)),
+        f"{package.description} needs an NVIDIA card{what}, and gpu is {kind}",
+        route or origin_route(context, package, ("packages",)),
         severity=severity,
-        why="It is CUDA code, and is compiled with nvcc."
-        if row.use == "any"
-        else f"It has no code for that {place}" + (f" before {first}." if first else "."),
-        way_out=f"leave {one.name} out, or ask for a card"
-        if row.use == "any"
-        else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
+        why=why,
+        help=help_text,
         related=(related_at(gpu_route, "gpu asked for here"),)
-        if "gpu" in case.spec.model_fields_set
+        if "gpu" in context.spec.model_fields_set
         else (),
     )
 
@@ -121,13 +121,11 @@ RULE = Rule(
     id="PKG025",
     name="package-without-cuda",
     severity=Severity.ERROR,
-    summary="Something that needs an NVIDIA card is asked for where there is none.",
     sources=(
         "Dao-AILab/flash-attention README.md and setup.py",
         "backends/ in the bitsandbytes wheels, 0.45.5 to 0.50.2",
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -167,21 +165,13 @@ RULE = Rule(
             "adamw_torch_fused",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
-            '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
+        '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
     ),
 )

@@ -20,19 +20,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.package_lines import package_lines, yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without a marker."""
-    if case.resolved is not None or not any(site.target.kind == "local" for site in case.targets):
+    if context.resolved is not None or not any(
+        target.target.kind == "local" for target in context.targets
+    ):
         return
-    for route, package in package_lines(case):
-        known = case.facts.platforms.get(package.key)
+    for route, package in package_lines(context):
+        known = context.facts.platforms.get(package.key)
         lacking = [
             platform.value
-            for platform in case.spec.platforms
+            for platform in context.spec.platforms
             if known and platform.value not in known.platforms
         ]
         if (
@@ -43,21 +46,19 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             or package.index is not None
         ):
             continue
-        text = case.source.text(route)
-        marked = (
-            Replace(
+        text = context.source.text(route)
+        marked = None
+        if text is not None:
+            marked = Replace(
                 RouteLocation(route),
                 yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False),
             )
-            if text is not None
-            else None
-        )
         yield RULE.diagnostic(
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
             f"{' and '.join(known.platforms)}",
             route,
             why="The lock covers every platform, and only wheels are installed.",
-            way_out=f"write {package.requirement} ; sys_platform == 'linux', or take "
+            help=f"write {package.requirement} ; sys_platform == 'linux', or take "
             f"{' and '.join(lacking)} out of platforms",
             related=(related_at(("platforms",), "platforms of the lock"),),
             fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
@@ -68,9 +69,7 @@ RULE = Rule(
     id="PKG019",
     name="platform-without-wheel",
     severity=Severity.ERROR,
-    summary="A package has no wheel for a platform of the lock.",
     sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -83,18 +82,11 @@ RULE = Rule(
             "{name: vllm}",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
-            "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '
-            "linux-aarch64]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
-            "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
+        "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n",
+        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n',
+        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
+        "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""Checkpoints are to be pushed to the Hub, and nothing brings a token.
+"""Training pushes to the Hub, and nothing brings a token.
 
 ## What it does
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
 """Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment
@@ -28,23 +28,23 @@ variables).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training pushes and no token is declared."""
-    said = case.spec.training.arguments
+    arguments = context.spec.training.arguments
     if (
-        case.resolved is not None
-        or said.get("push_to_hub") is not True
-        or "hub_token" in said
-        or declares_variable(case, *TOKENS)
+        context.resolved is not None
+        or arguments.get("push_to_hub") is not True
+        or "hub_token" in arguments
+        or declares_variable(context, *TOKENS)
     ):
         return
     yield RULE.diagnostic(
         "push_to_hub: true needs a token, and no HF_TOKEN is among secrets",
         ("training", "arguments", "push_to_hub"),
         why="Trainer makes the repository when it starts, and the Hub answers 401 Unauthorized.",
-        way_out="add HF_TOKEN to secrets, as in secrets: {HF_TOKEN: {env: HF_TOKEN}} for a local "
+        help="add HF_TOKEN to secrets, as in secrets: {HF_TOKEN: {env: HF_TOKEN}} for a local "
         "target",
-        fix=add_secret_fix(case, "HF_TOKEN"),
+        fix=add_secret_fix(context, "HF_TOKEN"),
     )
 
 
@@ -52,12 +52,10 @@ RULE = Rule(
     id="PKG023",
     name="push-without-token",
     severity=Severity.WARNING,
-    summary="Training pushes to the Hub, and nothing brings a token.",
     sources=(
         "huggingface_hub documentation, environment variables",
         "push_to_hub in training_args.py of the transformers wheels",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -71,14 +69,10 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: '
-            "HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {push_to_hub: false}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch]\nsecrets: {HF_TOKEN: {env: '
+        "HF_TOKEN}}\ntraining: {arguments: {push_to_hub: true}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {push_to_hub: false}}\n",
     ),
 )

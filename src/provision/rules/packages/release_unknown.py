@@ -1,4 +1,4 @@
-"""A pin of torch or transformers names a release that the facts do not know.
+"""The facts do not know the release of torch or transformers that is asked for.
 
 ## What it does
 
@@ -25,29 +25,29 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import format_versions, named_versions, require_version
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.releases import AdmittedReleases, torch_releases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for torch and for transformers when no known release is possible."""
-    facts = case.facts
-    yield from _unknown(
-        case, "torch", torch_releases(case), tuple(row.release for row in facts.torch)
+    facts = context.facts
+    yield from _unknown_release(
+        context, "torch", torch_releases(context), tuple(row.release for row in facts.torch)
     )
-    yield from _unknown(
-        case,
+    yield from _unknown_release(
+        context,
         "transformers",
-        transformers_releases(case),
+        transformers_releases(context),
         (facts.transformers[0].first, facts.transformers[-1].last),
     )
 
 
-def _unknown(
-    case: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
+def _unknown_release(
+    context: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
     if releases is None or releases.known:
         return
-    fix, near = _nearest(case, name, table)
+    fix, near = _nearest(context, name, table)
     if releases.includes_newer:
         message = (
             f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
@@ -62,26 +62,25 @@ def _unknown(
         releases.route,
         why="What Python, CUDA build and other packages it needs cannot be told from here; "
         "resolving and the device will show.",
-        way_out="check the version, or update provision when the release is new",
+        help="check the version, or update provision when the release is new",
         fix=fix,
     )
 
 
-def _nearest(case: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
-    asked = find_line(case, name)
-    specifiers = (
-        version_specifiers(asked[1]) if asked and asked[1].version.startswith("==") else None
-    )
-    minors = (
-        {version.release[:2] for version in named_versions(specifiers)}
-        if specifiers is not None
-        else set()
-    )
+def _nearest(context: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
+    line = find_line(context, name)
+    specifiers = None
+    if line and line[1].version.startswith("=="):
+        specifiers = version_specifiers(line[1])
+    if specifiers is not None:
+        minors = {version.release[:2] for version in named_versions(specifiers)}
+    else:
+        minors = set()
     near = [release for release in table if require_version(release).release[:2] in minors]
-    if asked is None or not near or case.resolved is not None:
+    if line is None or not near or context.resolved is not None:
         return None, ""
     minor = ".".join(near[0].split(".")[:2])
-    edit = set_version_edit(case, *asked, f"=={minor}.*")
+    edit = set_version_edit(context, *line, f"=={minor}.*")
     return Fix(f"take the newest {minor} release", (edit,), Applicability.UNSAFE), ", ".join(near)
 
 
@@ -89,9 +88,7 @@ RULE = Rule(
     id="PKG003",
     name="release-unknown",
     severity=Severity.UNKNOWN,
-    summary="The facts do not know the release of torch or transformers that is asked for.",
     sources=("release lists of torch and transformers on the public package index",),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
@@ -106,10 +103,8 @@ RULE = Rule(
             ResolvedSet({"torch": "99.0"}, "3.11", "cpu"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""A package comes as source alone, and `build: true` does not say that it may be built.
+"""A package comes as source alone, and building it is not allowed.
 
 ## What it does
 
@@ -36,14 +36,14 @@ from provision.diagnostics import (
 )
 from provision.facts.versions import is_satisfiable
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without `build: true`."""
-    for route, package in package_lines(case):
-        known = case.facts.source_only.get(package.key)
+    for route, package in package_lines(context):
+        known = context.facts.source_only.get(package.key)
         if (
             known is None
             or package.build
@@ -52,11 +52,10 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             or "+" in package.version
         ):
             continue
-        known_release = (
-            is_satisfiable(package.version, f"<={known.last}")
-            if len(package.version) <= MAX_SPECIFIER_LENGTH
-            else False
-        )
+        if len(package.version) <= MAX_SPECIFIER_LENGTH:
+            known_release = is_satisfiable(package.version, f"<={known.last}")
+        else:
+            known_release = False
         yield RULE.diagnostic(
             f"{package.key} comes as source alone, and nothing says that it may be built"
             if known_release
@@ -66,13 +65,17 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=None if known_release else Severity.WARNING,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            way_out="write build: true, or bind it to an index that has wheels of it",
-            fix=Fix("allow building it", (_allowing(case, route, package),), Applicability.UNSAFE),
+            help="write build: true, or bind it to an index that has wheels of it",
+            fix=Fix(
+                "allow building it",
+                (_allow_build_edit(context, route, package),),
+                Applicability.UNSAFE,
+            ),
         )
 
 
-def _allowing(case: LintContext, route: Route, package: Package) -> Edit:
-    if case.source.text(route) is None:
+def _allow_build_edit(context: LintContext, route: Route, package: Package) -> Edit:
+    if context.source.text(route) is None:
         return Insert(route, "build", "true")
     version = f", version: {json.dumps(package.version)}" if package.version else ""
     extras = f", extras: [{', '.join(package.extras)}]" if package.extras else ""
@@ -86,9 +89,7 @@ RULE = Rule(
     id="PKG014",
     name="source-only",
     severity=Severity.ERROR,
-    summary="A package comes as source alone, and building it is not allowed.",
     sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -101,14 +102,10 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
-            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n'),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+        'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
+        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""torchvision, torchaudio or triton is not the release that was made for torch.
+"""torchvision, torchaudio or triton is not the release made for torch.
 
 ## What it does
 
@@ -32,77 +32,76 @@ from provision.rules.package_requirements import (
     set_version_fix,
 )
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each companion that fits none of the torch releases that are possible."""
     companions = [
-        one
+        companion
         for name in ("torchvision", "torchaudio", "triton")
-        if (one := requested_package(case, name)) and one.specifiers
+        if (companion := requested_package(context, name)) and companion.specifiers
     ]
-    releases = torch_releases(case) if companions else None
-    rows = (
-        [row for row in map(case.facts.torch_release, releases.known) if row]
-        if releases and not releases.includes_newer
-        else []
-    )
-    for one in companions if rows else ():
-        fitting = [made for row in rows if (made := _made_for(case, one.name, row)) is not None]
-        if releases is not None and len(fitting) == len(rows) and not _fits(one, fitting):
-            yield _finding(case, one, releases, rows[-1], fitting[-1])
+    releases = torch_releases(context) if companions else None
+    if releases and not releases.includes_newer:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    for companion in companions if rows else ():
+        fitting = [
+            made
+            for row in rows
+            if (made := _companion_specifiers(context, companion.name, row)) is not None
+        ]
+        if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
+            yield _finding(context, companion, releases, rows[-1], fitting[-1])
 
 
-def _made_for(case: LintContext, name: str, row: TorchRelease) -> tuple[str, ...] | None:
-    """Return the specifiers of what goes with a torch release, the newest last; None when the table
-    does not tell.
-    """
+def _companion_specifiers(
+    context: LintContext, name: str, row: TorchRelease
+) -> tuple[str, ...] | None:
+    """Return the specifiers of the companions of a torch release, newest last; None if unknown."""
     if name == "triton":
-        return (
-            (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",) if row.triton else None
-        )
+        if row.triton:
+            return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
+        return None
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
         return tuple(f"=={version}" for version in made) or None
-    tied = [other for other in case.facts.torch if other.torchaudio]
-    return (
-        (f">{tied[-1].torchaudio[-1]}",)
-        if tied and require_version(row.release) > require_version(tied[-1].release)
-        else None
-    )
+    tied = [other for other in context.facts.torch if other.torchaudio]
+    if tied and require_version(row.release) > require_version(tied[-1].release):
+        return (f">{tied[-1].torchaudio[-1]}",)
+    return None
 
 
-def _fits(one: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
-    """Tell whether what is asked for goes with a torch; a later patch of the minor that was made
-    for it may, too, although it was not read.
-    """
+def _fits(companion: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
+    """Return whether a requested companion fits a torch; later patches of its minor fit too."""
     wanted = {specifier for made in fitting for specifier in made}
     patches = {
         f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
         for specifier in wanted
-        if specifier.startswith("==") and one.name != "triton"
+        if specifier.startswith("==") and companion.name != "triton"
     }
-    return any(is_satisfiable(specifier, one.specifiers) for specifier in wanted | patches)
+    return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
 
 
 def _finding(
-    case: LintContext,
-    one: RequestedPackage,
+    context: LintContext,
+    companion: RequestedPackage,
     releases: AdmittedReleases,
     row: TorchRelease,
     made: tuple[str, ...],
 ) -> Diagnostic:
     wanted = made[-1]
     return RULE.diagnostic(
-        f"{one.description} was not made for {releases.requested}: torch {row.release} "
-        f"goes with {one.name}{wanted}",
-        one.route,
+        f"{companion.description} was not made for {releases.requested}: torch {row.release} "
+        f"goes with {companion.name}{wanted}",
+        companion.route,
         why="It is compiled against one torch; with another, importing fails or no set of "
         "versions is found.",
-        way_out=f"ask for {one.name}{wanted}, or leave its version out",
+        help=f"ask for {companion.name}{wanted}, or leave its version out",
         related=(related_at(releases.route, "torch asked for here"),),
-        fix=set_version_fix(case, one, wanted),
+        fix=set_version_fix(context, companion, wanted),
     )
 
 
@@ -110,13 +109,11 @@ RULE = Rule(
     id="PKG012",
     name="torch-companion-mismatch",
     severity=Severity.ERROR,
-    summary="torchvision, torchaudio or triton is not the release made for torch.",
     sources=(
         "METADATA of the torch, torchvision and torchaudio wheels on PyPI",
         "pytorch/vision#8985",
         "pytorch/pytorch#157648",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -132,16 +129,14 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.20.1, '
-            "torchaudio==2.5.1]\n"
-        ),
-        Example(
+            "torchaudio==2.5.1]\n",
             'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchvision, '
-            "torchaudio==2.11.0]\n"
+            "torchaudio==2.11.0]\n",
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n',
+            'gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n'),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, torchvision]\n',
             resolved=ResolvedSet(

@@ -24,17 +24,17 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_lines import package_lines, url_host
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package."""
-    for route, package in package_lines(case):
-        index = case.spec.indexes.get(package.index or "")
+    for route, package in package_lines(context):
+        index = context.spec.indexes.get(package.index or "")
         if (
-            package.key not in case.facts.torch_family
+            package.key not in context.facts.torch_family
             or index is None
-            or url_host(index.url) in case.facts.torch_hosts
+            or url_host(index.url) in context.facts.torch_hosts
         ):
             continue
         yield RULE.diagnostic(
@@ -43,7 +43,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             (*route, "index"),
             why="The lock finds the PyTorch index by itself; from another one, what is "
             "installed under this name is that index's word.",
-            way_out="leave `index` out, or keep it for a mirror that you trust",
+            help="leave `index` out, or keep it for a mirror that you trust",
             related=(
                 related_at(("indexes", package.index or "", "url"), "the index is defined here"),
             ),
@@ -54,12 +54,10 @@ RULE = Rule(
     id="SEC003",
     name="torch-from-foreign-index",
     severity=Severity.WARNING,
-    summary="A package of the torch family comes from an index that is not PyTorch's.",
     sources=(
         "PyTorch blog, Compromised PyTorch-nightly dependency chain, 2022-12-31",
         "pytorch/pytorch#92226",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -68,14 +66,10 @@ RULE = Rule(
             "ours",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
-            '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
-            'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
+        '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
+        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""transformers switches PyTorch off when torch is older than its own, undeclared floor.
+"""transformers does not use a torch that is older than its own floor.
 
 ## What it does
 
@@ -28,16 +28,14 @@ from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range
 from provision.rules.package_lines import find_line, version_specifiers
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when no torch that may be chosen reaches the floor of any transformers that
-    may be chosen.
-    """
-    releases, torch = transformers_releases(case), find_line(case, "torch")
-    floor = case.facts.torch_floor(releases.known[0]) if releases and releases.known else None
-    allowed = _allowed(case)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding if no admitted torch is new enough for any admitted transformers."""
+    releases, torch = transformers_releases(context), find_line(context, "torch")
+    floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
+    allowed = _torch_specifiers(context)
     if (
         releases is None
         or floor is None
@@ -45,36 +43,38 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         or has_version_in_range(allowed, floor.version)
     ):
         return
-    what = f"torch {case.resolved.versions['torch']}" if case.resolved else f"torch{allowed}"
-    older = _last_that_takes(case, allowed)
+    what = f"torch {context.resolved.versions['torch']}" if context.resolved else f"torch{allowed}"
+    older = _newest_accepting(context, allowed)
     yield RULE.diagnostic(
         f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
         torch[0] if torch else releases.route,
-        severity=None if _surely(floor, allowed) else Severity.WARNING,
+        severity=None if _is_certain(floor, allowed) else Severity.WARNING,
         why="transformers then switches PyTorch off at import and reports that it was not "
         "found; no installer checks this.",
-        way_out=f"ask for torch>={floor.version}"
+        help=f"ask for torch>={floor.version}"
         + (f", or for transformers<={older}" if older else ""),
         related=(related_at(releases.route, "transformers asked for here"),) if torch else (),
     )
 
 
-def _allowed(case: LintContext) -> SpecifierSet | None:
-    if case.resolved is not None:
-        version = case.resolved.versions.get("torch")
-        return SpecifierSet(f"=={version.partition('+')[0]}") if version else None
-    asked = find_line(case, "torch")
-    return version_specifiers(asked[1]) if asked else None
+def _torch_specifiers(context: LintContext) -> SpecifierSet | None:
+    if context.resolved is not None:
+        version = context.resolved.versions.get("torch")
+        if version:
+            return SpecifierSet(f"=={version.partition('+')[0]}")
+        return None
+    line = find_line(context, "torch")
+    return version_specifiers(line[1]) if line else None
 
 
-def _surely(floor: VersionFloor, allowed: SpecifierSet) -> bool:
+def _is_certain(floor: VersionFloor, allowed: SpecifierSet) -> bool:
     return floor.certain is not None and not has_version_in_range(allowed, floor.certain)
 
 
-def _last_that_takes(case: LintContext, allowed: SpecifierSet) -> str | None:
+def _newest_accepting(context: LintContext, allowed: SpecifierSet) -> str | None:
     fitting = [
         run.last
-        for run in case.facts.transformers
+        for run in context.facts.transformers
         if run.torch is None or has_version_in_range(allowed, run.torch)
     ]
     return fitting[-1] if fitting else None
@@ -84,9 +84,7 @@ RULE = Rule(
     id="PKG002",
     name="torch-too-old-for-transformers",
     severity=Severity.ERROR,
-    summary="transformers does not use a torch that is older than its own floor.",
     sources=("is_torch_available in utils/import_utils.py of the transformers wheels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -108,11 +106,8 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, '
-            "accelerate]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]"]\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers==5.20.2, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]"]\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""Weights & Biases is used, and nothing brings its key.
+"""Training reports to Weights & Biases, and nothing brings its key.
 
 ## What it does
 
@@ -28,7 +28,7 @@ from provision.facts.versions import require_version
 from provision.rules.package_lines import find_line
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
@@ -37,15 +37,16 @@ training_args.py of 4.57.6).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training would ask for the key."""
-    where = (
-        None
-        if case.resolved is not None
-        or declares_variable(case, "WANDB_API_KEY")
-        or set(DISABLING_VARIABLES) & case.spec.env.keys()
-        else _used(case)
-    )
+    if (
+        context.resolved is not None
+        or declares_variable(context, "WANDB_API_KEY")
+        or set(DISABLING_VARIABLES) & context.spec.env.keys()
+    ):
+        where = None
+    else:
+        where = _tracker_route(context)
     if where is None:
         return
     yield RULE.diagnostic(
@@ -53,32 +54,40 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         where,
         why='Where nobody can be asked for it, training ends with "api_key not configured '
         '(no-tty)".',
-        way_out="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under "
+        help="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under "
         "training.arguments",
-        fix=add_secret_fix(case, "WANDB_API_KEY"),
+        fix=add_secret_fix(context, "WANDB_API_KEY"),
     )
 
 
-def _used(case: LintContext) -> Route | None:
+def _tracker_route(context: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
-    if case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference":
+    if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
         return None
-    listed, said = find_line(case, "wandb"), case.spec.training.arguments.get("report_to")
-    named = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-    if "wandb" in named or ("all" in named and listed):
+    listed, report_to = (
+        find_line(context, "wandb"),
+        context.spec.training.arguments.get("report_to"),
+    )
+    if isinstance(report_to, str):
+        trackers = [report_to]
+    elif isinstance(report_to, list):
+        trackers = report_to
+    else:
+        trackers = []
+    if "wandb" in trackers or ("all" in trackers and listed):
         return ("training", "arguments", "report_to")
-    releases = transformers_releases(case)
+    releases = transformers_releases(context)
     if (
-        said is None
-        and "report_to" not in case.spec.training.arguments
+        report_to is None
+        and "report_to" not in context.spec.training.arguments
         and listed
         and releases
         and releases.known
         and not releases.includes_newer
     ):
-        return (
-            listed[0] if require_version(releases.known[-1]) < require_version(ALL_UNTIL) else None
-        )
+        if require_version(releases.known[-1]) < require_version(ALL_UNTIL):
+            return listed[0]
+        return None
     return None
 
 
@@ -86,13 +95,11 @@ RULE = Rule(
     id="PKG022",
     name="tracker-without-key",
     severity=Severity.WARNING,
-    summary="Training reports to Weights & Biases, and nothing brings its key.",
     sources=(
         "wandb, the error api_key not configured (no-tty)",
         "report_to in training_args.py of transformers 4.57.6 and 5.23.0",
         "unslothai/unsloth#1914",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -106,20 +113,14 @@ RULE = Rule(
             "wandb",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
-            "WANDB_API_KEY}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
+        "WANDB_API_KEY}}\n",
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, '
+        '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""Trainer runs only beside accelerate, and each transformers release asks for a minimum of it.
+"""The Hugging Face Trainer needs accelerate, at the floor of the transformers release.
 
 ## What it does
 
@@ -33,15 +33,11 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range, require_version
-from provision.rules.package_lines import (
-    find_line,
-    set_version_edit,
-    version_specifiers,
-    yaml_scalar,
-)
+from provision.rules.edits import yaml_scalar
+from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
 from provision.rules.releases import AdmittedReleases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import Package
 
 WHY = (
@@ -50,60 +46,69 @@ WHY = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when accelerate is missing or too old for Trainer."""
-    releases = transformers_releases(case)
+    releases = transformers_releases(context)
     if (
         releases is None
-        or case.spec.framework() != "hf-trainer"
-        or case.spec.training.method == "inference"
-        or _used_otherwise(case)
+        or context.spec.framework() != "hf-trainer"
+        or context.spec.training.method == "inference"
+        or _has_other_use(context)
     ):
         return
-    if case.resolved is not None:
-        yield from _resolved(case, releases, case.resolved)
-    elif (asked := find_line(case, "accelerate")) is None:
-        yield from _missing(case, releases)
+    if context.resolved is not None:
+        yield from _resolved_findings(context, releases, context.resolved)
+    elif (line := find_line(context, "accelerate")) is None:
+        yield from _missing_findings(context, releases)
     else:
-        yield from _excluded(case, releases, *asked)
+        yield from _excluded_findings(context, releases, *line)
 
 
-def _missing(case: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(releases.known[-1]) if releases.known else None
-    if _brought(case) or not (floor or (releases.includes_newer and not releases.known)):
+def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
+    floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
+    if _is_required_by_listed(context) or not (
+        floor or (releases.includes_newer and not releases.known)
+    ):
         return
-    asked = f"accelerate>={floor.version}" if floor else "accelerate"
+    severity = None
+    if floor:
+        requirement = f"accelerate>={floor.version}"
+        message = (
+            f"Trainer of {releases.requested} needs {requirement}, and no accelerate is listed"
+        )
+        if has_unknown_packages(context):
+            severity = Severity.WARNING
+    else:
+        requirement = "accelerate"
+        message = (
+            f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
+            "release they know since 4.29 needs it for Trainer"
+        )
+        severity = Severity.UNKNOWN
     yield RULE.diagnostic(
-        f"Trainer of {releases.requested} needs {asked}, and no accelerate is listed"
-        if floor
-        else f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
-        "release they know since 4.29 needs it for Trainer",
+        message,
         releases.route,
-        severity=Severity.UNKNOWN
-        if not floor
-        else Severity.WARNING
-        if has_unknown_packages(case)
-        else None,
+        severity=severity,
         why=WHY,
-        way_out=f"add {asked} to the packages, or write transformers[torch]",
-        fix=Fix(f"add {asked}", (Insert(("packages",), None, yaml_scalar(asked)),)),
+        help=f"add {requirement} to the packages, or write transformers[torch]",
+        fix=Fix(f"add {requirement}", (Insert(("packages",), None, yaml_scalar(requirement)),)),
     )
 
 
-def _excluded(
-    case: LintContext, releases: AdmittedReleases, route: Route, package: Package
+def _excluded_findings(
+    context: LintContext, releases: AdmittedReleases, route: Route, package: Package
 ) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(releases.known[0]) if releases.known else None
+    floor = context.facts.accelerate_floor(releases.known[0]) if releases.known else None
     specifiers = version_specifiers(package)
     if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
     sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
     fix = Fix(
         f"ask for accelerate>={floor.version}",
-        (set_version_edit(case, route, package, f">={floor.version}"),),
+        (set_version_edit(context, route, package, f">={floor.version}"),),
         Applicability.UNSAFE,
     )
-    yield _too_old(
+    yield _too_old_finding(
         f"{package.requirement} excludes",
         floor,
         releases,
@@ -113,37 +118,37 @@ def _excluded(
     )
 
 
-def _resolved(
-    case: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
+def _resolved_findings(
+    context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
 ) -> Iterator[Diagnostic]:
-    floor = case.facts.accelerate_floor(resolved.versions["transformers"])
-    have = resolved.versions.get("accelerate")
+    floor = context.facts.accelerate_floor(resolved.versions["transformers"])
+    installed = resolved.versions.get("accelerate")
     if floor is None or (
-        have is not None and require_version(have) >= require_version(floor.version)
+        installed is not None and require_version(installed) >= require_version(floor.version)
     ):
         return
-    if have is None:
+    if installed is None:
         yield RULE.diagnostic(
             f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the "
             "resolved set holds no accelerate",
             releases.route,
             why=WHY,
-            way_out=f"add accelerate>={floor.version} to the packages",
+            help=f"add accelerate>={floor.version} to the packages",
         )
         return
-    asked = find_line(case, "accelerate")
-    sure = floor.certain is not None and require_version(have) < require_version(floor.certain)
-    yield _too_old(
-        f"accelerate {have} is below",
+    line = find_line(context, "accelerate")
+    sure = floor.certain is not None and require_version(installed) < require_version(floor.certain)
+    yield _too_old_finding(
+        f"accelerate {installed} is below",
         floor,
         releases,
-        asked[0] if asked else ("packages",),
+        line[0] if line else ("packages",),
         None if sure else Severity.WARNING,
         None,
     )
 
 
-def _too_old(
+def _too_old_finding(
     what: str,
     floor: VersionFloor,
     releases: AdmittedReleases,
@@ -156,29 +161,27 @@ def _too_old(
         route,
         severity=severity,
         why=WHY,
-        way_out=f"ask for accelerate>={floor.version}",
+        help=f"ask for accelerate>={floor.version}",
         related=(related_at(releases.route, "transformers asked for here"),),
         fix=fix,
     )
 
 
-def _used_otherwise(case: LintContext) -> bool:
-    """Tell whether nothing says that anything is trained, and a listed package accounts for
-    transformers.
-    """
-    return "training" not in case.spec.model_fields_set and any(
-        package.key in case.facts.uses_transformers for package in case.spec.packages
+def _has_other_use(context: LintContext) -> bool:
+    """Return whether another package explains transformers and no training is declared."""
+    return "training" not in context.spec.model_fields_set and any(
+        package.key in context.facts.uses_transformers for package in context.spec.packages
     )
 
 
-def _brought(case: LintContext) -> bool:
-    asked = find_line(case, "transformers")
-    extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
-    conda = any(package.name == "accelerate" for package in case.spec.conda_packages)
+def _is_required_by_listed(context: LintContext) -> bool:
+    line = find_line(context, "transformers")
+    extras = {extra.lower().replace("_", "-") for extra in line[1].extras} if line else set()
+    conda = any(package.name == "accelerate" for package in context.spec.conda_packages)
     return (
-        bool(extras & case.facts.accelerate_extras)
+        bool(extras & context.facts.accelerate_extras)
         or conda
-        or is_known_dependency(case, "accelerate")
+        or is_known_dependency(context, "accelerate")
     )
 
 
@@ -186,13 +189,11 @@ RULE = Rule(
     id="PKG001",
     name="trainer-needs-accelerate",
     severity=Severity.ERROR,
-    summary="The Hugging Face Trainer needs accelerate, at the floor of the transformers release.",
     sources=(
         "ACCELERATE_MIN_VERSION in utils/import_utils.py of the transformers wheels",
         "huggingface/transformers#24147",
         "huggingface/transformers#28294",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -229,32 +230,19 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
-            "datasets==2.14.4, accelerate==0.21.0]\n"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "unsloth]\ntraining: {method: lora}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, '
-            "vllm==0.11.0]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-            "sentence-transformers, diffusers]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
-            "{method: inference}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
+        "datasets==2.14.4, accelerate==0.21.0]\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "unsloth]\ntraining: {method: lora}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
+        "sentence-transformers, diffusers]\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
+        "{method: inference}\n",
     ),
 )

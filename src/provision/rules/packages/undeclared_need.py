@@ -1,5 +1,4 @@
-"""A package needs more, or less, of another than it declares, so that an installer puts together
-what does not work.
+"""A package needs a release of another that it does not declare.
 
 ## What it does
 
@@ -35,54 +34,52 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
-    names = (
-        case.resolved.versions.keys()
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    found: dict[tuple[str, str], Diagnostic] = {}
+    names = context.package_names
+    findings: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(
-        case.facts.undeclared, key=lambda need: need.severity
+        context.facts.undeclared, key=lambda need: need.severity
     ):  # "error" is before "warning"
         if (
             need.severity != "info"
             and need.package in names
-            and (one := requested_package(case, need.package))
-            and is_certainly_within(one.specifiers, need.first, need.last)
+            and (package := requested_package(context, need.package))
+            and is_certainly_within(package.specifiers, need.first, need.last)
         ):
-            for finding in check_undeclared(RULE, case, one, need):
-                found.setdefault((need.package, need.of), finding)
-    yield from found.values()
+            for finding in check_undeclared(RULE, context, package, need):
+                findings.setdefault((need.package, need.of), finding)
+    yield from findings.values()
     for name in ("transformers", "trl"):
-        if name in names and (one := requested_package(case, name)) is not None:
-            for need in _checked_inside(case, one):
-                yield from check_undeclared(RULE, case, one, need)
+        if name in names and (package := requested_package(context, name)) is not None:
+            for need in _runtime_checks(context, package):
+                yield from check_undeclared(RULE, context, package, need)
 
 
-def _checked_inside(case: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
-    """Yield what a package checks itself, where all its possible releases ask for the same or more."""  # noqa: E501
-    found = possible_releases(case.facts, one.name, one.specifiers)
-    for row in found.rows[-1:] if found else ():
+def _runtime_checks(
+    context: LintContext, package: RequestedPackage
+) -> Iterator[UndeclaredRequirement]:
+    """Yield the requirements that all possible releases of a package check at run time."""
+    findings = possible_releases(context.facts, package.name, package.specifiers)
+    for row in findings.rows[-1:] if findings else ():
         for of, floor in row.floors.items():
-            yield _checked(row, one, of, f">={floor}", "at least that")
-        if len(found.rows if found else ()) == 1:
+            yield _runtime_check(row, package, of, f">={floor}", "at least that")
+        if len(findings.rows if findings else ()) == 1:
             for of, ceiling in getattr(row, "ceilings", {}).items():
-                yield _checked(row, one, of, f"<{ceiling}", "one below that")
+                yield _runtime_check(row, package, of, f"<{ceiling}", "one below that")
 
 
-def _checked(
-    row: ReleaseRow, one: RequestedPackage, of: str, specifier: str, what: str
+def _runtime_check(
+    row: ReleaseRow, package: RequestedPackage, of: str, specifier: str, what: str
 ) -> UndeclaredRequirement:
     effect = (
-        f"{one.name} looks at the version of {of} itself when it uses it, and takes {what} only"
+        f"{package.name} looks at the version of {of} itself when it uses it, and takes {what} only"
     )
     return UndeclaredRequirement(
-        one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
+        package.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
     )
 
 
@@ -90,13 +87,11 @@ RULE = Rule(
     id="PKG010",
     name="undeclared-need",
     severity=Severity.ERROR,
-    summary="A package needs a release of another that it does not declare.",
     sources=(
         "imports and *_MIN_VERSION constants inside the wheels on PyPI",
         "huggingface/datasets#7742",
         "huggingface/peft#3333",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -132,19 +127,12 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n'),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", '
-            "torchao==0.15.0]\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n',
     ),
 )

@@ -1,6 +1,4 @@
-"""What a package needs of another without declaring it, as a finding: what is not met, and what
-nothing makes sure of.
-"""
+"""Findings about requirements between packages that their releases do not declare."""
 
 from __future__ import annotations
 
@@ -24,53 +22,54 @@ from provision.rules.rule import LintContext, Rule, related_at
 
 def check_undeclared(
     rule: Rule,
-    case: LintContext,
-    one: RequestedPackage,
+    context: LintContext,
+    package: RequestedPackage,
     need: UndeclaredRequirement,
     *,
     declared: bool = False,
 ) -> Iterator[Diagnostic]:
-    """Yield the finding of a rule about one need of a package that is there; one that it declares
-    is seen to by an installer, as long as it can be met.
+    """Yield the finding of a rule about a requirement of a package that is not ensured.
+
+    An installer ensures a declared requirement, as long as it can be met.
     """
     other, severity = (
-        requested_package(case, need.of),
+        requested_package(context, need.of),
         need.evidence.cap_severity(Severity(need.severity)),
     )
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
-        yield _unmet(rule, case, one, other, need, severity, declared=declared)._replace(
+        yield _unmet_finding(
+            rule, context, package, other, need, severity, declared=declared
+        )._replace(source=need.evidence.source)
+    elif not declared and context.resolved is None and _exceeds_ceiling(context, need, other):
+        yield _open_finding(rule, context, package, other, need)._replace(
             source=need.evidence.source
         )
-    elif not declared and case.resolved is None and _runs_away(case, need, other):
-        yield _open(rule, case, one, other, need)._replace(source=need.evidence.source)
 
 
-def _runs_away(
-    case: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
+def _exceeds_ceiling(
+    context: LintContext, need: UndeclaredRequirement, other: RequestedPackage | None
 ) -> bool:
-    """Tell whether an installer would take a release at or above a ceiling, as nothing in the spec
-    holds it below.
-    """
+    """Return whether an installer would choose a release above an undeclared ceiling."""
     if (
         not need.specifier.startswith("<")
-        or case.spec.exclude_newer is not None
-        or find_line(case, need.package) is None
+        or context.spec.exclude_newer is not None
+        or find_line(context, need.package) is None
     ):
         return False
     if other is None and (
-        find_line(case, need.of) is not None or find_listed_provider(case, need.of) is None
+        find_line(context, need.of) is not None or find_listed_provider(context, need.of) is None
     ):
         return False
     return (
         other is None
         or has_version_in_range(parse_specifiers(other.specifiers), need.specifier[1:])
-    ) and not is_capped(case, need.of, need.specifier)
+    ) and not is_capped(context, need.of, need.specifier)
 
 
-def _unmet(
+def _unmet_finding(
     rule: Rule,
-    case: LintContext,
-    one: RequestedPackage,
+    context: LintContext,
+    package: RequestedPackage,
     other: RequestedPackage,
     need: UndeclaredRequirement,
     severity: Severity,
@@ -79,48 +78,46 @@ def _unmet(
 ) -> Diagnostic:
     used = (
         need.of == "bitsandbytes"
-        and case.spec.training.method == "qlora"
+        and context.spec.training.method == "qlora"
         and severity is Severity.WARNING
     )
     undeclared = "" if declared else ", which it does not declare"
     return rule.diagnostic(
-        f"{one.description} needs {need.of}{need.specifier}{undeclared}; "
-        f"{other.description} is {'there' if case.resolved else 'asked for'}",
-        origin_route(case, other, one.route),
+        f"{package.description} needs {need.of}{need.specifier}{undeclared}; "
+        f"{other.description} is {'there' if context.resolved else 'asked for'}",
+        origin_route(context, other, package.route),
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
-        way_out=f"ask for {need.of}{need.specifier}" + _or_else(need),
-        related=(related_at(one.route, f"{one.name} let in here"),)
-        if other.package and one.package
+        help=f"ask for {need.of}{need.specifier}" + _newer_release_help(need),
+        related=(related_at(package.route, f"{package.name} let in here"),)
+        if other.package and package.package
         else (),
-        fix=set_version_fix(case, other, need.specifier),
+        fix=set_version_fix(context, other, need.specifier),
     )
 
 
-def _open(
+def _open_finding(
     rule: Rule,
-    case: LintContext,
-    one: RequestedPackage,
+    context: LintContext,
+    package: RequestedPackage,
     other: RequestedPackage | None,
     need: UndeclaredRequirement,
 ) -> Diagnostic:
     return rule.diagnostic(
-        f"{one.description} needs {need.of}{need.specifier}, which it does not declare, "
+        f"{package.description} needs {need.of}{need.specifier}, which it does not declare, "
         f"and nothing here keeps {need.of} below {need.specifier.lstrip('<=')}",
-        other.route if other else one.route,
+        other.route if other else package.route,
         severity=Severity.WARNING,
         why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
-        way_out=f"add {need.of}{need.specifier}" + _or_else(need),
-        related=(related_at(one.route, f"{one.name} asked for here"),) if other else (),
-        fix=set_version_fix(case, other, need.specifier)
+        help=f"add {need.of}{need.specifier}" + _newer_release_help(need),
+        related=(related_at(package.route, f"{package.name} asked for here"),) if other else (),
+        fix=set_version_fix(context, other, need.specifier)
         if other
         else add_package_fix(need.of, need.specifier),
     )
 
 
-def _or_else(need: UndeclaredRequirement) -> str:
-    return (
-        f", or a {need.package} newer than {need.last}"
-        if need.last and need.first != need.last
-        else ""
-    )
+def _newer_release_help(need: UndeclaredRequirement) -> str:
+    if need.last and need.first != need.last:
+        return f", or a {need.package} newer than {need.last}"
+    return ""

@@ -20,15 +20,16 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import declared_folders
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such folder, once for all targets that use it."""
-    for route, path in {folder.route: folder.path for folder in declared_folders(case)}.items():
+    for route, path in {folder.route: folder.path for folder in declared_folders(context)}.items():
         left = _LEFT.search(path)
         if left is None or not path.startswith("/"):
             continue
@@ -37,33 +38,32 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             route,
             why="Only shells replace it. A program that is given this path looks for a folder "
             "of that very name.",
-            way_out="write the path out; give targets `paths` of their own where it differs",
+            help="write the path out; give targets `paths` of their own where it differs",
         )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="REF103",
     name="path-not-expanded",
     severity=Severity.ERROR,
-    summary="A folder's path holds a variable or a ~ that nobody replaces.",
     sources=(
         "the spec language: `paths` are taken as they stand",
         "POSIX shell, tilde and parameter expansion",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
-        Example(f'{HEAD}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'),
+        Example(f"{EMPTY_SPEC}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
         Example(
-            f"{HEAD}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
+            f'{EMPTY_SPEC}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'
+        ),
+        Example(
+            f"{EMPTY_SPEC}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
             f"/scratch/~me}}}}}}\n",
             "/scratch/~me",
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n"),
-        Example(f"{HEAD}paths: {{data: /scratch/me/data}}\n"),
+    good=examples(
+        f"{EMPTY_SPEC}paths: {{data: /scratch/price$/a~b}}\n",
+        f"{EMPTY_SPEC}paths: {{data: /scratch/me/data}}\n",
     ),
 )

@@ -22,16 +22,16 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.spec import Platform
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder that depends on where, or as whom, it is looked up."""
-    windows = Platform.WINDOWS_X86_64 in case.spec.platforms
-    for route, path in _paths(case):
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each folder that depends on the working directory or the user."""
+    windows = Platform.WINDOWS_X86_64 in context.spec.platforms
+    for route, path in _paths(context):
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):
             continue
         yield RULE.diagnostic(
@@ -42,15 +42,15 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             if path[:1] in ("~", "$", "%")
             else "It means another folder wherever the working directory is another one: "
             "/content on Colab, /home/jupyter on Workbench.",
-            way_out="write the whole path, as in /home/jupyter/data; give targets `paths` of their "
+            help="write the whole path, as in /home/jupyter/data; give targets `paths` of their "
             "own where it differs",
         )
 
 
-def _paths(case: LintContext) -> Iterator[tuple[Route, str]]:
-    for key, path in case.spec.paths.items():
+def _paths(context: LintContext) -> Iterator[tuple[Route, str]]:
+    for key, path in context.spec.paths.items():
         yield ("paths", key), path
-    for name, target in case.spec.targets.items():
+    for name, target in context.spec.targets.items():
         for key, path in target.paths.items():
             yield ("targets", name, "paths", key), path
 
@@ -59,12 +59,10 @@ RULE = Rule(
     id="REF101",
     name="path-relative",
     severity=Severity.ERROR,
-    summary="A declared folder is not an absolute path.",
     sources=(
         "the spec language: `paths` are absolute",
         "Colab and Workbench, working directory of a notebook",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -77,11 +75,9 @@ RULE = Rule(
             "./d",
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n'),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nplatforms: '
-            "[windows-x86_64]\npaths: {data: 'C:\\data'}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nplatforms: '
+        "[windows-x86_64]\npaths: {data: 'C:\\data'}\n",
     ),
 )

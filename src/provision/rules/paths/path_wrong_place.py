@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
@@ -30,19 +31,19 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder at each target where it is out of place."""
-    for folder in declared_folders(case):
-        match folder.site.target:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each folder and target that do not go together."""
+    for folder in declared_folders(context):
+        match folder.target.target:
             case ColabTarget() if (
                 is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results
             ):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "Colab",
                     COLAB_HOME,
@@ -51,7 +52,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 )
             case WorkbenchTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "Workbench",
                     WORKBENCH_HOME,
@@ -60,7 +61,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 )
             case LocalTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(
-                    case,
+                    context,
                     folder,
                     "this machine",
                     "",
@@ -70,50 +71,45 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _finding(
-    case: LintContext,
+    context: LintContext,
     folder: DeclaredFolder,
-    place: str,
+    system: str,
     home: str,
     why: str,
     severity: Severity | None,
 ) -> Diagnostic:
     path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
-    fix = (
-        Fix(
-            f"write {path} at target {folder.site.name}",
-            (override_edit(case, folder, path),),
+    fix = None
+    if path and shared:
+        fix = Fix(
+            f"write {path} at target {folder.target.name}",
+            (override_edit(context, folder, path),),
             Applicability.UNSAFE,
         )
-        if path and shared
-        else None
-    )
     return RULE.diagnostic(
-        f"paths.{folder.key} is {folder.path!r}, and target {folder.site.name} is on {place}",
+        f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {system}",
         folder.route,
         severity=severity,
         why=why,
-        way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: "
+        help=f"give target {folder.target.name} its own: paths: {{{folder.key}: "
         f"{path or 'a folder that you may write to'}}}",
-        related=(related_at(folder.site.route, "used here"),),
+        related=(related_at(folder.target.route, "used here"),),
         fix=fix,
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="REF102",
     name="path-wrong-place",
     severity=Severity.WARNING,
-    summary="A folder that belongs to another kind of place.",
     sources=(
         "googlecolab/colabtools: a notebook's working directory is /content",
         "docs.cloud.google.com, Workbench instances: /home/jupyter",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
+            f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
             f"project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
             "/content/data",
             other_ids=(
@@ -121,28 +117,22 @@ RULE = Rule(
                 "IMG002",
             ),
         ),
-        Example(f"{HEAD}paths: {{data: /content/data}}\n", "/content/data"),
+        Example(f"{EMPTY_SPEC}paths: {{data: /content/data}}\n", "/content/data"),
         Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+            f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07"}}\n',
             "/home/jupyter/data",
         ),
     ),
-    good=(
-        Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
-        Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
-            f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n"
-        ),
-        Example(
-            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
-            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
-            "[us-central1-a]}\n"
-        ),
-        Example(f"{HEAD}paths: {{data: /contents/data}}\n"),
+    good=examples(
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
+        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
+        f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
+        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
+        "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+        "[us-central1-a]}\n",
+        f"{EMPTY_SPEC}paths: {{data: /contents/data}}\n",
     ),
 )

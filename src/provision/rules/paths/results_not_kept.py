@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     DRIVE_MOUNTS,
@@ -37,78 +38,71 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder of results at each target that does not keep it."""
-    for folder in declared_folders(case):
+    for folder in declared_folders(context):
         if (
             folder.holds_results
             and folder.path.startswith("/")
-            and (lost := _lost(folder)) is not None
+            and (lost := _find_loss(folder)) is not None
         ):
-            yield _finding(case, folder, *lost)
+            yield _finding(context, folder, *lost)
 
 
-def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
-    """Return how grave it is, how the results are lost, and where they would stay; None where they
-    do.
-    """
-    path, target = folder.path, folder.site.target
+def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
+    """Return the severity, how results get lost, and a path that keeps them; None if kept."""
+    path, target = folder.path, folder.target.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
-    stays = (
-        to_target_path(path, WORKBENCH_HOME)
-        if workbench
-        else f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
-        "bucket"
-        if colab
-        else ""
-    )
+    if workbench:
+        stays = to_target_path(path, WORKBENCH_HOME)
+    elif colab:
+        stays = (
+            f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
+            "bucket"
+        )
+    else:
+        stays = ""
     if is_in_memory(path):
         return None, "is in memory: it takes RAM, and is gone when the machine stops", stays
     if colab:
-        return (
-            None
-            if is_within(path, *DRIVE_MOUNTS)
-            else (Severity.INFO, "goes with the runtime", stays)
-        )
+        if is_within(path, *DRIVE_MOUNTS):
+            return None
+        return (Severity.INFO, "goes with the runtime", stays)
     if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
     if workbench and not is_within(path, WORKBENCH_HOME):
-        if is_in_container(folder.site):
+        if is_in_container(folder.target):
             return (
                 None,
                 f"is gone when the container starts anew: only {WORKBENCH_HOME} stays",
                 stays,
             )
-        return (
-            (None, "is cleared by the system", stays)
-            if is_cleared_by_system(path)
-            else (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
-        )
-    return (
-        (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
-        if is_cleared_by_system(path)
-        else None
-    )
+        if is_cleared_by_system(path):
+            return (None, "is cleared by the system", stays)
+        return (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
+    if is_cleared_by_system(path):
+        return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
+    return None
 
 
 def _finding(
-    case: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
+    context: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
 ) -> Diagnostic:
     proposed = stays if stays.startswith(WORKBENCH_HOME) and folder.route[0] == "paths" else ""
     return RULE.diagnostic(
-        f"target {folder.site.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
+        f"target {folder.target.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
         folder.route,
         severity=severity,
         why="Its name says that it holds results, and they do not outlive the work there.",
-        way_out=f"write {stays}" if stays else "write a folder on a disk that stays",
-        related=(related_at(folder.site.route, "used here"),),
+        help=f"write {stays}" if stays else "write a folder on a disk that stays",
+        related=(related_at(folder.target.route, "used here"),),
         fix=Fix(
-            f"write {proposed} at target {folder.site.name}",
-            (override_edit(case, folder, proposed),),
+            f"write {proposed} at target {folder.target.name}",
+            (override_edit(context, folder, proposed),),
             Applicability.UNSAFE,
         )
         if proposed
@@ -116,7 +110,6 @@ def _finding(
     )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
 CONTAINER = (
     "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
     "[us-central1-a], image: workbench-container-2606}\n"
@@ -125,7 +118,6 @@ RULE = Rule(
     id="REF105",
     name="results-not-kept",
     severity=Severity.WARNING,
-    summary="A folder for results lies where it does not outlive the work.",
     sources=(
         (
             "docs.cloud.google.com, Workbench instances, create a custom container: only "
@@ -134,18 +126,17 @@ RULE = Rule(
         "Colab FAQ, research.google.com/colaboratory/faq.html",
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
-    page=__doc__,
     check=check,
     bad=(
-        Example(f"{HEAD}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
-        Example(f"{HEAD}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
+        Example(f"{EMPTY_SPEC}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
         Example(
-            f"{HEAD}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
+            f"{EMPTY_SPEC}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
             f'runtime: "2026.07"}}\n',
             "/content/out",
         ),
         Example(
-            f"{HEAD}paths: {{output: /opt/out}}\n{CONTAINER}",
+            f"{EMPTY_SPEC}paths: {{output: /opt/out}}\n{CONTAINER}",
             "/opt/out",
             other_ids=(
                 "GCP013",
@@ -153,12 +144,10 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(f"{HEAD}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n"),
-        Example(f"{HEAD}paths: {{output: /home/jupyter/out}}\n{CONTAINER}"),
-        Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n'
-        ),
+    good=examples(
+        f"{EMPTY_SPEC}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n",
+        f"{EMPTY_SPEC}paths: {{output: /home/jupyter/out}}\n{CONTAINER}",
+        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
+        f'runtime: "2026.07"}}\n',
     ),
 )

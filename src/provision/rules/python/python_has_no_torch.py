@@ -24,26 +24,27 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import format_versions
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.spec import LocalTarget
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for the first platform on which no allowed torch release has a wheel for the
-    Python.
-    """
-    releases = torch_releases(case)
-    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
-    python = case.resolved.python if case.resolved else case.spec.python
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for the first platform without a torch wheel for the Python."""
+    releases = torch_releases(context)
+    if releases:
+        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
+    else:
+        rows = []
+    python = context.python
     missing = [
         platform
-        for platform in _platforms(case)
+        for platform in _platforms(context)
         if not any(python in row.pythons_on(platform) for row in rows)
     ]
     if releases is None or not rows or not missing:
         return
     newest = rows[-1]
-    fitting = [row.release for row in case.facts.torch if python in row.pythons_on(missing[0])]
+    fitting = [row.release for row in context.facts.torch if python in row.pythons_on(missing[0])]
     yield RULE.diagnostic(
         f"{releases.requested} has no wheel for Python {python} on {missing[0]}: "
         f"{newest.release} has {_pythons(newest, missing[0])}",
@@ -51,20 +52,20 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         severity=Severity.UNKNOWN if releases.includes_newer else None,
         why="torch is published as wheels only, so nothing can be installed for another Python."
         + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
-        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}"
+        help=f"use Python {newest.pythons_on(missing[0])[-1]}"
         + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
         related=(related_at(releases.route, "torch asked for here"),),
     )
 
 
-def _platforms(case: LintContext) -> list[str]:
-    local = [target for target in case.spec.targets.values() if isinstance(target, LocalTarget)]
-    clouds = len(local) < len(case.spec.targets)
+def _platforms(context: LintContext) -> list[str]:
+    local = [target for target in context.spec.targets.values() if isinstance(target, LocalTarget)]
+    clouds = len(local) < len(context.spec.targets)
     return list(
         dict.fromkeys(
             [
                 *(["linux-x86_64"] if clouds else []),
-                *(platform.value for platform in case.spec.platforms if local),
+                *(platform.value for platform in context.spec.platforms if local),
             ]
         )
     )
@@ -78,9 +79,7 @@ RULE = Rule(
     id="PYT001",
     name="python-has-no-torch",
     severity=Severity.ERROR,
-    summary="The torch that is asked for has no wheel for the Python that is asked for.",
     sources=("wheel tags of torch on the public package index",),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
@@ -103,9 +102,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu"),
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch]\n'),
-        Example('gpu: none\npython: "3.10"\npackages: [torch==99.0]\n'),
+    good=examples(
+        'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n',
+        'gpu: none\npython: "3.10"\npackages: [torch]\n',
+        'gpu: none\npython: "3.10"\npackages: [torch==99.0]\n',
     ),
 )

@@ -21,22 +21,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _OLDEST = (3, 10)
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a Python below 3.10."""
-    if tuple(map(int, case.spec.python.split("."))) >= _OLDEST:
+    if tuple(map(int, context.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
-        f"an environment with Python {case.spec.python} cannot be verified: that needs "
+        f"an environment with Python {context.spec.python} cannot be verified: that needs "
         "3.10 or newer",
         ("python",),
         why="what verifies an environment runs inside it, and needs Python 3.10; the Python "
         "project maintains no older one.",
-        way_out="use Python 3.10 or newer",
+        help="use Python 3.10 or newer",
     )
 
 
@@ -44,19 +44,17 @@ RULE = Rule(
     id="PYT002",
     name="python-too-old",
     severity=Severity.ERROR,
-    summary="The Python that is asked for is older than what verifies an environment needs.",
     sources=(
         "https://devguide.python.org/versions/",
         "requires-python of provision's programs for devices (docs/architecture.md)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),
         Example('gpu: none\npython: "3.7"\npackages: []\n', '"3.7"'),
     ),
-    good=(
-        Example('gpu: none\npython: "3.10"\npackages: [six]\n'),
-        Example('gpu: none\npython: "3.14"\npackages: [six]\n'),
+    good=examples(
+        'gpu: none\npython: "3.10"\npackages: [six]\n',
+        'gpu: none\npython: "3.14"\npackages: [six]\n',
     ),
 )

@@ -28,7 +28,7 @@ from typing import Any
 
 from provision.agent.core.redact import is_secret_like
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _NAMES = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
@@ -51,15 +51,13 @@ switches. Our choice.
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each value that is, or by its name is said to be, a secret."""
-    yield from _findings(_values(case))
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each value that is a secret by its form or its name."""
+    yield from _findings(_values(context))
 
 
 def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield the same for a spec with errors of shape: what it holds need not be of the types that
-    it should have.
-    """
+    """Yield the same findings for data that does not match the schema of a spec."""
     yield from _findings(
         text
         for key in ("env", "indexes", "paths", "training")
@@ -82,13 +80,13 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
                 f"{'.'.join(map(str, route))} holds a secret",
                 route,
                 why="Whoever can read this file, a copy of it or its history can use it.",
-                way_out="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
+                help="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
                 "projects/...} or {colab: NAME}",
             )
 
 
-def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
-    spec = case.spec
+def _values(context: LintContext) -> Iterator[tuple[Route, str]]:
+    spec = context.spec
     for name, value in spec.env.items():
         yield ("env", name), value
     for name, index in spec.indexes.items():
@@ -105,23 +103,20 @@ def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
 def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
     if isinstance(value, str):
         yield route, value
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, item in items:
-        yield from _texts((*route, key), item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts((*route, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts((*route, index), item)
 
 
 def _says_secret(name: str, value: str) -> bool:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
-    if not _NAMES.isdisjoint(words):
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
+    if not _NAMES.isdisjoint(parts):
         return True
-    return words[-1] == "KEY" and (
-        not _KEYS.isdisjoint(words) or _RANDOM.fullmatch(value) is not None
+    return parts[-1] == "KEY" and (
+        not _KEYS.isdisjoint(parts) or _RANDOM.fullmatch(value) is not None
     )
 
 
@@ -129,9 +124,7 @@ RULE = Rule(
     id="SEC001",
     name="secret-literal",
     severity=Severity.ERROR,
-    summary="A secret is written out in the spec.",
     sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -155,19 +148,13 @@ RULE = Rule(
             "correct-horse-battery",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
-            'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
-            'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n'
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: '
-            '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n'
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
+        'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
+        'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nenv: '
+        '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
     ),
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 _KINDS = {"env": "local", "colab": "colab"}
 _MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
@@ -32,10 +32,10 @@ _WAYS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each secret that none of the targets can fetch."""
-    kinds = {target.kind for target in case.spec.targets.values()}
-    for name, reference in case.spec.secrets.items():
+    kinds = {target.kind for target in context.spec.targets.values()}
+    for name, reference in context.spec.secrets.items():
         for field, kind in _KINDS.items():
             if getattr(reference, field) is not None and kind not in kinds:
                 yield RULE.diagnostic(
@@ -43,7 +43,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     f"are {', '.join(sorted(kinds))}",
                     ("secrets", name, field),
                     why=f"{name} would not be set at any of them.",
-                    way_out=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
+                    help=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
                     or _MANAGER,
                 )
 
@@ -52,9 +52,7 @@ RULE = Rule(
     id="SEC004",
     name="secret-unreachable",
     severity=Severity.ERROR,
-    summary="A secret is named in a way that no declared target can follow.",
     sources=("the spec language: kinds of secret references",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -66,12 +64,10 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"
         ),
     ),
-    good=(
-        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
-        Example(
-            'gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'
-            "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: "
-            "[us-central1-a]}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
+        'gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'
+        "targets: {here: {kind: local}, wb: {kind: workbench, project: p, zones: "
+        "[us-central1-a]}}\n",
     ),
 )

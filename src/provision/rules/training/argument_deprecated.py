@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     EQUIVALENT_FIELDS,
@@ -31,20 +31,20 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each deprecated argument that another one can stand for."""
-    known = trainer_releases(case)
-    for name in case.spec.training.arguments if known else ():
-        row = case.facts.arguments.get(name)
+    known = trainer_releases(context)
+    for name in context.spec.training.arguments if known else ():
+        row = context.facts.arguments.get(name)
         if (
             row is None
             or not row.deprecated_since
             or name in EQUIVALENT_FIELDS
-            or not is_in_release(case.facts, row, known[-1])
+            or not is_in_release(context.facts, row, known[-1])
             or require_version(known[-1]) < require_version(row.deprecated_since)
         ):
             continue
-        instead, renamed = find_successor(case.facts, row, known[0])
+        instead, renamed = find_successor(context.facts, row, known[0])
         if instead is not None or row.instead:
             yield RULE.diagnostic(
                 f"transformers {known[-1]} calls {name} deprecated"
@@ -52,8 +52,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 (*ARGUMENTS_ROUTE, name),
                 at=RoutePart.KEY,
                 why="One of the next releases will not have it.",
-                way_out=f"write {instead}" if instead else row.instead,
-                fix=rename_argument_fix(case, name, instead) if instead and renamed else None,
+                help=f"write {instead}" if instead else row.instead,
+                fix=rename_argument_fix(context, name, instead) if instead and renamed else None,
             )
 
 
@@ -61,9 +61,7 @@ RULE = Rule(
     id="TRN003",
     name="argument-deprecated",
     severity=Severity.INFO,
-    summary="An argument of Trainer is deprecated in the transformers that is asked for.",
     sources=("training_args.py in the transformers wheels on PyPI",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -81,15 +79,11 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: '
-            "epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.40.2"]\ntraining: {arguments: {evaluation_strategy: '
+        "epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==5.0.0"]\ntraining: {arguments: {warmup_steps: 0.1}}\n',
     ),
 )

@@ -1,5 +1,4 @@
-"""An argument of Trainer is not in the transformers that is asked for: it was removed, renamed, or
-came later.
+"""An argument of Trainer is not in the transformers that is asked for.
 
 ## What it does
 
@@ -24,7 +23,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import TrainingArgument
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     find_successor,
@@ -34,64 +33,60 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known argument that is not in the newest release that is possible."""  # noqa: E501
-    known = trainer_releases(case)
-    for name in case.spec.training.arguments if known else ():
-        row = case.facts.arguments.get(name)
-        if row is not None and is_in_release(case.facts, row, known[-1]) is False:
-            yield _finding(case, row, known)
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for each known argument that the newest possible release does not have."""
+    known = trainer_releases(context)
+    for name in context.spec.training.arguments if known else ():
+        row = context.facts.arguments.get(name)
+        if row is not None and is_in_release(context.facts, row, known[-1]) is False:
+            yield _finding(context, row, known)
 
 
-def _finding(case: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
+def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
     newest, later = (
         known[-1],
         bool(row.first)
-        and is_in_release(case.facts, row, case.facts.arguments_read[-1]) is not False
+        and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
         and not row.last,
     )
-    instead, renamed = (None, False) if later else find_successor(case.facts, row, newest)
-    transformers = requested_package(case, "transformers")
+    instead, renamed = (None, False) if later else find_successor(context.facts, row, newest)
+    transformers = requested_package(context, "transformers")
     was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
     return RULE.diagnostic(
         f"transformers {newest} has no argument {row.argument}: {was}",
         (*ARGUMENTS_ROUTE, row.argument),
         at=RoutePart.KEY,
         severity=None
-        if all(is_in_release(case.facts, row, release) is False for release in known)
+        if all(is_in_release(context.facts, row, release) is False for release in known)
         else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
-        way_out=_way_out(row, instead, later=later, renamed=renamed),
+        help=_help(row, instead, later=later, renamed=renamed),
         related=(related_at(transformers.route, "transformers asked for here"),)
         if transformers and transformers.package
         else (),
-        fix=rename_argument_fix(case, row.argument, instead) if instead and renamed else None,
+        fix=rename_argument_fix(context, row.argument, instead) if instead and renamed else None,
     )
 
 
-def _way_out(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
+def _help(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
     if later:
         return f"ask for transformers>={row.first}, or leave it out"
     if instead is None:
         return row.instead or f"leave it out, or ask for transformers<={row.last}"
-    return (
-        f"write {instead}"
-        if renamed
-        else f"write {instead}, whose values differ, or ask for transformers<={row.last}"
-    )
+    if renamed:
+        return f"write {instead}"
+    return f"write {instead}, whose values differ, or ask for transformers<={row.last}"
 
 
 RULE = Rule(
     id="TRN001",
     name="argument-not-there",
     severity=Severity.ERROR,
-    summary="An argument of Trainer is not in the transformers that is asked for.",
     sources=(
         "training_args.py in the transformers wheels on PyPI",
         "huggingface/course#987",
         "ROCm/MAD#136",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -120,24 +115,16 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {eval_strategy: epoch, warmup_steps: 10}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: '
-            "true}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: '
-            "epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, '
-            "arguments: {evaluation_strategy: epoch}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {eval_strategy: epoch, warmup_steps: 10}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: '
+        "true}}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: '
+        "epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, '
+        "arguments: {evaluation_strategy: epoch}}\n",
     ),
 )

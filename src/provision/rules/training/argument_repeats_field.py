@@ -1,4 +1,4 @@
-"""An argument of Trainer says again, or otherwise, what a field of `training` says.
+"""An argument of Trainer repeats or contradicts a field of training.
 
 ## What it does
 
@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
-from provision.rules.package_lines import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.edits import yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
 
 HALVES = ("bf16", "fp16")
@@ -37,63 +37,61 @@ AT_MOST_ONE = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such argument."""
-    training = case.spec.training
-    if case.resolved is not None:
+    training = context.spec.training
+    if context.resolved is not None:
         return
     if training.arguments.get("bf16") is True and training.arguments.get("fp16") is True:
-        yield _both_halves(case)
+        yield _both_precisions_finding(context)
     for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
         field, reading = EQUIVALENT_FIELDS[name]
-        said, declared = reading(training.arguments[name]), getattr(training, field)
+        value, declared = reading(training.arguments[name]), getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
         if (
-            said is None
-            or not isinstance(said, str | int)
+            value is None
+            or not isinstance(value, str | int)
             or (name == "tf32" and declared in ("tf32", *HALVES))
         ):
             continue
         if name in HALVES and all(training.arguments.get(half) is True for half in HALVES):
             continue
-        yield _finding(case, name, field, said, declared)
+        yield _finding(context, name, field, value, declared)
 
 
-def _both_halves(case: LintContext) -> Diagnostic:
-    declared = case.spec.training.precision.value
+def _both_precisions_finding(context: LintContext) -> Diagnostic:
+    declared = context.spec.training.precision.value
     keep = declared if declared in HALVES else "bf16"
     return RULE.diagnostic(
         "bf16 and fp16 are both true among the arguments",
         (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
         at=RoutePart.KEY,
-        severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
+        severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
         why=AT_MOST_ONE,
-        way_out=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
+        help=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
     )
 
 
 def _finding(
-    case: LintContext, name: str, field: str, said: str | int, declared: Any
+    context: LintContext, name: str, field: str, value: str | int, declared: Any
 ) -> Diagnostic:
-    given = field in case.spec.training.model_fields_set
-    text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
+    given = field in context.spec.training.model_fields_set
+    text, same = str(value).lower() if isinstance(value, bool) else str(value), value == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
-    other = (
-        f"{field} is {now}"
-        if given
-        else f"{field} is not given" + (f" and means {now}" if declared is not None else "")
-    )
-    fix = (
-        None
-        if given or same
-        else Fix(
+    if given:
+        other = f"{field} is {now}"
+    else:
+        other = f"{field} is not given" + (f" and means {now}" if declared is not None else "")
+    if given or same:
+        fix = None
+    else:
+        fix = Fix(
             f"write {field}: {text}",
-            (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),),
+            (Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),),
             Applicability.UNSAFE,
         )
-    )
-    if given and said in HALVES and declared in HALVES and not same:
-        return _other_half(case, name, declared)
+    if given and value in HALVES and declared in HALVES and not same:
+        return _other_precision_finding(context, name, declared)
     return RULE.diagnostic(
         f"{name}: {text} among the arguments says {field}: {text} again"
         if same
@@ -104,20 +102,20 @@ def _finding(
         if same or (name == "per_device_train_batch_size" and not given)
         else Severity.WARNING,
         why="The rules, the memory estimate and the verification go by the field.",
-        way_out=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
+        help=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
         related=(related_at(("training", field), "said here"),) if given else (),
         fix=fix,
     )
 
 
-def _other_half(case: LintContext, name: str, declared: str) -> Diagnostic:
+def _other_precision_finding(context: LintContext, name: str, declared: str) -> Diagnostic:
     return RULE.diagnostic(
         f"{name}: true among the arguments, while precision is {declared}",
         (*ARGUMENTS_ROUTE, name),
         at=RoutePart.KEY,
-        severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
+        severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
         why=AT_MOST_ONE,
-        way_out=f"leave {name} out, or write precision: {name} in its place",
+        help=f"leave {name} out, or write precision: {name} in its place",
         related=(related_at(("training", "precision"), "said here"),),
     )
 
@@ -126,12 +124,10 @@ RULE = Rule(
     id="TRN004",
     name="argument-repeats-field",
     severity=Severity.ERROR,
-    summary="An argument of Trainer repeats or contradicts a field of training.",
     sources=(
         "the spec language: training",
         "training_args.py in the wheels of transformers 4.57.6 and 5.23.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -160,18 +156,12 @@ RULE = Rule(
             "fp16",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, arguments: {tf32: true}}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, batch_size: 4, optimizer: sgd}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16, arguments: {fp16: false}}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, arguments: {tf32: true}}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, batch_size: 4, optimizer: sgd}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16, arguments: {fp16: false}}\n",
     ),
 )

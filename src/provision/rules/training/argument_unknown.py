@@ -1,4 +1,4 @@
-"""No transformers release has that argument.
+"""No transformers release has that argument of Trainer.
 
 ## What it does
 
@@ -30,62 +30,67 @@ from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import SubclassArgument
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
-from provision.rules.spelling import nearest_word
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     is_in_release,
     rename_argument_fix,
 )
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that the facts do not know."""
-    unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
-    found = (
-        transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
-    )
-    if found is None:
-        return
-    newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
-    possible = [
-        name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)
+    unknown = [
+        name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
-    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(
-        case, "trl"
+    releases = None
+    if unknown and context.spec.framework() == "hf-trainer":
+        releases = transformers_releases(context)
+    if releases is None:
+        return
+    newest = releases.known[-1] if releases.known else context.facts.arguments_read[-1]
+    possible = [
+        name
+        for name, row in context.facts.arguments.items()
+        if is_in_release(context.facts, row, newest)
+    ]
+    trl = any(package.key == "trl" for package in context.spec.packages) or is_known_dependency(
+        context, "trl"
     )
     for name in unknown:
         if name == _OF_THE_MODEL:
-            yield _of_the_model()
+            yield _model_argument_finding()
             continue
-        if (row := case.facts.subclass_arguments.get(name)) is not None:
+        if (row := context.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
-                yield _of_subclass(row)
+                yield _subclass_argument_finding(row)
             continue
         meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
             continue
+        help_text = "correct the name"
+        if meant:
+            help_text = f"write {meant}"
+        elif releases.includes_newer:
+            help_text = "correct the name, or leave it out; a newer transformers may have it"
         yield RULE.diagnostic(
             f"TrainingArguments has no argument {name} in any transformers from "
-            f"{case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
+            f"{context.facts.arguments_read[0]} to {context.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
-            severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
+            severity=_severity(beyond=releases.includes_newer or trl, near=meant is not None),
             why="TrainingArguments takes no other names; those of a subclass belong into the "
             "program.",
-            way_out=f"write {meant}"
-            if meant
-            else "correct the name, or leave it out; a newer transformers may have it"
-            if found.includes_newer
-            else "correct the name",
-            fix=rename_argument_fix(case, name, meant) if meant else None,
+            help=help_text,
+            fix=rename_argument_fix(context, name, meant) if meant else None,
         )
 
 
 _OF_THE_MODEL = "attn_implementation"
 
 
-def _of_the_model() -> Diagnostic:
+def _model_argument_finding() -> Diagnostic:
     return RULE.diagnostic(
         f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
         "with it, and TrainingArguments does not take it",
@@ -94,18 +99,18 @@ def _of_the_model() -> Diagnostic:
         severity=Severity.INFO,
         why="What is called in a forward pass is compared with it (R07); your program passes "
         "it to from_pretrained or the configuration.",
-        way_out="pass it to the model in the program, and leave it here",
+        help="pass it to the model in the program, and leave it here",
     )
 
 
-def _of_subclass(row: SubclassArgument) -> Diagnostic:
+def _subclass_argument_finding(row: SubclassArgument) -> Diagnostic:
     return RULE.diagnostic(
         f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
         (*ARGUMENTS_ROUTE, row.argument),
         at=RoutePart.KEY,
         severity=Severity.WARNING,
         why="TrainingArguments takes no other names; those of a subclass belong into the program.",
-        way_out=f"give it to {row.of} in the program, and leave it out here",
+        help=f"give it to {row.of} in the program, and leave it out here",
     )._replace(source=row.evidence.source)
 
 
@@ -119,9 +124,7 @@ RULE = Rule(
     id="TRN002",
     name="argument-unknown",
     severity=Severity.ERROR,
-    summary="No transformers release has that argument of Trainer.",
     sources=("training_args.py in the transformers wheels on PyPI",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -149,17 +152,11 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: '
-            "{arguments: {max_length: 512, packing: true, beta: 0.1}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n",
+        'gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: '
+        "{arguments: {max_length: 512, packing: true, beta: 0.1}}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""`load_best_model_at_end` needs evaluation and saving at the same steps.
+"""load_best_model_at_end needs evaluation and saving at the same steps.
 
 ## What it does
 
@@ -24,13 +24,14 @@ from typing import Any
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
+    Edit,
     Fix,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
@@ -39,47 +40,54 @@ of 4.57.6 and 5.23.0).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the two do not match."""
-    said = case.spec.training.arguments
+    arguments = context.spec.training.arguments
     if (
-        said.get("load_best_model_at_end") is not True
-        or case.spec.framework() != "hf-trainer"
-        or case.resolved is not None
+        arguments.get("load_best_model_at_end") is not True
+        or context.spec.framework() != "hf-trainer"
+        or context.resolved is not None
     ):
         return
-    key = next((name for name in ("eval_strategy", "evaluation_strategy") if name in said), None)
-    evaluating, saving = str(said[key] if key else "no"), str(said.get("save_strategy", "steps"))
+    key = next(
+        (name for name in ("eval_strategy", "evaluation_strategy") if name in arguments), None
+    )
+    evaluating, saving = (
+        str(arguments[key] if key else "no"),
+        str(arguments.get("save_strategy", "steps")),
+    )
     if saving not in ("best", evaluating):
-        yield _differ(evaluating, saving, key, said)
-    elif saving == "steps" and (every := _apart(case)):
+        yield _strategies_differ(evaluating, saving, key, arguments)
+    elif saving == "steps" and (every := _steps_apart(context)):
         yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
             (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
             why="TrainingArguments refuses that: the best checkpoint is one that was both "
             "evaluated and saved.",
-            way_out=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
+            help=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
         )
 
 
-def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]) -> Diagnostic:
+def _strategies_differ(
+    evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]
+) -> Diagnostic:
     name, value = (
         ("eval_strategy", saving)
         if key is None or evaluating == "no"
         else ("save_strategy", evaluating)
     )
-    edit = (
-        Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
-        if name in arguments
-        else Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
-    )
+    edit: Edit
+    if name in arguments:
+        edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
+    else:
+        edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
     return RULE.diagnostic(
         "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
         f"{saving}, evaluation by {evaluating}",
         (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
         why="TrainingArguments refuses that: the best checkpoint is one that was both "
         "evaluated and saved.",
-        way_out=f"write {name}: {value}",
+        help=f"write {name}: {value}",
         related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),)
         if key
         else (),
@@ -87,14 +95,12 @@ def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, 
     )
 
 
-def _apart(case: LintContext) -> tuple[int, int] | None:
-    """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of
-    the second.
-    """
-    said = case.spec.training.arguments
+def _steps_apart(context: LintContext) -> tuple[int, int] | None:
+    """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
+    arguments = context.spec.training.arguments
     save, evaluate = (
-        said.get("save_steps", STEPS),
-        said.get("eval_steps", said.get("logging_steps", STEPS)),
+        arguments.get("save_steps", STEPS),
+        arguments.get("eval_steps", arguments.get("logging_steps", STEPS)),
     )
     whole = type(save) is int and type(evaluate) is int and evaluate > 0
     return (save, evaluate) if whole and save % evaluate else None
@@ -104,13 +110,11 @@ RULE = Rule(
     id="TRN005",
     name="best-model-needs-evaluation",
     severity=Severity.ERROR,
-    summary="load_best_model_at_end needs evaluation and saving at the same steps.",
     sources=(
         "__post_init__ in training_args.py of transformers 4.20.1, 4.57.6 and 5.23.0",
         "zjunlp/DeepKE#394",
         "hiyouga/LlamaFactory#8133",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -131,20 +135,14 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
-            "save_strategy: epoch}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
-            "eval_steps: 250}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {load_best_model_at_end: false}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
+        "save_strategy: epoch}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
+        "eval_steps: 250}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {load_best_model_at_end: false}}\n",
     ),
 )

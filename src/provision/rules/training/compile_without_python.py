@@ -1,4 +1,4 @@
-"""torch.compile is declared, and the torch that is asked for does not have it on that Python.
+"""torch.compile does not run on that Python with the torch that is asked for.
 
 ## What it does
 
@@ -23,39 +23,35 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 ROUTE = ("training", "torch_compile")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when every known torch that is possible is too old for torch.compile on the
-    Python.
-    """
-    row = (
-        case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python)
-        if case.spec.training.torch_compile
-        else None
-    )
-    found = torch_releases(case) if row is not None else None
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding if no admitted torch supports torch.compile on the Python."""
+    row = None
+    if context.spec.training.torch_compile:
+        row = context.facts.compile_pythons.get(context.python)
+    releases = torch_releases(context) if row is not None else None
     if (
         row is None
-        or found is None
-        or not found.known
-        or found.includes_newer
-        or require_version(found.known[-1]) >= require_version(row.first)
+        or releases is None
+        or not releases.known
+        or releases.includes_newer
+        or require_version(releases.known[-1]) >= require_version(row.first)
     ):
         return
     yield RULE.diagnostic(
         f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
-        f"{found.requested} admits {found.known[-1]} at most",
+        f"{releases.requested} admits {releases.known[-1]} at most",
         ROUTE,
         severity=row.evidence.cap_severity(Severity.ERROR),
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
         f"on Python {row.python}.",
-        way_out=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
+        help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
         related=(
-            related_at(found.route, "torch asked for here"),
+            related_at(releases.route, "torch asked for here"),
             related_at(("python",), "Python asked for here"),
         ),
         fix=Fix(
@@ -70,12 +66,10 @@ RULE = Rule(
     id="TRN018",
     name="compile-without-python",
     severity=Severity.ERROR,
-    summary="torch.compile does not run on that Python with the torch that is asked for.",
     sources=(
         "check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels",
         "pytorch/pytorch#120233",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -92,15 +86,9 @@ RULE = Rule(
             ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',
+        'gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n',
+        'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n',
     ),
 )

@@ -23,81 +23,76 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 ROUTE = ("training", "torch_compile")
+_FIX = Fix(
+    "write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE
+)
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a set without torch, and for each card and platform that triton does not
-    run on.
-    """
-    if not case.spec.training.torch_compile:
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield a finding for a set without torch, and for each card that triton does not support."""
+    if not context.spec.training.torch_compile:
         return
-    if case.resolved is not None:
-        if not {"torch", "pytorch"} & set(case.resolved.versions):
-            yield RULE.diagnostic(
-                "torch_compile: true, and torch is not among the resolved packages",
-                ROUTE,
-                severity=Severity.WARNING,
-                why="Nothing can be compiled without torch, so the verification leaves the "
-                "checks of torch.compile out.",
-                way_out="add torch to packages, or write torch_compile: false",
-            )
-        return
-    fix = Fix(
-        "write torch_compile: false",
-        (Replace(RouteLocation(ROUTE), "false"),),
-        Applicability.UNSAFE,
-    )
-    floor = next(
-        (
-            one
-            for one in case.facts.capability_floors
-            if (one.package, one.use) == ("triton", "torch.compile")
-        ),
-        None,
-    )
-    for site in {
-        site.gpu_settings.gpu_route: site for site in case.targets if site.card is not None
-    }.values():
-        if (
-            floor is not None
-            and site.card is not None
-            and require_version(site.card.cc) < require_version(floor.cc_min)
-        ):
+    if context.resolved is None:
+        yield from _old_card_findings(context)
+        yield from _windows_findings(context)
+    elif context.package_names.isdisjoint(("torch", "pytorch")):
+        yield RULE.diagnostic(
+            "torch_compile: true, and torch is not among the resolved packages",
+            ROUTE,
+            severity=Severity.WARNING,
+            why="Nothing can be compiled without torch, so the verification leaves the "
+            "checks of torch.compile out.",
+            help="add torch to packages, or write torch_compile: false",
+        )
+
+
+def _old_card_findings(context: LintContext) -> Iterator[Diagnostic]:
+    floors = [
+        row
+        for row in context.facts.capability_floors
+        if (row.package, row.use) == ("triton", "torch.compile")
+    ]
+    cards = {
+        target.gpu_settings.gpu_route: (target.gpu_settings.gpu.type, target.card)
+        for target in context.targets
+    }
+    for floor in floors[:1]:
+        for route, (gpu, card) in cards.items():
+            if card is None or require_version(card.cc) >= require_version(floor.cc_min):
+                continue
             yield RULE.diagnostic(
                 f"torch_compile: true needs compute capability {floor.cc_min}, and "
-                f"{site.gpu_settings.gpu.type} has {site.card.cc}",
+                f"{gpu} has {card.cc}",
                 ROUTE,
                 severity=floor.evidence.cap_severity(Severity.ERROR),
                 why="torch.compile makes triton code, and triton refuses older cards.",
-                way_out="write torch_compile: false, or take a newer card",
-                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
-                fix=fix,
+                help="write torch_compile: false, or take a newer card",
+                related=(related_at(route, "card asked for here"),),
+                fix=_FIX,
             )
-    known, local = (
-        case.facts.platforms.get("triton"),
-        any(site.target.kind == "local" for site in case.targets),
-    )
-    lacking = (
-        [
-            one.value
-            for one in case.spec.platforms
-            if known and one.value not in known.platforms and one.value.startswith("windows")
-        ]
-        if local
-        else []
-    )
-    if lacking and any(site.gpu_settings.is_nvidia for site in case.targets):
+
+
+def _windows_findings(context: LintContext) -> Iterator[Diagnostic]:
+    triton = context.facts.platforms.get("triton")
+    is_local = any(target.target.kind == "local" for target in context.targets)
+    has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
+    if triton is None or not is_local or not has_card:
+        return
+    platforms = [platform.value for platform in context.spec.platforms]
+    lacking = [name for name in platforms if name.startswith("windows")]
+    lacking = [name for name in lacking if name not in triton.platforms]
+    if lacking:
         yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
             ROUTE,
             severity=Severity.WARNING,
             why='torch.compile ends in "Cannot find a working triton installation" there.',
-            way_out="write torch_compile: false, or take Windows out of platforms and use WSL2",
+            help="write torch_compile: false, or take Windows out of platforms and use WSL2",
             related=(related_at(("platforms",), "platforms of the lock"),),
-            fix=fix,
+            fix=_FIX,
         )
 
 
@@ -105,13 +100,11 @@ RULE = Rule(
     id="TRN014",
     name="compile-without-triton",
     severity=Severity.ERROR,
-    summary="torch.compile is declared where triton does not run.",
     sources=(
         "torch/_inductor, the error that names triton",
         "wheel tags of triton 3.9.0 on PyPI",
         "pytorch/pytorch#136361",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -132,21 +125,17 @@ RULE = Rule(
         ),
     ),
     good=(
+        *examples(
+            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: true}\n",
+            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
+            "{torch_compile: false}\n",
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
+            "true}\nplatforms: [linux-x86_64]\n",
+        ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n',
             resolved=ResolvedSet({"torch": "2.13.0"}, "3.11", "cpu"),
-        ),
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: true}\n"
-        ),
-        Example(
-            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: false}\n"
-        ),
-        Example(
-            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
-            "true}\nplatforms: [linux-x86_64]\n"
         ),
     ),
 )

@@ -1,5 +1,4 @@
-"""DeepSpeed compiles operators of its own when they are first used, and nothing says that there is
-an nvcc.
+"""DeepSpeed compiles operators when they are first used, and nothing provides an nvcc.
 
 ## What it does
 
@@ -24,40 +23,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""  # noqa: E501
-    strategy = case.spec.training.strategy
-    if case.resolved is not None or not strategy.startswith("deepspeed"):
+def check(context: LintContext) -> Iterator[Diagnostic]:
+    """Yield one finding if a target with a card has no known nvcc."""
+    strategy = context.spec.training.strategy
+    if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
     without = [
-        site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
     ]
     if not without:
         return
     cuda = next(
         (
-            site.gpu_settings.cuda
-            for site in without
-            if site.gpu_settings.cuda not in ("auto", "none")
+            target.gpu_settings.cuda
+            for target in without
+            if target.gpu_settings.cuda not in ("auto", "none")
         ),
         "",
     )
-    toolkit = (
-        f'cuda_toolkit: "{cuda}"'
-        if cuda
-        else "cuda_toolkit, of the CUDA version that torch is built for"
-    )
+    if cuda:
+        toolkit = f'cuda_toolkit: "{cuda}"'
+    else:
+        toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
     yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
         "are first used, and no CUDA toolkit is asked for",
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
         "machine; an optimizer of torch needs none of them.",
-        way_out=f"write {toolkit}, or keep to an optimizer of torch",
+        help=f"write {toolkit}, or keep to an optimizer of torch",
     )
 
 
@@ -65,10 +65,7 @@ RULE = Rule(
     id="TRN019",
     name="deepspeed-needs-nvcc",
     severity=Severity.INFO,
-    summary="DeepSpeed compiles operators of its own when they are first used, and nothing says "
-    "that there is an nvcc.",
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -83,19 +80,13 @@ RULE = Rule(
             "deepspeed-zero3",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
-            '["transformers[deepspeed]>=5"]\n'
-            "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: '
-            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'
-        ),
+    good=examples(
+        'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
+        '["transformers[deepspeed]>=5"]\n'
+        "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: none\npython: "3.11"\npackages: '
+        '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n',
     ),
 )

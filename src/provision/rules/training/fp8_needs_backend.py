@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 BACKENDS = (
@@ -35,27 +35,26 @@ BACKENDS = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when none of the backends is there."""
-    names = (
-        set(case.resolved.versions)
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    through_accelerate = case.spec.framework() == "hf-trainer" or "accelerate" in names
+    if context.resolved:
+        names = set(context.resolved.versions)
+    else:
+        names = {package.key for package in context.spec.packages}
+    through_accelerate = context.spec.framework() == "hf-trainer" or "accelerate" in names
     if (
-        case.spec.training.precision is not Precision.FP8
+        context.spec.training.precision is not Precision.FP8
         or not through_accelerate
         or names & set(BACKENDS)
-        or case.spec.training.method == "inference"
+        or context.spec.training.method == "inference"
     ):
         return
     yield RULE.diagnostic(
         "precision: fp8 needs torchao or transformer-engine, and neither is "
-        f"{'in the resolved set' if case.resolved else 'listed'}",
+        f"{'in the resolved set' if context.resolved else 'listed'}",
         ("training", "precision"),
         why="accelerate trains in fp8 through one of them, and refuses without.",
-        way_out="add torchao to the packages, or write precision: bf16",
+        help="add torchao to the packages, or write precision: bf16",
         fix=add_package_fix("torchao", ""),
     )
 
@@ -64,14 +63,12 @@ RULE = Rule(
     id="TRN015",
     name="fp8-needs-backend",
     severity=Severity.WARNING,
-    summary="fp8 training needs a backend, and none is there.",
     sources=(
         (
             "accelerator.py in the wheel of accelerate 1.15.0 (no FP8-compatible backend was "
             "installed)"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -86,15 +83,11 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "torchao]\ntraining: {precision: fp8}\n"
-        ),
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: bf16}\n"
-        ),
-        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
+    good=examples(
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "torchao]\ntraining: {precision: fp8}\n",
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{precision: bf16}\n",
+        'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
     ),
 )

@@ -31,50 +31,50 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.target_facts import GpuSettings
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each number of cards above one."""
-    training = case.spec.training
+    training = context.spec.training
     given = {"deepspeed", "fsdp"} & training.arguments.keys()
     if (
         training.strategy != "none"
         or training.method == "inference"
-        or starts_processes(case)
+        or starts_processes(context)
         or given
-        or case.resolved is not None
-        or case.spec.framework() == "none"
+        or context.resolved is not None
+        or context.spec.framework() == "none"
     ):
         return
     for device in {
         device.gpu_route: device
-        for device in case.devices
-        if device.gpu.count > 1 and case.facts.card(device.gpu.type)
+        for device in context.devices
+        if device.gpu.count > 1 and context.facts.card(device.gpu.type)
     }.values():
         yield (
-            _several_processes(case, device)
+            _several_processes(context, device)
             if training.launcher in ("torchrun", "accelerate")
-            else _one_process(case, device)
+            else _one_process_finding(context, device)
         )
 
 
-def _several_processes(case: LintContext, device: GpuSettings) -> Diagnostic:
+def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
     return RULE.diagnostic(
-        f"launcher: {case.spec.training.launcher} starts a process for each of "
+        f"launcher: {context.spec.training.launcher} starts a process for each of "
         f"{device.gpu.count} cards, and strategy is none",
         ("training", "launcher"),
         severity=Severity.INFO,
         why="That is ddp in fact; the memory estimate and the rules go by strategy.",
-        way_out="write strategy: ddp",
+        help="write strategy: ddp",
         related=(related_at(device.gpu_route, "cards asked for here"),),
-        fix=_ddp(case),
+        fix=_set_ddp_fix(context),
     )
 
 
-def _one_process(case: LintContext, device: GpuSettings) -> Diagnostic:
-    trainer = case.spec.framework() == "hf-trainer"
+def _one_process_finding(context: LintContext, device: GpuSettings) -> Diagnostic:
+    trainer = context.spec.framework() == "hf-trainer"
     return RULE.diagnostic(
         f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
         + ("them by DataParallel alone" if trainer else "one of them"),
@@ -83,15 +83,15 @@ def _one_process(case: LintContext, device: GpuSettings) -> Diagnostic:
         why="One process with several cards is slower than one a card, and multiplies the batch."
         if trainer
         else "The others stay idle, and are paid for.",
-        way_out="write strategy: ddp under training, or ask for one card",
-        fix=_ddp(case),
+        help="write strategy: ddp under training, or ask for one card",
+        fix=_set_ddp_fix(context),
     )
 
 
-def _ddp(case: LintContext) -> Fix:
-    if "strategy" in case.spec.training.model_fields_set:
+def _set_ddp_fix(context: LintContext) -> Fix:
+    if "strategy" in context.spec.training.model_fields_set:
         edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
-    elif "training" in case.spec.model_fields_set:
+    elif "training" in context.spec.model_fields_set:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
@@ -102,12 +102,10 @@ RULE = Rule(
     id="TRN006",
     name="gpus-without-strategy",
     severity=Severity.WARNING,
-    summary="Several GPUs are asked for, and nothing spreads the work over them.",
     sources=(
         "trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)",
         "PyTorch documentation, torch.nn.DataParallel",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -125,16 +123,12 @@ RULE = Rule(
             "torchrun",
         ),
     ),
-    good=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n'),
-        Example(
-            'gpu: A100-80GB:2\npython: "3.11"\npackages: '
-            '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'
-        ),
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{method: inference}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n',
+        'gpu: A100-80GB:2\npython: "3.11"\npackages: '
+        '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n',
+        'gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{method: inference}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""A strategy needs a process for each GPU, and `launcher: python` starts one.
+"""A strategy needs a process for each GPU, and the launcher starts one.
 
 ## What it does
 
@@ -22,19 +22,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when one process is started for several cards."""
-    training = case.spec.training
-    several = [device for device in case.devices if device.is_nvidia and device.gpu.count > 1]
+    training = context.spec.training
+    several = [device for device in context.devices if device.is_nvidia and device.gpu.count > 1]
     if (
         training.launcher != "python"
-        or starts_processes(case)
+        or starts_processes(context)
         or training.strategy == "none"
         or not several
-        or case.resolved is not None
+        or context.resolved is not None
     ):
         return
     yield RULE.diagnostic(
@@ -42,7 +42,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         f"for each of {several[0].gpu.count} cards",
         ("training", "launcher"),
         why="A single process takes one card, or falls back to DataParallel.",
-        way_out="write launcher: torchrun or launcher: accelerate",
+        help="write launcher: torchrun or launcher: accelerate",
         related=(
             related_at(("training", "strategy"), "strategy asked for here"),
             related_at(several[0].gpu_route, "cards asked for here"),
@@ -59,9 +59,7 @@ RULE = Rule(
     id="TRN008",
     name="launcher-starts-one-process",
     severity=Severity.WARNING,
-    summary="A strategy needs a process for each GPU, and the launcher starts one.",
     sources=("PyTorch documentation, torchrun", "trainer.py of transformers 5.23.0"),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -75,22 +73,14 @@ RULE = Rule(
             "python",
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: '
-            "ddp, launcher: python}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp, launcher: torchrun}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{launcher: python}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: '
+        "ddp, launcher: python}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp, launcher: torchrun}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{launcher: python}\n",
     ),
 )

@@ -27,7 +27,7 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = (
@@ -44,39 +44,37 @@ pages).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that a method lacks."""
-    method = case.spec.training.method
+    method = context.spec.training.method
     if (
         method not in NEEDS
-        or case.spec.framework() == "none"
-        or (case.resolved is None and has_unknown_packages(case))
+        or context.spec.framework() == "none"
+        or (context.resolved is None and has_unknown_packages(context))
     ):
         return
-    names = (
-        set(case.resolved.versions)
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    extras = (
-        {extra.lower() for package in case.spec.packages for extra in package.extras}
-        if case.resolved is None
-        else set()
-    )
-    conda = {package.name for package in case.spec.conda_packages}
+    if context.resolved:
+        names = set(context.resolved.versions)
+    else:
+        names = {package.key for package in context.spec.packages}
+    if context.resolved is None:
+        extras = {extra.lower() for package in context.spec.packages for extra in package.extras}
+    else:
+        extras = set()
+    conda = {package.name for package in context.spec.conda_packages}
     for name in NEEDS[method]:
         if (
             name not in names | extras | conda
             and not names & set(FRAMEWORKS)
-            and (case.resolved or not is_known_dependency(case, name))
+            and (context.resolved or not is_known_dependency(context, name))
         ):
             yield RULE.diagnostic(
                 f"method: {method} needs {name}, and it is not "
-                f"{'in the resolved set' if case.resolved else 'listed'}",
+                f"{'in the resolved set' if context.resolved else 'listed'}",
                 ("training", "method"),
-                severity=None if case.resolved else Severity.WARNING,
+                severity=None if context.resolved else Severity.WARNING,
                 why="Nothing else brings it: it is no dependency of transformers.",
-                way_out=f"add {name} to the packages",
+                help=f"add {name} to the packages",
                 fix=add_package_fix(name, ""),
             )
 
@@ -85,12 +83,10 @@ RULE = Rule(
     id="TRN011",
     name="method-needs-package",
     severity=Severity.ERROR,
-    summary="LoRA or QLoRA is declared, and the package that does it is missing.",
     sources=(
         "quantizers/quantizer_bnb_4bit.py of the transformers wheels",
         "peft documentation, quickstart",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -119,26 +115,15 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
-            "bitsandbytes]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "unsloth]\ntraining: {method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
-            'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n'
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{method: full}\n"
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
+        "bitsandbytes]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "unsloth]\ntraining: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
+        'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: full}\n',
     ),
 )

@@ -28,39 +28,41 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 
 NOT_ON_INDEX = ("apex", "torchdistx")
 """The packages of these names on the public index are others, or old (project pages)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the package of the declared optimizer is missing."""
-    training = case.spec.training
-    row = case.facts.optimizer_names.get(training.optimizer)
+    training = context.spec.training
+    row = context.facts.optimizer_names.get(training.optimizer)
     if (
         row is None
         or not row.needs
-        or case.spec.framework() != "hf-trainer"
+        or context.spec.framework() != "hf-trainer"
         or training.method == "inference"
     ):
         return
-    conda = any(package.name == row.needs for package in case.spec.conda_packages)
-    there = (
-        row.needs in case.resolved.versions
-        if case.resolved
-        else find_line(case, row.needs) is not None or is_known_dependency(case, row.needs)
-    )
-    if there or conda:
+    conda = any(package.name == row.needs for package in context.spec.conda_packages)
+    if context.resolved:
+        is_installed = row.needs in context.resolved.versions
+    else:
+        is_installed = find_line(context, row.needs) is not None or is_known_dependency(
+            context, row.needs
+        )
+    if is_installed or conda:
         return
     yield RULE.diagnostic(
         f"optimizer: {training.optimizer} comes from {row.needs}, and it is not "
-        f"{'in the resolved set' if case.resolved else 'listed'}",
+        f"{'in the resolved set' if context.resolved else 'listed'}",
         ("training", "optimizer"),
-        severity=Severity.WARNING if case.resolved is None and has_unknown_packages(case) else None,
+        severity=Severity.WARNING
+        if context.resolved is None and has_unknown_packages(context)
+        else None,
         why="Trainer imports it when training starts.",
-        way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as "
-        "adamw_torch",
+        help=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
         fix=None
         if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes")
         else add_package_fix(row.needs, ""),
@@ -71,9 +73,7 @@ RULE = Rule(
     id="TRN012",
     name="optimizer-needs-package",
     severity=Severity.ERROR,
-    summary="The optimizer comes from a package that is missing.",
     sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -92,21 +92,13 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
-            "{optimizer: paged_adamw_8bit, method: qlora}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_torch_fused}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'
-        ),
+    good=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n",
+        'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
+        "{optimizer: paged_adamw_8bit, method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{optimizer: adamw_torch_fused}\n",
+        'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n',
     ),
 )

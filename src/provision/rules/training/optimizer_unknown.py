@@ -1,4 +1,4 @@
-"""TrainingArguments(optim=...) does not take that optimizer in the transformers that is asked for.
+"""TrainingArguments does not take that optimizer.
 
 ## What it does
 
@@ -22,73 +22,70 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.schema_packages import OptimizerName
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.spelling import nearest_word
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import is_in_release
+from provision.spelling import nearest_word
 
 ROUTE = ("training", "optimizer")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the newest transformers that is possible does not take the optimizer."""
-    training = case.spec.training
-    if "optimizer" not in training.model_fields_set or case.spec.framework() != "hf-trainer":
+    training = context.spec.training
+    if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
         return
-    found = transformers_releases(case)
-    row = case.facts.optimizer_names.get(training.optimizer)
+    releases = transformers_releases(context)
+    row = context.facts.optimizer_names.get(training.optimizer)
     if (
-        found is None
-        or not found.known
-        or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False)
+        releases is None
+        or not releases.known
+        or (row is not None and is_in_release(context.facts, row, releases.known[-1]) is not False)
     ):
         return
-    newest, taken = (
-        found.known[-1],
-        [
-            name
-            for name, one in case.facts.optimizer_names.items()
-            if is_in_release(case.facts, one, found.known[-1])
-        ],
-    )
-    meant = (
-        "adamw_torch"
-        if training.optimizer == "adamw_hf"
-        else nearest_word(training.optimizer, taken, 3)
-    )
-    alike = [name for name in taken if name.startswith(training.optimizer)]
-    meant = meant or (alike[0] if alike else None)
+    newest = releases.known[-1]
+    accepted = [
+        name
+        for name, optimizer in context.facts.optimizer_names.items()
+        if is_in_release(context.facts, optimizer, newest)
+    ]
+    meant = _nearest_optimizer(training.optimizer, accepted)
     yield RULE.diagnostic(
         f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
         ROUTE,
         severity=Severity.WARNING
-        if row is None and found.includes_newer and meant is None
+        if row is None and releases.includes_newer and meant is None
         else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        way_out=f"write {meant}"
+        help=f"write {meant}"
         if meant
         else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
-        related=(related_at(found.route, "transformers asked for here"),),
+        related=(related_at(releases.route, "transformers asked for here"),),
         fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE)
         if meant
         else None,
     )
 
 
+def _nearest_optimizer(name: str, accepted: list[str]) -> str | None:
+    if name == "adamw_hf":
+        return "adamw_torch"
+    longer = (candidate for candidate in accepted if candidate.startswith(name))
+    return nearest_word(name, accepted, 3) or next(longer, None)
+
+
 def _since(row: OptimizerName | None) -> str:
     if row is None:
         return ""
-    return (
-        f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
-    )
+    if row.last:
+        return f": the last release with it is {row.last}"
+    return f": it came with {row.first}"
 
 
 RULE = Rule(
     id="TRN013",
     name="optimizer-unknown",
     severity=Severity.ERROR,
-    summary="TrainingArguments does not take that optimizer.",
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -108,15 +105,13 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(
+        *examples(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_torch}\n"
-        ),
-        Example(
+            "{optimizer: adamw_torch}\n",
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: '
-            "{optimizer: adamw_hf}\n"
+            "{optimizer: adamw_hf}\n",
+            'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n',
         ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
             "{optimizer: sgd}\n",

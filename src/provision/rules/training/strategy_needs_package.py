@@ -1,4 +1,4 @@
-"""A strategy needs a package, or a newer torch, than there is.
+"""A strategy needs a package, or a newer torch.
 
 ## What it does
 
@@ -22,30 +22,30 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severi
 from provision.facts.versions import has_version_in_range, parse_specifiers
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 STRATEGY = ("training", "strategy")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for what a strategy lacks."""
-    strategy = case.spec.training.strategy
-    if strategy.startswith("deepspeed") and not _has_deepspeed(case):
+    strategy = context.spec.training.strategy
+    if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
             f"strategy: {strategy} needs the package deepspeed, and it is not "
-            f"{'in the resolved set' if case.resolved else 'listed'}",
+            f"{'in the resolved set' if context.resolved else 'listed'}",
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
-            way_out="add {name: deepspeed, build: true} to the packages",
+            help="add {name: deepspeed, build: true} to the packages",
             fix=Fix(
                 "add deepspeed",
                 (Insert(("packages",), None, "{name: deepspeed, build: true}"),),
                 Applicability.UNSAFE,
             ),
         )
-    for floor in case.facts.strategy_floors if strategy != "none" else ():
-        torch = requested_package(case, floor.package) if floor.strategy == strategy else None
-        accelerate = requested_package(case, "accelerate")
+    for floor in context.facts.strategy_floors if strategy != "none" else ():
+        torch = requested_package(context, floor.package) if floor.strategy == strategy else None
+        accelerate = requested_package(context, "accelerate")
         if accelerate is not None and not has_version_in_range(
             parse_specifiers(accelerate.specifiers), floor.since
         ):
@@ -58,23 +58,23 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             )
             yield RULE.diagnostic(
                 f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
-                f"{torch.description} is {'there' if case.resolved else 'asked for'}",
-                origin_route(case, torch, STRATEGY),
+                f"{torch.description} is {'there' if context.resolved else 'asked for'}",
+                origin_route(context, torch, STRATEGY),
                 severity=None if refused else Severity.WARNING,
                 why=f"accelerate refuses it below {floor.refused_below}."
                 if refused
                 else f"It is refused below {floor.refused_below} only, but not supported.",
-                way_out=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
+                help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
                 related=(related_at(STRATEGY, "strategy asked for here"),),
-                fix=set_version_fix(case, torch, f">={floor.version}"),
+                fix=set_version_fix(context, torch, f">={floor.version}"),
             )
 
 
-def _has_deepspeed(case: LintContext) -> bool:
-    if case.resolved is not None:
-        return "deepspeed" in case.resolved.versions
-    extras = [extra for package in case.spec.packages for extra in package.extras]
-    return find_line(case, "deepspeed") is not None or any(
+def _has_deepspeed(context: LintContext) -> bool:
+    if context.resolved is not None:
+        return "deepspeed" in context.resolved.versions
+    extras = [extra for package in context.spec.packages for extra in package.extras]
+    return find_line(context, "deepspeed") is not None or any(
         "deepspeed" in extra.lower() for extra in extras
     )
 
@@ -83,12 +83,10 @@ RULE = Rule(
     id="TRN009",
     name="strategy-needs-package",
     severity=Severity.ERROR,
-    summary="A strategy needs a package, or a newer torch.",
     sources=(
         "accelerate/utils/constants.py and accelerator.py in the wheel of accelerate 1.15.0",
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -114,22 +112,14 @@ RULE = Rule(
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
-            "true}]\ntraining: {strategy: deepspeed-zero3}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n'
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
+        "true}]\ntraining: {strategy: deepspeed-zero3}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
+        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
+        "{strategy: ddp}\n",
+        'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
+        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
     ),
 )

@@ -24,25 +24,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, LintContext, Rule, examples
 
 ROUTE = ("training", "strategy")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the argument that turns a strategy on is not there."""
-    training = case.spec.training
+    training = context.spec.training
     argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(
         training.strategy
     )
     if (
         argument is None
-        or case.resolved is not None
-        or case.spec.framework() != "hf-trainer"
+        or context.resolved is not None
+        or context.spec.framework() != "hf-trainer"
         or training.method == "inference"
     ):
         return
-    several = any(device.is_nvidia and device.gpu.count > 1 for device in case.devices)
+    several = any(device.is_nvidia and device.gpu.count > 1 for device in context.devices)
     if not several or argument in training.arguments or training.launcher == "accelerate":
         return
     yield RULE.diagnostic(
@@ -51,7 +51,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         ROUTE,
         why="Without a configuration Trainer trains with plain ddp, unless the program or "
         "accelerate's own configuration says otherwise.",
-        way_out=f"name it under training.arguments, as in {argument}: "
+        help=f"name it under training.arguments, as in {argument}: "
         f"{'zero.json' if argument == 'deepspeed' else 'true'}, or write launcher: "
         "accelerate",
     )
@@ -61,9 +61,7 @@ RULE = Rule(
     id="TRN017",
     name="strategy-without-configuration",
     severity=Severity.INFO,
-    summary="ZeRO or FSDP is declared, and nothing among Trainer's arguments turns it on.",
     sources=("deepspeed and fsdp in training_args.py of transformers 4.57.6 and 5.23.0",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -79,18 +77,12 @@ RULE = Rule(
             other_ids=("TRN019",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp, arguments: {fsdp: true}}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp, launcher: accelerate}\n"
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: ddp}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp, arguments: {fsdp: true}}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp, launcher: accelerate}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: ddp}\n",
     ),
 )

@@ -21,26 +21,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when no target has more than one card."""
-    strategy, devices = case.spec.training.strategy, case.devices
+    strategy, devices = context.spec.training.strategy, context.devices
     if (
         strategy == "none"
-        or case.resolved is not None
+        or context.resolved is not None
         or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
     ):
         return
     device, offloads = devices[0], strategy.startswith("deepspeed")
-    on = (
-        "Apple silicon"
-        if device.gpu.type == "mps"
-        else "no card"
-        if device.gpu.is_none
-        else "one card"
-    )
+    if device.gpu.type == "mps":
+        on = "Apple silicon"
+    elif device.gpu.is_none:
+        on = "no card"
+    else:
+        on = "one card"
     yield RULE.diagnostic(
         f"strategy: {strategy} spreads work over several cards, and there is {on}",
         ("training", "strategy"),
@@ -48,7 +47,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         why="It then helps only where it offloads to the CPU."
         if offloads and device.is_nvidia
         else "There is nothing to spread, and no memory to save.",
-        way_out="write strategy: none, or ask for more cards",
+        help="write strategy: none, or ask for more cards",
         related=(related_at(device.gpu_route, "asked for here"),),
         fix=Fix(
             "write strategy: none",
@@ -62,12 +61,10 @@ RULE = Rule(
     id="TRN007",
     name="strategy-without-gpus",
     severity=Severity.WARNING,
-    summary="A strategy for several GPUs, and no target has several.",
     sources=(
         "PyTorch documentation, distributed communication",
         "DeepSpeed documentation, ZeRO-Offload",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -88,16 +85,12 @@ RULE = Rule(
             other_ids=("TRN019",),
         ),
     ),
-    good=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp}\n"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp}\n"
-            "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
-            "[us-central1-a], gpu: L4:4}}\n"
-        ),
+    good=examples(
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{strategy: fsdp}\n"
+        "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
+        "[us-central1-a], gpu: L4:4}}\n",
     ),
 )

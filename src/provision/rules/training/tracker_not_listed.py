@@ -1,4 +1,4 @@
-"""`report_to` names a tracker whose package is missing.
+"""report_to names a tracker whose package is missing.
 
 ## What it does
 
@@ -19,44 +19,42 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 """What brings a tracker by its own declaration (METADATA of the tensorflow wheels)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such tracker."""
-    said = case.spec.training.arguments.get("report_to")
-    named = (
-        [said]
-        if isinstance(said, str)
-        else [one for one in said if isinstance(one, str)]
-        if isinstance(said, list)
-        else []
-    )
-    if not named or case.spec.framework() != "hf-trainer":
+    report_to = context.spec.training.arguments.get("report_to")
+    if isinstance(report_to, str):
+        trackers = [report_to]
+    elif isinstance(report_to, list):
+        trackers = [tracker for tracker in report_to if isinstance(tracker, str)]
+    else:
+        trackers = []
+    if not trackers or context.spec.framework() != "hf-trainer":
         return
-    there = (
-        set(case.resolved.versions)
-        if case.resolved
-        else {package.key for package in case.spec.packages}
-    )
-    conda = {package.name for package in case.spec.conda_packages}
-    for name in dict.fromkeys(named):
-        known = case.facts.trackers.get(name)
-        if known is not None and not (there | conda) & {
+    if context.resolved:
+        installed = set(context.resolved.versions)
+    else:
+        installed = {package.key for package in context.spec.packages}
+    conda = {package.name for package in context.spec.conda_packages}
+    for name in dict.fromkeys(trackers):
+        known = context.facts.trackers.get(name)
+        if known is not None and not (installed | conda) & {
             *known.packages,
             *IMPLIED_PACKAGES.get(name, ()),
         }:
             yield RULE.diagnostic(
                 f"report_to: {name} needs {' or '.join(known.packages)}, and it is not "
-                f"{'in the resolved set' if case.resolved else 'listed'}",
+                f"{'in the resolved set' if context.resolved else 'listed'}",
                 (*ARGUMENTS_ROUTE, "report_to"),
-                severity=None if case.resolved else Severity.WARNING,
+                severity=None if context.resolved else Severity.WARNING,
                 why=f"Trainer ends when it starts, as {known.packages[0]} is not installed.",
-                way_out=f"add {known.packages[0]} to the packages, or take {name} out of report_to",
+                help=f"add {known.packages[0]} to the packages, or take {name} out of report_to",
                 fix=add_package_fix(known.packages[0], ""),
             )
 
@@ -65,9 +63,7 @@ RULE = Rule(
     id="TRN016",
     name="tracker-not-listed",
     severity=Severity.ERROR,
-    summary="report_to names a tracker whose package is missing.",
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -84,18 +80,12 @@ RULE = Rule(
             ),
         ),
     ),
-    good=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: none}}\n"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: all}}\n"
-        ),
+    good=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
+        "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {report_to: none}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
+        "{arguments: {report_to: all}}\n",
     ),
 )

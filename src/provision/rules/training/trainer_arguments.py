@@ -1,6 +1,4 @@
-"""What `training.arguments` may hold: in which transformers releases an argument is there, and what
-took its place.
-"""
+"""The arguments of Trainer by transformers release, their successors and equivalent fields."""
 
 from __future__ import annotations
 
@@ -31,33 +29,33 @@ nothing that the field could.
 """
 
 
-def trainer_releases(case: LintContext) -> tuple[str, ...]:
-    """Return the transformers releases that Trainer's arguments go to, oldest first; () where they
-    are unknown, or Trainer is not used.
-    """
-    if case.spec.framework() != "hf-trainer" or not case.spec.training.arguments:
+def trainer_releases(context: LintContext) -> tuple[str, ...]:
+    """Return the transformers releases that get the arguments, oldest first; () if unknown."""
+    if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
         return ()
-    found = transformers_releases(case)
-    return found.known if found else ()
+    releases = transformers_releases(context)
+    return releases.known if releases else ()
 
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
-    """Tell whether a release takes an argument, or an optimizer; None between two releases that
-    were read and differ.
-    """
+    """Return whether a release has an argument or optimizer; None if it was not read."""
     read, wanted = facts.arguments_read, require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
-        return False if before >= 0 and wanted <= require_version(read[before]) else None
+        if before >= 0 and wanted <= require_version(read[before]):
+            return False
+        return None
     if row.last and wanted > require_version(row.last):
-        return False if wanted >= require_version(read[read.index(row.last) + 1]) else None
-    return True if require_version(read[0]) <= wanted <= require_version(read[-1]) else None
+        if wanted >= require_version(read[read.index(row.last) + 1]):
+            return False
+        return None
+    if require_version(read[0]) <= wanted <= require_version(read[-1]):
+        return True
+    return None
 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
-    """Return the argument that took the place of one in a release, through several renamings, and
-    whether only the name changed.
-    """
+    """Return the argument that replaces another in a release, and whether only the name changed."""
     renamed, seen = True, {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
         renamed = renamed and row.renamed
@@ -71,9 +69,9 @@ def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[s
     return None, False
 
 
-def rename_argument_fix(case: LintContext, old: str, new: str) -> Fix | None:
+def rename_argument_fix(context: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
-    if new in case.spec.training.arguments:
+    if new in context.spec.training.arguments:
         return None
     return Fix(
         f"write {new}",

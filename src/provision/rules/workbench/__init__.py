@@ -1,1 +1,3 @@
 """Rules for Workbench targets."""
+
+KINDS = frozenset({"workbench"})

@@ -22,13 +22,14 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance without a bucket."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         if instance.target.bucket is not None:
             continue
         region = next(
@@ -36,12 +37,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             "REGION",
         )
         yield RULE.diagnostic(
-            f"{instance.site.name} has no bucket",
-            instance.site.route,
+            f"{instance.facts.name} has no bucket",
+            instance.facts.route,
             at=RoutePart.KEY,
             why="The program and the report travel through a bucket; plan refuses a target "
             "without one.",
-            way_out=f"make one (gcloud storage buckets create gs://NAME --location={region}) and "
+            help=f"make one (gcloud storage buckets create gs://NAME --location={region}) and "
             "write bucket: gs://NAME/provision",
         )
 
@@ -50,15 +51,13 @@ RULE = Rule(
     id="GCP021",
     name="bucket-missing",
     severity=Severity.ERROR,
-    summary="An instance has no bucket.",
     sources=(
         (
             "docs.cloud.google.com, Workbench instances, manage metadata (post-startup-script "
             "is a Cloud Storage path)"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(Example(example_spec(bucket=None), "wb"),),
-    good=(Example(example_spec(bucket="gs://my-bucket/provision")),),
+    good=examples(example_spec(bucket="gs://my-bucket/provision")),
 )

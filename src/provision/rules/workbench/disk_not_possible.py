@@ -19,19 +19,21 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_size
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each disk that cannot be."""
-    largest = case.facts.limits["largest disk"]
-    for instance in workbench_instances(case):
-        kind = case.facts.disks.get(instance.target.boot_disk.type)
+    largest = context.facts.limits["largest disk"]
+    for instance in workbench_instances(context):
+        kind = context.facts.disks.get(instance.target.boot_disk.type)
         if kind is not None and not kind.boot:
             near = next(
                 row.type
-                for row in case.facts.disks.values()
+                for row in context.facts.disks.values()
                 if row.boot and row.type.startswith("hyperdisk")
             )
             yield RULE.diagnostic(
@@ -39,8 +41,8 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 instance.route("boot_disk", "type"),
                 severity=kind.evidence.cap_severity(Severity.ERROR),
                 why="It can be a data disk only.",
-                way_out=f"write {near}, and keep {kind.type} for the data disk",
-                fix=set_field_fix(case, instance.route("boot_disk", "type"), near),
+                help=f"write {near}, and keep {kind.type} for the data disk",
+                fix=set_field_fix(context, instance.route("boot_disk", "type"), near),
             )
         for disk in ("boot_disk", "data_disk"):
             size = getattr(instance.target, disk).size
@@ -50,7 +52,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     "may have",
                     instance.route(disk, "size"),
                     why="Google Cloud refuses the instance.",
-                    way_out=f"write at most {largest.value:g}GB, and keep the rest in a bucket",
+                    help=f"write at most {largest.value:g}GB, and keep the rest in a bucket",
                 )
 
 
@@ -58,16 +60,14 @@ RULE = Rule(
     id="GCP018",
     name="disk-not-possible",
     severity=Severity.ERROR,
-    summary="A disk cannot be had like this.",
     sources=("notebooks.v2 discovery document, revision 20261006, BootDisk and DataDisk",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
         Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),
     ),
-    good=(
-        Example(example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}")),
-        Example(example_spec(data_disk="{size: 64000GB}")),
+    good=examples(
+        example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}"),
+        example_spec(data_disk="{size: 64000GB}"),
     ),
 )

@@ -20,19 +20,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines
-from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
     available_gpu_counts,
-    example_spec,
     workbench_instances,
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that no machine type fits."""
-    for instance in workbench_instances(case):
-        card, count = instance.site.card, instance.site.gpu_settings.gpu.count
+    for instance in workbench_instances(context):
+        card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
         if (
             card is None
             or instance.target.machine_type != "auto"
@@ -40,30 +40,30 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             or card.status in UNAVAILABLE_STATUS
         ):
             continue
-        if find_machines(case.facts, card, count, reserved=instance.reserved):
+        if find_machines(context.facts, card, count, reserved=instance.reserved):
             continue
         offered, kept = (
-            available_gpu_counts(case.facts, card, reserved=instance.reserved),
-            available_gpu_counts(case.facts, card, reserved=True),
+            available_gpu_counts(context.facts, card, reserved=instance.reserved),
+            available_gpu_counts(context.facts, card, reserved=True),
         )
-        reserve = (
-            f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)"
-            if count in kept
-            else ""
-        )
-        fewer = f"ask for {_numbers(offered)}" if offered else ""
+        reserve = ""
+        if count in kept:
+            reserve = (
+                f"name a reservation ({card.name} in numbers of {_format_counts(kept)} needs one)"
+            )
+        fewer = f"ask for {_format_counts(offered)}" if offered else ""
         yield RULE.diagnostic(
             f"no machine type gives Workbench {count} x {card.name}"
             + (" without a reservation" if count in kept else ""),
-            instance.site.gpu_settings.gpu_route,
+            instance.facts.gpu_settings.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR),
             why="There is nothing that machine_type: auto could choose.",
-            way_out=", or ".join(filter(None, (reserve, fewer))) or "take another card",
+            help=", or ".join(filter(None, (reserve, fewer))) or "take another card",
             related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
-def _numbers(counts: tuple[int, ...]) -> str:
+def _format_counts(counts: tuple[int, ...]) -> str:
     return ", ".join(map(str, counts))
 
 
@@ -71,12 +71,10 @@ RULE = Rule(
     id="GCP005",
     name="gpu-count-not-offered",
     severity=Severity.ERROR,
-    summary="No machine type has that number of that card.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
@@ -87,16 +85,14 @@ RULE = Rule(
             other_ids=("TRN006",),
         ),
     ),
-    good=(
-        Example(example_spec("gpu: L4:4\n", machine_type="auto")),
-        Example(example_spec("gpu: T4:2\n", machine_type=None)),
-        Example(
-            example_spec(
-                "gpu: B200:8\n",
-                machine_type="auto",
-                reservation="my-reservation",
-                zones="[us-central1-b]",
-            )
+    good=examples(
+        example_spec("gpu: L4:4\n", machine_type="auto"),
+        example_spec("gpu: T4:2\n", machine_type=None),
+        example_spec(
+            "gpu: B200:8\n",
+            machine_type="auto",
+            reservation="my-reservation",
+            zones="[us-central1-b]",
         ),
     ),
 )

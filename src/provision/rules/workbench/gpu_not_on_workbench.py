@@ -20,20 +20,17 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that cannot be had."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         near: tuple[str, ...] = ()
-        card, device = instance.site.card, instance.site.gpu_settings
+        card, device = instance.facts.card, instance.facts.gpu_settings
         if device.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
@@ -42,7 +39,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                     f"{card.name} "
                     f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
                 ),
-                _nearest(case.facts, card),
+                _nearest(context.facts, card),
             )
         else:
             continue
@@ -51,7 +48,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             device.gpu_route,
             severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
             why="The instance cannot be made, in any zone.",
-            way_out=f"take {format_list(near)}"
+            help=f"take {format_list(near)}"
             if near
             else "give this target a gpu of its own, or none",
             related=(related_at(instance.route("kind"), "kind of place"),),
@@ -59,26 +56,28 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 
 
 def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
-    """Return the offered cards with at least as much memory, the smallest first, else the largest."""  # noqa: E501
+    """Return the cards with as much memory, the smallest first, or else the largest card."""
     offered = sorted(
-        (one for one in facts.cards if one.workbench and one.status == "offered"),
-        key=lambda one: one.memory_gb,
+        (
+            candidate
+            for candidate in facts.cards
+            if candidate.workbench and candidate.status == "offered"
+        ),
+        key=lambda candidate: candidate.memory_gb,
     )
-    return tuple(one.name for one in offered if one.memory_gb >= card.memory_gb)[:3] or (
-        offered[-1].name,
-    )
+    return tuple(candidate.name for candidate in offered if candidate.memory_gb >= card.memory_gb)[
+        :3
+    ] or (offered[-1].name,)
 
 
 RULE = Rule(
     id="GCP004",
     name="gpu-not-on-workbench",
     severity=Severity.ERROR,
-    summary="Workbench does not offer this GPU.",
     sources=(
         "notebooks.v2 discovery document, revision 20261006, AcceleratorConfig",
         "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -93,8 +92,8 @@ RULE = Rule(
             example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)
         ),
     ),
-    good=(
-        Example(example_spec("gpu: T4\n", machine_type="n1-standard-8")),
-        Example('gpu: RTX-4090\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec("gpu: T4\n", machine_type="n1-standard-8"),
+        'gpu: RTX-4090\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -19,23 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each GPU without a driver."""
-    for instance in workbench_instances(case):
-        if instance.target.gpu_driver or not instance.site.gpu_settings.is_nvidia:
+    for instance in workbench_instances(context):
+        if instance.target.gpu_driver or not instance.facts.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"{instance.site.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
+            f"{instance.facts.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
             "it without a driver",
             instance.route("gpu_driver"),
             why="Workbench installs no driver then: torch finds no GPU.",
-            way_out="write true, or leave gpu_driver out",
-            related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
-            fix=set_field_fix(case, instance.route("gpu_driver"), "true"),
+            help="write true, or leave gpu_driver out",
+            related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+            fix=set_field_fix(context, instance.route("gpu_driver"), "true"),
         )
 
 
@@ -43,16 +45,14 @@ RULE = Rule(
     id="GCP020",
     name="gpu-without-driver",
     severity=Severity.ERROR,
-    summary="The instance gets a GPU and no driver for it.",
     sources=("notebooks.v2 discovery document, GPUDriverConfig.enableGpuDriver",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(gpu_driver="false"), "false"),
         Example(example_spec("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),
     ),
-    good=(
-        Example(example_spec(gpu_driver="true")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false")),
+    good=examples(
+        example_spec(gpu_driver="true"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false"),
     ),
 )

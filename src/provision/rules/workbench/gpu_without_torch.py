@@ -23,56 +23,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     declared_specifier,
     is_known_dependency,
     release_rows,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.workbench_instances import workbench_instances
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that nothing would compute on."""
-    for instance in workbench_instances(case):
-        device = instance.site.gpu_settings
-        if instance.site.card is None or _has_torch(case):
+    for instance in workbench_instances(context):
+        device = instance.facts.gpu_settings
+        if instance.facts.card is None or _has_torch(context):
             continue
-        sure = case.resolved is not None or not (case.spec.packages or case.spec.conda_packages)
+        sure = context.resolved is not None or not (
+            context.spec.packages or context.spec.conda_packages
+        )
         yield RULE.diagnostic(
-            f"{instance.site.name} has gpu: {device.gpu}, and torch is "
+            f"{instance.facts.name} has gpu: {device.gpu}, and torch is "
             f"{'not among the packages' if sure else 'not listed'}",
             device.gpu_route,
             severity=None if sure else Severity.WARNING,
             why="The driver names the card; that it computes is shown by torch only, and plan "
             "refuses a card that nothing computes on.",
-            way_out="add torch to packages, or write gpu: none",
+            help="add torch to packages, or write gpu: none",
             related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
-def _has_torch(case: LintContext) -> bool:
-    if case.resolved is not None:
-        return "torch" in case.resolved.versions
+def _has_torch(context: LintContext) -> bool:
+    if context.resolved is not None:
+        return "torch" in context.resolved.versions
     if (
-        find_line(case, "torch")
-        or is_known_dependency(case, "torch")
-        or is_known_dependency(case, "accelerate")
+        find_line(context, "torch")
+        or is_known_dependency(context, "torch")
+        or is_known_dependency(context, "accelerate")
     ):
         return True
-    if any(package.name in _IN_CONDA for package in case.spec.conda_packages):
+    if any(package.name in _IN_CONDA for package in context.spec.conda_packages):
         return True
     return any(
-        package.key in case.facts.torch_family
+        package.key in context.facts.torch_family
         or "torch" in package.extras
         or any(
             declared_specifier(row, "torch", package.extras) is not None
-            for row in release_rows(case.facts, package.key)[-1:]
+            for row in release_rows(context.facts, package.key)[-1:]
         )
-        for package in case.spec.packages
+        for package in context.spec.packages
     )
 
 
@@ -80,9 +83,7 @@ RULE = Rule(
     id="GCP022",
     name="gpu-without-torch",
     severity=Severity.ERROR,
-    summary="An instance has a GPU, and no torch to check it with.",
     sources=("provision's own verification: the checks of what a card computes run through torch",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
@@ -94,12 +95,12 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example(example_spec().replace("packages: [torch]", "packages: [torchvision]")),
-        Example(example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
-        Example(
+        *examples(
+            example_spec().replace("packages: [torch]", "packages: [torchvision]"),
+            example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]'),
             example_spec("gpu: none\n", machine_type="n1-standard-4").replace(
                 "packages: [torch]", "packages: [numpy]"
-            )
+            ),
         ),
         Example(
             example_spec().replace("packages: [torch]", "packages: [our-own]"),

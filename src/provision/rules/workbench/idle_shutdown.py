@@ -22,22 +22,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each idle shutdown that is out of range or cuts work short."""
-    least, most = case.facts.limits["shortest idle"], case.facts.limits["longest idle"]
-    for instance in workbench_instances(case):
+    least, most = context.facts.limits["shortest idle"], context.facts.limits["longest idle"]
+    for instance in workbench_instances(context):
         if instance.target.idle_shutdown is None:
             continue
         seconds = parse_duration(instance.target.idle_shutdown)
@@ -48,29 +45,29 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 f"{least.value:g} to {most.value:g} minutes",
                 instance.route("idle_shutdown"),
                 why="Workbench does not take it.",
-                way_out=f"write {near}",
-                fix=set_field_fix(case, instance.route("idle_shutdown"), near),
+                help=f"write {near}",
+                fix=set_field_fix(context, instance.route("idle_shutdown"), near),
             )
-        elif case.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(
+        elif context.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _ends_before_idling(
             instance, seconds
         ):
-            yield _cut(case, instance)
+            yield _interrupted_finding(context, instance)
 
 
-def _covered(instance: Instance, seconds: int) -> bool:
-    """Tell whether the instance ends by its lifetime before it can end by idling."""
+def _ends_before_idling(instance: Instance, seconds: int) -> bool:
+    """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds
 
 
-def _cut(case: LintContext, instance: Instance) -> Diagnostic:
+def _interrupted_finding(context: LintContext, instance: Instance) -> Diagnostic:
     return RULE.diagnostic(
-        f"{case.spec.training.launcher} runs outside the notebook, and the instance stops "
+        f"{context.spec.training.launcher} runs outside the notebook, and the instance stops "
         f"after {instance.target.idle_shutdown} without a busy kernel",
         instance.route("idle_shutdown"),
         severity=Severity.INFO,
         why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
-        way_out="make it longer than the longest run, or leave it out and bound the cost by "
+        help="make it longer than the longest run, or leave it out and bound the cost by "
         "max_lifetime",
         related=(related_at(("training", "launcher"), "started here"),),
     )
@@ -80,9 +77,7 @@ RULE = Rule(
     id="GCP009",
     name="idle-shutdown",
     severity=Severity.WARNING,
-    summary="The idle shutdown is outside what Workbench takes, or stops work that is under way.",
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown and manage metadata",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
@@ -91,9 +86,9 @@ RULE = Rule(
             example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"
         ),
     ),
-    good=(
-        Example(example_spec(idle_shutdown="10m")),
-        Example(example_spec(idle_shutdown="1440m")),
-        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h")),
+    good=examples(
+        example_spec(idle_shutdown="10m"),
+        example_spec(idle_shutdown="1440m"),
+        example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h"),
     ),
 )

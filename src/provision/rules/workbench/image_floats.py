@@ -22,22 +22,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that moves."""
-    for instance in workbench_instances(case):
-        name, image = instance.target.image, instance.site.image
+    for instance in workbench_instances(context):
+        name, image = instance.target.image, instance.facts.image
         if name is None:
             problem, family = (
-                f"{instance.site.name} names no image, so it gets whatever is newest on the day",
-                newest_image_family(case.facts),
+                f"{instance.facts.name} names no image, so it gets whatever is newest on the day",
+                newest_image_family(context.facts),
             )
         elif (
             image is not None
@@ -53,14 +50,14 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             continue
         yield RULE.diagnostic(
             problem,
-            instance.site.route if name is None else instance.route("image"),
+            instance.facts.route if name is None else instance.route("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
             why="A family is published anew about weekly, with other drivers and libraries.",
-            way_out=f"write the name that this gives: {_ask(family)}",
+            help=f"write the name that this gives: {_family_command(family)}",
         )
 
 
-def _ask(family: str) -> str:
+def _family_command(family: str) -> str:
     return (
         f"gcloud compute images describe-from-family {family} "
         '--project=cloud-notebooks-managed --format="value(name)"'
@@ -71,16 +68,14 @@ RULE = Rule(
     id="IMG002",
     name="image-floats",
     severity=Severity.WARNING,
-    summary="The image is not pinned by its name.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
         Example(example_spec(image=None), "wb"),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20260809-2130-rc0")),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20260809-2130-rc0"),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -20,12 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 _KINDS = {
     "container": "a container image",
@@ -34,10 +31,10 @@ _KINDS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image of another kind."""
-    for instance in workbench_instances(case):
-        image = instance.site.image
+    for instance in workbench_instances(context):
+        image = instance.facts.image
         if image is None or image.kind not in _KINDS:
             continue
         yield RULE.diagnostic(
@@ -49,7 +46,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why="Without Workbench's agent the instance never becomes active."
             if image.kind == "dlvm"
             else "It is no image of a virtual machine.",
-            way_out=f"take an image of the family {newest_image_family(case.facts)}",
+            help=f"take an image of the family {newest_image_family(context.facts)}",
         )
 
 
@@ -57,12 +54,10 @@ RULE = Rule(
     id="IMG004",
     name="image-kind",
     severity=Severity.ERROR,
-    summary="A Workbench instance does not start from this image.",
     sources=(
         "docs.cloud.google.com, Workbench instances, image versioning",
         "notebooks.v2 discovery document, VmImage and ContainerImage",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),
@@ -71,8 +66,8 @@ RULE = Rule(
             "common-cu129-ubuntu-2404-nvidia-580",
         ),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(example_spec(image="our-own-image-7")),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20261004-2157-rc0"),
+        example_spec(image="our-own-image-7"),
     ),
 )

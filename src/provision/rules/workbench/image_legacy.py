@@ -22,19 +22,16 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import ImageFamily
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that has had its day."""
-    for instance in workbench_instances(case):
-        image = instance.site.image
-        state = _state(image) if image else None
+    for instance in workbench_instances(context):
+        image = instance.facts.image
+        state = _support_state(image) if image else None
         if image is None or state is None or image.kind == "container":
             continue
         problem, severity = state
@@ -55,22 +52,22 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             why=f"It carries {carries}."
             if severity is Severity.WARNING
             else "An image that is gone cannot be started.",
-            way_out=f"take an image of the family {newest_image_family(case.facts)}",
+            help=f"take an image of the family {newest_image_family(context.facts)}",
         )
 
 
-def _state(image: ImageFamily) -> tuple[str, Severity] | None:
-    if _over(image.end_of_availability, image):
+def _support_state(image: ImageFamily) -> tuple[str, Severity] | None:
+    if _is_past(image.end_of_availability, image):
         return f"is gone since {image.end_of_availability}", Severity.ERROR
-    if _over(image.end_of_support, image):
+    if _is_past(image.end_of_support, image):
         return f"is out of support since {image.end_of_support}", Severity.WARNING
     if image.legacy:
         return f"is a legacy family, supported until {image.end_of_support}", Severity.WARNING
     return None
 
 
-def _over(end: str, image: ImageFamily) -> bool:
-    """Tell whether a day or month lay before the day of the row; a month ends with its last day."""
+def _is_past(end: str, image: ImageFamily) -> bool:
+    """Return whether a day, or the last day of a month, is before the day of the row."""
     return bool(end) and end < image.evidence.as_of[: len(end)]
 
 
@@ -78,9 +75,7 @@ RULE = Rule(
     id="IMG003",
     name="image-legacy",
     severity=Severity.ERROR,
-    summary="The image is of a legacy family, or out of support.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -91,8 +86,8 @@ RULE = Rule(
             example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"
         ),
     ),
-    good=(
-        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(example_spec(image="our-own-image-7")),
+    good=examples(
+        example_spec(image="workbench-instances-2603-20261004-2157-rc0"),
+        example_spec(image="our-own-image-7"),
     ),
 )

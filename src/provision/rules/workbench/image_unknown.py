@@ -19,20 +19,21 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
-from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.examples import EXAMPLE_IMAGE, example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a row."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         name = instance.target.image
-        if name is None or instance.site.image is not None:
+        if name is None or instance.facts.image is not None:
             continue
         meant = nearest_word(
             split_image_name(name)[0],
-            (image.family for image in case.facts.images.values() if image.kind == "workbench"),
+            (image.family for image in context.facts.images.values() if image.kind == "workbench"),
             3,
         )
         yield RULE.diagnostic(
@@ -41,7 +42,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("image"),
             why="Its Python, C library, CUDA and driver are not known, so no rule can tell "
             "what runs on it.",
-            way_out="ask: gcloud compute images list --project=cloud-notebooks-managed "
+            help="ask: gcloud compute images list --project=cloud-notebooks-managed "
             "--show-deprecated --filter=name~workbench-instances",
         )
 
@@ -50,9 +51,7 @@ RULE = Rule(
     id="IMG001",
     name="image-unknown",
     severity=Severity.UNKNOWN,
-    summary="The facts know no image of that name.",
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -61,8 +60,7 @@ RULE = Rule(
         ),
         Example(example_spec(image="our-own-image-7"), "our-own-image-7"),
     ),
-    good=(
-        Example(example_spec(image=EXAMPLE_IMAGE)),
-        Example(example_spec(image="workbench-instances-v20260713")),
+    good=examples(
+        example_spec(image=EXAMPLE_IMAGE), example_spec(image="workbench-instances-v20260713")
     ),
 )

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
 """Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to
@@ -28,14 +29,14 @@ LONGEST = 63
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that cannot be."""
-    for number, instance in enumerate(workbench_instances(case)):
-        name = f"{case.spec.name}-{instance.site.name}"
+    for number, instance in enumerate(workbench_instances(context)):
+        name = f"{context.spec.name}-{instance.facts.name}"
         if name[0].isdigit() and number == 0:
             problem, way_out = (
                 f"the instance would be called {name}, and a name starts with a letter",
-                f"write name: env-{case.spec.name}",
+                f"write name: env-{context.spec.name}",
             )
         elif len(name) > LONGEST:
             problem = (
@@ -45,16 +46,16 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             way_out = f"shorten the name of the spec or of the target by {len(name) - LONGEST}"
         else:
             continue
-        written = case.source.text(("name",)) is not None
+        written = context.source.text(("name",)) is not None
         yield RULE.diagnostic(
             problem,
-            ("name",) if written else instance.site.route,
+            ("name",) if written else instance.facts.route,
             at=RoutePart.VALUE if written else RoutePart.KEY,
             why="Google Cloud refuses such a name.",
-            way_out=way_out,
+            help=way_out,
             related=(
                 RelatedLocation(
-                    RouteLocation(instance.site.route, RoutePart.KEY), "the target's name"
+                    RouteLocation(instance.facts.route, RoutePart.KEY), "the target's name"
                 ),
             )
             if written
@@ -66,19 +67,17 @@ RULE = Rule(
     id="GCP014",
     name="instance-name",
     severity=Severity.ERROR,
-    summary="The instance cannot have the name that follows from the spec.",
     sources=(
         "compute.v1 discovery document, Instance.name",
         "docs.cloud.google.com, Workbench instances, create an instance",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
         Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),
     ),
-    good=(
-        Example(example_spec(f"name: {'a' * 60}\ngpu: L4\n")),
-        Example('name: 2nd-try\ngpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(f"name: {'a' * 60}\ngpu: L4\n"),
+        'name: 2nd-try\ngpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -21,13 +21,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
@@ -39,42 +36,45 @@ KEY, VALUE = (
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each label that is refused or not the author's."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            yield from _judge(case, instance, key, value)
+            yield from _label_findings(context, instance, key, value)
         if len(labels) > MOST:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
                 instance.route("labels"),
                 why="Google Cloud refuses the instance.",
-                way_out=f"leave {len(labels) - MOST} of them out",
+                help=f"leave {len(labels) - MOST} of them out",
             )
 
 
-def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
+def _label_findings(
+    context: LintContext, instance: Instance, key: str, value: str
+) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
-    if not KEY.fullmatch(_latin(key)):
-        proposed = (
-            f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
-        )
+    if not KEY.fullmatch(_to_latin(key)):
+        if re.match(r"[A-Za-z]", key):
+            proposed = f"write {_valid_label(key)}"
+        else:
+            proposed = "start it with a letter"
         yield RULE.diagnostic(
             f"{json_quote(key)} cannot be the key of a label",
             route,
             at=RoutePart.KEY,
             why=refused,
-            way_out=proposed,
+            help=proposed,
         )
-    if not VALUE.fullmatch(_latin(value)):
+    if not VALUE.fullmatch(_to_latin(value)):
         yield RULE.diagnostic(
             f"{json_quote(value)} cannot be the value of a label",
             route,
             why=refused,
-            way_out=f"write {_respelled(value)}",
+            help=f"write {_valid_label(value)}",
         )
-    reserved = case.facts.reserved_labels.get(key)
+    reserved = context.facts.reserved_labels.get(key)
     if reserved is not None:
         yield RULE.diagnostic(
             f"Workbench sets the label {key} by itself",
@@ -82,18 +82,18 @@ def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Itera
             at=RoutePart.KEY,
             severity=Severity.WARNING,
             why="What is written here is written over.",
-            way_out="choose another key",
+            help="choose another key",
         )
 
 
-def _latin(text: str) -> str:
+def _to_latin(text: str) -> str:
     """Return text with lower-case letters of other scripts as "a": they are allowed too."""
     return "".join(
         "a" if char.isalpha() and not char.isupper() and ord(char) > 127 else char for char in text
     )
 
 
-def _respelled(text: str) -> str:
+def _valid_label(text: str) -> str:
     return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
 
 
@@ -101,9 +101,7 @@ RULE = Rule(
     id="GCP015",
     name="label-malformed",
     severity=Severity.ERROR,
-    summary="A label is not written as Google Cloud wants it.",
     sources=("Google Cloud documentation, Requirements for labels",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(labels="{Team: research}"), "Team"),
@@ -111,8 +109,8 @@ RULE = Rule(
         Example(example_spec(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
         Example(example_spec(labels="{resource-name: mine}"), "resource-name"),
     ),
-    good=(
-        Example(example_spec(labels='{team: research, cost-center: "0042", empty: ""}')),
-        Example(example_spec(labels=f"{{team: {'a' * 63}}}")),
+    good=examples(
+        example_spec(labels='{team: research, cost-center: "0042", empty: ""}'),
+        example_spec(labels=f"{{team: {'a' * 63}}}"),
     ),
 )

@@ -19,25 +19,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance without an end."""
-    for instance in workbench_instances(case):
-        if instance.target.max_lifetime is not None or not instance.site.gpu_settings.is_nvidia:
+    for instance in workbench_instances(context):
+        if instance.target.max_lifetime is not None or not instance.facts.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"nothing ends {instance.site.name} and its {instance.site.gpu_settings.gpu}: "
+            f"nothing ends {instance.facts.name} and its {instance.facts.gpu_settings.gpu}: "
             "no max_lifetime",
-            instance.site.route,
+            instance.facts.route,
             at=RoutePart.KEY,
             why="An instance that is forgotten costs money until somebody sees it.",
-            way_out="write max_lifetime, as in max_lifetime: 8h",
+            help="write max_lifetime, as in max_lifetime: 8h",
             fix=Fix(
                 "write max_lifetime: 8h",
-                (Insert(instance.site.route, "max_lifetime", "8h"),),
+                (Insert(instance.facts.route, "max_lifetime", "8h"),),
                 Applicability.UNSAFE,
             ),
         )
@@ -47,16 +48,14 @@ RULE = Rule(
     id="GCP011",
     name="lifetime-missing",
     severity=Severity.WARNING,
-    summary="Nothing ends this instance and its GPU.",
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown (kernel activity only)",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(max_lifetime=None), "wb"),
         Example(example_spec(max_lifetime=None, idle_shutdown="3h"), "wb"),
     ),
-    good=(
-        Example(example_spec(max_lifetime="8h")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None)),
+    good=examples(
+        example_spec(max_lifetime="8h"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None),
     ),
 )

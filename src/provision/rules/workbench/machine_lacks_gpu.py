@@ -24,43 +24,35 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    nearest_machine,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known machine type that does not fit its cards."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         machine, device = (
-            case.facts.machines.get(instance.target.machine_type),
-            instance.site.gpu_settings,
+            context.facts.machines.get(instance.target.machine_type),
+            instance.facts.gpu_settings,
         )
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
-            yield _idle(instance, machine)
-        problem = (
-            _problem(case.facts, machine, instance.site.card, device.gpu.count)
-            if instance.site.card
-            else ""
-        )
-        if instance.site.card and problem:
-            yield _found(case, instance, machine, instance.site.card, problem)
+            yield _idle_gpu_finding(instance, machine)
+        problem = ""
+        if instance.facts.card:
+            problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
+        if instance.facts.card and problem:
+            yield _finding(context, instance, machine, instance.facts.card, problem)
 
 
-def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
+def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
     if machine.gpus:
-        return (
-            ""
-            if (machine.card, machine.gpus) == (card.name, count)
-            else f"carries {_cards(machine.gpus, machine.card)}"
-        )
+        if (machine.card, machine.gpus) == (card.name, count):
+            return ""
+        return f"carries {_format_cards(machine.gpus, machine.card)}"
     counts = [row.gpus for row in facts.attachments if row.card == card.name]
     if machine.family != "n1":
         return (
@@ -69,55 +61,52 @@ def _problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
         )
     attached = facts.attachment(card.name, count)
     if attached is None:
-        return (
-            f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
-            if counts
-            else f"is an N1 type, to which {card.name} is not attached"
-        )
+        if counts:
+            return f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
+        return f"is an N1 type, to which {card.name} is not attached"
     limit = f"{attached.vcpus_max} vCPUs and {attached.ram_max_gb:g} GiB"
+    if fits_attachment(machine, attached):
+        return ""
     return (
-        ""
-        if fits_attachment(machine, attached)
-        else f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
-        f"{_cards(count, card.name)} allow {limit}"
+        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
+        f"{_format_cards(count, card.name)} allow {limit}"
     )
 
 
-def _cards(count: float, name: str) -> str:
+def _format_cards(count: float, name: str) -> str:
     return f"{count:g} x {name}"
 
 
-def _found(
-    case: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
+def _finding(
+    context: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
 ) -> Diagnostic:
-    count, route = instance.site.gpu_settings.gpu.count, instance.route("machine_type")
+    count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
     near = nearest_machine(
-        find_machines(case.facts, card, count, reserved=instance.reserved), machine
+        find_machines(context.facts, card, count, reserved=instance.reserved), machine
     )
     return RULE.diagnostic(
-        f"{machine.name} {problem}; {_cards(count, card.name)} "
+        f"{machine.name} {problem}; {_format_cards(count, card.name)} "
         f"{'is' if count == 1 else 'are'} asked for",
         route,
         severity=machine.evidence.cap_severity(Severity.ERROR),
         why="Google Cloud refuses to make such a machine.",
-        way_out=f"write machine_type: {near.name}, or auto"
+        help=f"write machine_type: {near.name}, or auto"
         if near
         else "no machine type of Workbench's has that number of that card: ask for another",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
-        fix=set_field_fix(case, route, near.name) if near else None,
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+        fix=set_field_fix(context, route, near.name) if near else None,
     )
 
 
-def _idle(instance: Instance, machine: MachineType) -> Diagnostic:
+def _idle_gpu_finding(instance: Instance, machine: MachineType) -> Diagnostic:
     return RULE.diagnostic(
-        f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: "
-        f"{instance.site.gpu_settings.gpu.type}",
+        f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
+        f"{instance.facts.gpu_settings.gpu.type}",
         instance.route("machine_type"),
         severity=Severity.WARNING,
         why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-        way_out=f"write gpu: {machine.card}, or a machine type without a card, such as "
-        "n2-standard-8",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU declared here"),),
+        help=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),),
     )
 
 
@@ -125,12 +114,10 @@ RULE = Rule(
     id="GCP002",
     name="machine-lacks-gpu",
     severity=Severity.ERROR,
-    summary="The machine type does not carry the GPUs that are asked for.",
     sources=(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py (N1 limits)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),
@@ -143,10 +130,10 @@ RULE = Rule(
         ),
         Example(example_spec("gpu: none\n"), "g2-standard-8"),
     ),
-    good=(
-        Example(example_spec("gpu: L4:2\n", machine_type="g2-standard-24")),
-        Example(example_spec("gpu: T4\n", machine_type="n1-standard-32")),
-        Example(example_spec("gpu: T4:4\n", machine_type="n1-standard-64")),
-        Example(example_spec("gpu: none\n", machine_type="n2-standard-8")),
+    good=examples(
+        example_spec("gpu: L4:2\n", machine_type="g2-standard-24"),
+        example_spec("gpu: T4\n", machine_type="n1-standard-32"),
+        example_spec("gpu: T4:4\n", machine_type="n1-standard-64"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8"),
     ),
 )

@@ -21,30 +21,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
-from provision.rules.workbench_instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine type without a row."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         name, route = instance.target.machine_type, instance.route("machine_type")
-        if name == "auto" or name in case.facts.machines or "custom-" in name:
+        if name == "auto" or name in context.facts.machines or "custom-" in name:
             continue
-        meant = nearest_word(name, case.facts.machines, 2)
+        meant = nearest_word(name, context.facts.machines, 2)
         yield RULE.diagnostic(
             f"the facts know no machine type {name}"
             + (f"; the nearest is {meant}" if meant else ""),
             route,
             why="What it carries, how much memory it has and what it costs is not known, so no "
             "rule can tell what runs on it.",
-            way_out=(
+            help=(
                 f"write {meant}, if that is meant; else ask: " if meant else "write auto, or ask: "
             )
             + f"gcloud compute machine-types list --filter=name={name} "
             f"--zones={instance.target.zones[0]}",
-            fix=set_field_fix(case, route, meant) if meant else None,
+            fix=set_field_fix(context, route, meant) if meant else None,
         )
 
 
@@ -52,17 +54,15 @@ RULE = Rule(
     id="GCP001",
     name="machine-type-unknown",
     severity=Severity.UNKNOWN,
-    summary="The facts know no machine type of that name.",
     sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(machine_type="g2-standart-8"), "g2-standart-8"),
         Example(example_spec("gpu: none\n", machine_type="z9-standard-4"), "z9-standard-4"),
     ),
-    good=(
-        Example(example_spec(machine_type="g2-standard-8")),
-        Example(example_spec(machine_type="auto")),
-        Example(example_spec("gpu: T4\n", machine_type="n1-custom-8-30720")),
+    good=examples(
+        example_spec(machine_type="g2-standard-8"),
+        example_spec(machine_type="auto"),
+        example_spec("gpu: T4\n", machine_type="n1-custom-8-30720"),
     ),
 )

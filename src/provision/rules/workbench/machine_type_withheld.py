@@ -21,29 +21,31 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import find_machines, unavailability_reason
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    available_gpu_counts,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine type that is withheld."""
-    for instance in workbench_instances(case):
-        machine = case.facts.machines.get(instance.target.machine_type)
+    for instance in workbench_instances(context):
+        machine = context.facts.machines.get(instance.target.machine_type)
         why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
         if machine is None or not why:
             continue
-        card = case.facts.card(machine.card)
-        offered = available_gpu_counts(case.facts, card, reserved=instance.reserved) if card else ()
+        card = context.facts.card(machine.card)
+        if card:
+            offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
+        else:
+            offered = ()
         others = tuple(
-            one.name
+            machine_type.name
             for count in offered
             if card
-            for one in find_machines(case.facts, card, count, reserved=instance.reserved)[:1]
+            for machine_type in find_machines(
+                context.facts, card, count, reserved=instance.reserved
+            )[:1]
         )
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
@@ -51,7 +53,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("machine_type"),
             severity=machine.evidence.cap_severity(Severity.ERROR),
             why="Google Cloud refuses to make such a Workbench instance.",
-            way_out=f"{reserve}take {format_list(others)}"
+            help=f"{reserve}take {format_list(others)}"
             if others
             else f"{reserve}take another card",
         )
@@ -61,13 +63,11 @@ RULE = Rule(
     id="GCP003",
     name="machine-type-withheld",
     severity=Severity.ERROR,
-    summary="Workbench cannot have this machine type.",
     sources=(
         "notebooks.v2 discovery document (no field for Spot)",
         "dstackai/gpuhunt providers/gcp.py",
         "Compute Engine documentation, reservation-bound VMs",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
@@ -79,15 +79,13 @@ RULE = Rule(
             other_ids=("TRN006",),
         ),
     ),
-    good=(
-        Example(example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),
-        Example(
-            example_spec(
-                "gpu: H200-141GB:8\n",
-                machine_type="a3-ultragpu-8g",
-                reservation="my-reservation",
-                zones="[us-central1-b]",
-            )
+    good=examples(
+        example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g"),
+        example_spec(
+            "gpu: H200-141GB:8\n",
+            machine_type="a3-ultragpu-8g",
+            reservation="my-reservation",
+            zones="[us-central1-b]",
         ),
     ),
 )

@@ -22,15 +22,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import workbench_instances
 
 SCRIPTS = ("startup-script", "startup-script-url")
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance with managed credentials."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         if not instance.target.managed_euc:
             continue
         related: tuple[RelatedLocation, ...] = ()
@@ -54,7 +55,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             instance.route("managed_euc"),
             why="The script is dropped without an error: the instance starts, and nothing is "
             "installed or verified on it.",
-            way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
+            help="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
             "person access",
             related=related,
         )
@@ -64,12 +65,10 @@ RULE = Rule(
     id="GCP012",
     name="managed-euc",
     severity=Severity.ERROR,
-    summary="Managed end user credentials contradict another field.",
     sources=(
         "docs.cloud.google.com, Workbench instances, managed end user credentials",
         "GoogleCloudPlatform/magic-modules TestAccWorkbenchInstance_metadataEUC",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(managed_euc="true"), "true"),
@@ -81,8 +80,8 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(example_spec(managed_euc="false")),
-        Example(example_spec(access="{mode: single-user, owner: me@example.com}")),
+    good=examples(
+        example_spec(managed_euc="false"),
+        example_spec(access="{mode: single-user, owner: me@example.com}"),
     ),
 )

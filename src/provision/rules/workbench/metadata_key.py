@@ -23,13 +23,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import MetadataKey
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
 """Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A
@@ -44,22 +41,22 @@ _WHY = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each key that is not the author's, or not one."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         metadata = instance.target.metadata
         for key in metadata:
-            owned = next((row for row in case.facts.metadata_keys if row.matches(key)), None)
+            owned = next((row for row in context.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
-                yield _owned(instance, key, owned)
+                yield _owned_finding(instance, key, owned)
             elif not KEY.fullmatch(key):
-                yield _malformed(instance, key)
+                yield _malformed_finding(instance, key)
         total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
         if total >= ALL_BYTES:
-            yield _large(instance, total)
+            yield _size_finding(instance, total)
 
 
-def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
+def _owned_finding(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
     says = {
         "service": "is Workbench's own",
         "provision": "is set by provision",
@@ -73,26 +70,26 @@ def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
         if owned.owner == "create"
         else owned.evidence.cap_severity(Severity.ERROR),
         why=_WHY[owned.owner],
-        way_out=f"use the field {owned.instead}" if owned.instead else "leave it out",
+        help=f"use the field {owned.instead}" if owned.instead else "leave it out",
     )
 
 
-def _malformed(instance: Instance, key: str) -> Diagnostic:
+def _malformed_finding(instance: Instance, key: str) -> Diagnostic:
     return RULE.diagnostic(
         f"{json_quote(key)} cannot be a metadata key",
         instance.route("metadata", key),
         at=RoutePart.KEY,
         why="Google Cloud refuses the instance.",
-        way_out="write letters, digits, hyphens and underscores, at most 128",
+        help="write letters, digits, hyphens and underscores, at most 128",
     )
 
 
-def _large(instance: Instance, total: int) -> Diagnostic:
+def _size_finding(instance: Instance, total: int) -> Diagnostic:
     return RULE.diagnostic(
         f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
         instance.route("metadata"),
         why="Google Cloud refuses the instance.",
-        way_out="keep it in the bucket, and its address here",
+        help="keep it in the bucket, and its address here",
     )
 
 
@@ -100,13 +97,11 @@ RULE = Rule(
     id="GCP017",
     name="metadata-key",
     severity=Severity.ERROR,
-    summary="A metadata key is not the author's to set, or not one at all.",
     sources=(
         "docs.cloud.google.com, Workbench instances, manage metadata",
         "hashicorp/terraform-provider-google#19342",
         "compute.v1 discovery document, Metadata",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
@@ -117,8 +112,8 @@ RULE = Rule(
         ),
         Example(example_spec(metadata='{my.key: "1"}'), "my.key"),
     ),
-    good=(
-        Example(example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}')),
-        Example(example_spec(metadata='{report-event-health: "true", titles: "x"}')),
+    good=examples(
+        example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}'),
+        example_spec(metadata='{report-event-health: "true", titles: "x"}'),
     ),
 )

@@ -22,26 +22,25 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.models import WorkbenchTarget
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.examples import EXAMPLE_IMAGE, example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each thing that is not done."""
-    softer = (
-        Severity.WARNING
-        if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets)
-        else None
-    )
-    for instance in workbench_instances(case):
-        if case.spec.cuda_toolkit is not None:
+    softer = None
+    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
+        softer = Severity.WARNING
+    for instance in workbench_instances(context):
+        if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"cuda_toolkit: {case.spec.cuda_toolkit} is not installed on an instance "
+                f"cuda_toolkit: {context.spec.cuda_toolkit} is not installed on an instance "
                 "by this version",
                 ("cuda_toolkit",),
                 severity=softer,
                 why="plan refuses what would be without effect.",
-                way_out="leave it out: the image brings its own toolkit",
+                help="leave it out: the image brings its own toolkit",
                 related=(related_at(instance.route("kind"), "kind of place"),),
             )
         if (image := instance.target.image) is not None and ("/" in image or ":" in image):
@@ -50,7 +49,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 "virtual machines",
                 instance.route("image"),
                 why="plan refuses what would be without effect.",
-                way_out=f"name an image of a virtual machine, as in {EXAMPLE_IMAGE}",
+                help=f"name an image of a virtual machine, as in {EXAMPLE_IMAGE}",
             )
 
 
@@ -58,9 +57,7 @@ RULE = Rule(
     id="GCP024",
     name="not-done-yet",
     severity=Severity.ERROR,
-    summary="A target asks for what this version does not do on an instance.",
     sources=("the spec language: what is modelled and not made is refused",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
@@ -72,5 +69,5 @@ RULE = Rule(
             other_ids=("IMG001",),
         ),
     ),
-    good=(Example(example_spec()),),
+    good=examples(example_spec()),
 )

@@ -26,47 +26,46 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.kinds.models import WorkbenchTarget
+from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import Instance, example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index, mirror and secret that an instance cannot reach."""
-    softer = (
-        Severity.WARNING
-        if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets)
-        else None
-    )
-    for instance in workbench_instances(case):
-        for route, name in _folders(case, instance):
+    softer = None
+    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
+        softer = Severity.WARNING
+    for instance in workbench_instances(context):
+        for route, name in _folders(context, instance):
             yield RULE.diagnostic(
-                f"the index {name} is a folder of this machine, and {instance.site.name} "
+                f"the index {name} is a folder of this machine, and {instance.facts.name} "
                 "installs on its own",
                 route,
                 severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
-                way_out="name an address that begins with https://, or one under mirrors",
+                help="name an address that begins with https://, or one under mirrors",
                 related=(related_at(instance.route("kind"), "kind of place"),),
             )
-        for name, reference in case.spec.secrets.items():
+        for name, reference in context.spec.secrets.items():
             if reference.secret is None:
                 field = "env" if reference.env is not None else "colab"
                 yield RULE.diagnostic(
-                    f"{instance.site.name} cannot follow secrets.{name}: it is named by {field}",
+                    f"{instance.facts.name} cannot follow secrets.{name}: it is named by {field}",
                     ("secrets", name, field),
                     severity=softer,
                     why="An instance fetches secrets from Secret Manager with its own "
                     "identity; plan refuses any other reference.",
-                    way_out="name it in Secret Manager: {secret: "
+                    help="name it in Secret Manager: {secret: "
                     "projects/PROJECT/secrets/NAME/versions/1}",
                     related=(related_at(instance.route("kind"), "kind of place"),),
                 )
 
 
-def _folders(case: LintContext, instance: Instance) -> Iterator[tuple[Route, str]]:
-    used = {package.index for _, package in package_lines(case)}
-    for name, index in case.spec.indexes.items():
+def _folders(context: LintContext, instance: Instance) -> Iterator[tuple[Route, str]]:
+    used = {package.index for _, package in package_lines(context)}
+    for name, index in context.spec.indexes.items():
         if name in used and name not in instance.target.mirrors and index.url.startswith("file:"):
             yield ("indexes", name, "url"), name
     for name, address in instance.target.mirrors.items():
@@ -81,12 +80,10 @@ RULE = Rule(
     id="GCP023",
     name="out-of-reach",
     severity=Severity.ERROR,
-    summary="What an instance needs lies where it cannot reach it.",
     sources=(
         "the spec language: kinds of secret references",
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
@@ -97,17 +94,12 @@ RULE = Rule(
         Example(example_spec(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
         Example(example_spec(_NAMED), "HF_TOKEN", other_ids=("SEC004",)),
     ),
-    good=(
-        Example(
-            example_spec(
-                _INDEX, mirrors='{private: "https://packages.example.com/simple"}'
-            ).replace("[torch]", "[torch, {name: ours, index: private}]")
+    good=examples(
+        example_spec(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace(
+            "[torch]", "[torch, {name: ours, index: private}]"
         ),
-        Example(
-            example_spec(
-                "gpu: L4\nsecrets: {HF_TOKEN: {secret: "
-                "projects/my-project/secrets/hf/versions/1}}\n"
-            )
+        example_spec(
+            "gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n"
         ),
     ),
 )

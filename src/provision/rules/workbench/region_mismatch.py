@@ -24,13 +24,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import Instance, workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
 """A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS
@@ -38,14 +35,14 @@ documentation, Locations).
 """
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone out of reach."""
-    for instance in workbench_instances(case):
-        for route, value, what in _placed(instance):
+    for instance in workbench_instances(context):
+        for route, value, what in _regional_resources(instance):
             match = _REGION.search(value)
             if match is None:
                 if what == "the subnet" and value:
-                    yield from _several(instance, route)
+                    yield from _zones_in_several_regions(instance, route)
                 continue
             away = [
                 zone
@@ -53,13 +50,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]
             ]
             if away:
-                yield _found(instance, route, what, match[1], tuple(away))
+                yield _finding(instance, route, what, match[1], tuple(away))
 
 
-def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
-    """A subnet without a region, beside zones of several: whichever it lies in, it is not there for
-    the others.
-    """
+def _zones_in_several_regions(instance: Instance, route: Route) -> Iterator[Diagnostic]:
+    """Return a finding for a subnet without a region if the zones are in several regions."""
     regions = tuple(
         dict.fromkeys(
             region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)
@@ -76,12 +71,12 @@ def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
         f"the subnet lies in one region, and the zones in {format_list(regions)}",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
-        way_out=f"name zones of one region only, as in {regions[0]}",
+        help=f"name zones of one region only, as in {regions[0]}",
         related=(related_at(instance.route("zones", other), "a zone of another region"),),
     )
 
 
-def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _regional_resources(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     target = instance.target
     yield instance.route("subnet"), target.subnet or "", "the subnet"
     yield (
@@ -96,7 +91,7 @@ def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     )
 
 
-def _found(
+def _finding(
     instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]
 ) -> Diagnostic:
     first = instance.target.zones.index(away[0])
@@ -105,7 +100,7 @@ def _found(
         f"{'does' if len(away) == 1 else 'do'} not",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
-        way_out=f"name zones of {region} only, or one of {region_of(away[0])} here",
+        help=f"name zones of {region} only, or one of {region_of(away[0])} here",
         related=(related_at(instance.route("zones", first), "a zone of another region"),),
     )
 
@@ -114,12 +109,10 @@ RULE = Rule(
     id="GCP008",
     name="region-mismatch",
     severity=Severity.ERROR,
-    summary="A subnet or a key lies in another region than the zones.",
     sources=(
         "notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey",
         "Cloud KMS documentation, Locations",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -135,14 +128,12 @@ RULE = Rule(
             "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
         ),
     ),
-    good=(
-        Example(example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
-        Example(
-            example_spec(
-                subnet="ml",
-                data_disk="{kms_key: "
-                "projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}",
-            )
+    good=examples(
+        example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml"),
+        example_spec(
+            subnet="ml",
+            data_disk="{kms_key: "
+            "projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}",
         ),
     ),
 )

@@ -20,14 +20,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    RESOURCE_NAME_PATTERN,
-    Instance,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
@@ -66,22 +62,22 @@ NAME_PATTERNS = {
 }
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name of a wrong form."""
-    for instance in workbench_instances(case):
-        for route, form, value in _names(instance):
-            pattern, words = NAME_PATTERNS[form]
+    for instance in workbench_instances(context):
+        for route, form, value in _resource_names(instance):
+            pattern, description = NAME_PATTERNS[form]
             if re.fullmatch(pattern, value):
                 continue
             yield RULE.diagnostic(
                 f"{json_quote(value)} cannot be a {form.replace('_', ' ')}",
                 route,
                 why="Google Cloud refuses it, or looks for something that cannot exist.",
-                way_out=f"write {words}",
+                help=f"write {description}",
             )
 
 
-def _names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
         value = getattr(instance.target, field)
         if value is not None:
@@ -96,7 +92,6 @@ RULE = Rule(
     id="GCP019",
     name="resource-name-malformed",
     severity=Severity.ERROR,
-    summary="A name is not written as Google Cloud wants it.",
     sources=(
         "cloudresourcemanager.v3 discovery document, Project.projectId",
         (
@@ -106,7 +101,6 @@ RULE = Rule(
         "compute.v1 discovery document, Network.name",
         "Cloud Storage documentation, Bucket names",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(project="My Project"), "My Project"),
@@ -115,16 +109,12 @@ RULE = Rule(
         Example(example_spec(data_disk="{kms_key: my-key}"), "my-key"),
         Example(example_spec(service_account="me@example.com"), "me@example.com"),
     ),
-    good=(
-        Example(
-            example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml")
-        ),
-        Example(example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"')),
-        Example(
-            example_spec(
-                data_disk="{kms_key: "
-                "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}"
-            )
+    good=examples(
+        example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml"),
+        example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"'),
+        example_spec(
+            data_disk="{kms_key: "
+            "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}"
         ),
     ),
 )

@@ -21,23 +21,20 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import split_image_name
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    example_spec,
-    newest_image_family,
-    set_field_fix,
-    workbench_instances,
-)
+from provision.rules.edits import set_field_fix
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a signed driver."""
-    for instance in workbench_instances(case):
-        image, name = instance.site.image, instance.target.image or ""
+    for instance in workbench_instances(context):
+        image, name = instance.facts.image, instance.target.image or ""
         if (
             image is None
             or not instance.target.shielded.secure_boot
-            or not instance.site.gpu_settings.is_nvidia
+            or not instance.facts.gpu_settings.is_nvidia
         ):
             continue
         since, day = image.secure_boot_with_gpu.replace("-", ""), split_image_name(name)[1]
@@ -50,11 +47,11 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
             severity=image.evidence.cap_severity(Severity.ERROR),
             why="Secure Boot loads signed modules only: the machine starts, and its GPU driver "
             "does not.",
-            way_out="take an image of "
-            f"{image.family if since else newest_image_family(case.facts)} that is newer, "
+            help="take an image of "
+            f"{image.family if since else newest_image_family(context.facts)} that is newer, "
             "or leave secure_boot out",
             related=(related_at(instance.route("image"), "image asked for here"),),
-            fix=set_field_fix(case, instance.route("shielded", "secure_boot"), "false"),
+            fix=set_field_fix(context, instance.route("shielded", "secure_boot"), "false"),
         )
 
 
@@ -62,14 +59,12 @@ RULE = Rule(
     id="IMG005",
     name="secure-boot-with-gpu",
     severity=Severity.ERROR,
-    summary="Secure Boot does not start this image's GPU driver.",
     sources=(
         (
             "docs.cloud.google.com, Workbench instances, image versioning and release notes of "
             "2026-07-13"
         ),
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(
@@ -85,24 +80,16 @@ RULE = Rule(
             "true",
         ),
     ),
-    good=(
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}"
-            )
+    good=examples(
+        example_spec(
+            image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}"
         ),
-        Example(
-            example_spec(
-                "gpu: none\n",
-                machine_type="n2-standard-8",
-                image="workbench-instances-2603-20260628-2130-rc0",
-                shielded="{secure_boot: true}",
-            )
+        example_spec(
+            "gpu: none\n",
+            machine_type="n2-standard-8",
+            image="workbench-instances-2603-20260628-2130-rc0",
+            shielded="{secure_boot: true}",
         ),
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}"
-            )
-        ),
+        example_spec(image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}"),
     ),
 )

@@ -23,17 +23,18 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.workbench_instances import workbench_instances
 
 DEFAULT_ACCOUNT_PATTERN = re.compile(
     r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com"
 )
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that runs as a default account."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         account = instance.target.service_account
         if instance.target.managed_euc or (
             account is not None and not DEFAULT_ACCOUNT_PATTERN.fullmatch(account)
@@ -42,12 +43,12 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{account} is a default service account"
             if account
-            else f"{instance.site.name} names no service account, so it runs as the default one",
-            instance.site.route if account is None else instance.route("service_account"),
+            else f"{instance.facts.name} names no service account, so it runs as the default one",
+            instance.facts.route if account is None else instance.route("service_account"),
             at=RoutePart.KEY if account is None else RoutePart.VALUE,
             why="It is shared by all machines of the project, and in many projects it may edit "
             "everything.",
-            way_out="write service_account: "
+            help="write service_account: "
             f"NAME@{instance.target.project}.iam.gserviceaccount.com, one that may use the "
             "bucket only",
         )
@@ -57,12 +58,10 @@ RULE = Rule(
     id="GCP013",
     name="service-account-default",
     severity=Severity.WARNING,
-    summary="The instance runs as the default service account.",
     sources=(
         "Google Cloud IAM documentation, Default service accounts",
         "Compute Engine documentation, Service accounts",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(service_account=None), "wb"),
@@ -71,8 +70,8 @@ RULE = Rule(
             "123456789-compute@developer.gserviceaccount.com",
         ),
     ),
-    good=(
-        Example(example_spec(service_account="trainer@my-project.iam.gserviceaccount.com")),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    good=examples(
+        example_spec(service_account="trainer@my-project.iam.gserviceaccount.com"),
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n',
     ),
 )

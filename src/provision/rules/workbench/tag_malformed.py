@@ -20,21 +20,18 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.workbench_instances import (
-    RESOURCE_NAME_PATTERN,
-    example_spec,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import json_quote
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, workbench_instances
 
 _LONGEST = 63
 """Characters of a tag (compute.v1 discovery document, Tags.items)."""
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each tag that is refused."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         for index, tag in enumerate(instance.target.tags):
             if re.fullmatch(RESOURCE_NAME_PATTERN, tag):
                 continue
@@ -43,7 +40,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 f"{json_quote(tag)} cannot be a network tag",
                 instance.route("tags", index),
                 why="Google Cloud refuses the instance.",
-                way_out=f"write {proposed}"
+                help=f"write {proposed}"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
                 else "write lower-case letters, digits and hyphens, a letter first",
             )
@@ -53,16 +50,11 @@ RULE = Rule(
     id="GCP016",
     name="tag-malformed",
     severity=Severity.ERROR,
-    summary="A network tag is not written as Google Cloud wants it.",
     sources=("compute.v1 discovery document, Tags.items",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(tags="[no_ingress]"), "no_ingress"),
         Example(example_spec(tags=f"[{'a' * 64}]"), "a" * 64),
     ),
-    good=(
-        Example(example_spec(tags="[no-ingress, a]")),
-        Example(example_spec(tags=f"[{'a' * 63}]")),
-    ),
+    good=examples(example_spec(tags="[no-ingress, a]"), example_spec(tags=f"[{'a' * 63}]")),
 )

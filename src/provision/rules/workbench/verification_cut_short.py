@@ -20,14 +20,15 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
-from provision.rules.rule import Example, LintContext, Rule, related_if_written
-from provision.rules.workbench_instances import example_spec, workbench_instances
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.workbench_instances import workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each bound that is too short."""
-    timeout = case.spec.verify.timeout
-    for instance in workbench_instances(case):
+    timeout = context.spec.verify.timeout
+    for instance in workbench_instances(context):
         for field in ("idle_shutdown", "max_lifetime"):
             bound = getattr(instance.target, field)
             if bound is None or parse_duration(bound) > parse_duration(timeout):
@@ -37,9 +38,9 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
                 instance.route(field),
                 why="A verification that is cut short gives no verdict, and the instance was "
                 "paid for.",
-                way_out=f"make it longer than {timeout}, or verify.timeout shorter",
+                help=f"make it longer than {timeout}, or verify.timeout shorter",
                 related=related_if_written(
-                    case, ("verify", "timeout"), "the verification may take this long"
+                    context, ("verify", "timeout"), "the verification may take this long"
                 ),
             )
 
@@ -48,16 +49,13 @@ RULE = Rule(
     id="GCP010",
     name="verification-cut-short",
     severity=Severity.WARNING,
-    summary="The instance stops before its verification may end.",
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(idle_shutdown="30m"), "30m"),
         Example(example_spec("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),
     ),
-    good=(
-        Example(example_spec(idle_shutdown="31m")),
-        Example(example_spec("gpu: L4\nverify: {timeout: 7h}\n")),
+    good=examples(
+        example_spec(idle_shutdown="31m"), example_spec("gpu: L4\nverify: {timeout: 7h}\n")
     ),
 )

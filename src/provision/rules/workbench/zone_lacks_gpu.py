@@ -22,46 +22,40 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
-from provision.rules.rule import Example, LintContext, Rule, related_at
-from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
-    Instance,
-    example_spec,
-    format_list,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.text import format_list
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone without the card."""
-    for instance in workbench_instances(case):
-        card = instance.site.card
+    for instance in workbench_instances(context):
+        card = instance.facts.card
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
         without = [
             index
             for index, zone in enumerate(instance.target.zones)
-            if ZONE_PATTERN.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)
+            if ZONE_PATTERN.fullmatch(zone) and not _may_have_card(rows.get(region_of(zone)), zone)
         ]
         if rows:
             yield from (
-                _found(instance, index, rows, every=len(without) == len(instance.target.zones))
+                _finding(instance, index, rows, every=len(without) == len(instance.target.zones))
                 for index in without
             )
 
 
-def _there(row: CardZones | None, zone: str) -> bool:
-    """Tell whether a zone may have the card: it is named, or its region is and no zones of it are
-    known.
-    """
+def _may_have_card(row: CardZones | None, zone: str) -> bool:
+    """Return whether a zone may have the card; its region decides if its zones are unknown."""
     return row is not None and (not row.zones or zone in row.zones)
 
 
-def _found(
+def _finding(
     instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
 ) -> Diagnostic:
-    zone, gpu = instance.target.zones[index], instance.site.gpu_settings.gpu
+    zone, gpu = instance.target.zones[index], instance.facts.gpu_settings.gpu
     some = next(iter(rows.values())).evidence
     return RULE.diagnostic(
         f"{zone} has no {gpu.type} (as of {some.as_of})",
@@ -69,26 +63,24 @@ def _found(
         severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Creating the instance fails there, whatever the quota."
         + ("" if every else " Only the next zone of the list is tried."),
-        way_out=f"take {format_list(_nearest(zone, rows))}",
-        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
+        help=f"take {format_list(_nearest_zones(zone, rows))}",
+        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
     )
 
 
-def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
-    """Return zones of the region, else of regions whose names begin alike (us-east, then us), else
-    of any.
-    """
+def _nearest_zones(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
+    """Return zones of the region, else of regions with a similar name, else of any region."""
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
     for beginning in beginnings:
-        found = tuple(
+        zones = tuple(
             name
             for row in rows.values()
             if row.region.startswith(beginning)
             for name in row.zones or (f"a zone of {row.region}",)
         )
-        if found:
-            return found
+        if zones:
+            return zones
     return ()
 
 
@@ -96,12 +88,10 @@ RULE = Rule(
     id="GCP007",
     name="zone-lacks-gpu",
     severity=Severity.ERROR,
-    summary="The GPU is not offered in this zone.",
     sources=(
         "Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
@@ -111,11 +101,9 @@ RULE = Rule(
             "us-west1-b",
         ),
     ),
-    good=(
-        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
-        Example(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
-        Example(
-            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")
-        ),
+    good=examples(
+        example_spec(zones="[us-central1-a, us-central1-b]"),
+        example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]"),
     ),
 )

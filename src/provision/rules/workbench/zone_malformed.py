@@ -20,38 +20,31 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
-from provision.rules.rule import Example, LintContext, Rule
-from provision.rules.spelling import nearest_word
-from provision.rules.workbench_instances import (
-    example_spec,
-    format_list,
-    json_quote,
-    workbench_instances,
-)
+from provision.rules.examples import example_spec
+from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.text import format_list, json_quote
+from provision.rules.workbench_instances import workbench_instances
+from provision.spelling import nearest_word
 
 
-def check(case: LintContext) -> Iterator[Diagnostic]:
+def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone that cannot be one."""
-    for instance in workbench_instances(case):
+    for instance in workbench_instances(context):
         for index, zone in enumerate(instance.target.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
-            near = _zones(zone, instance.site.card.name if instance.site.card else "")
+            near = _zones_like(zone, instance.facts.card.name if instance.facts.card else "")
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is "
                 f"{'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
                 instance.route("zones", index),
                 why="An instance is made in a zone: a region, a hyphen and a letter.",
-                way_out=f"write {format_list(near)}"
-                if near
-                else "write a zone, as in us-central1-a",
+                help=f"write {format_list(near)}" if near else "write a zone, as in us-central1-a",
             )
 
 
-def _zones(written: str, card: str) -> tuple[str, ...]:
-    """Return zones that were meant: those of the region, with that card where one is asked for,
-    else the nearest name.
-    """
+def _zones_like(written: str, card: str) -> tuple[str, ...]:
+    """Return the zones of a region with the card, or else the zone with the nearest name."""
     known = sorted(
         {zone for row in load_zones() if not card or row.card == card for zone in row.zones}
     )
@@ -64,18 +57,14 @@ RULE = Rule(
     id="GCP006",
     name="zone-malformed",
     severity=Severity.ERROR,
-    summary="This is not the name of a zone.",
     sources=("Compute Engine documentation, Regions and zones",),
-    page=__doc__,
     check=check,
     bad=(
         Example(example_spec(zones="[us-central1]"), "us-central1"),
         Example(example_spec(zones="[us-central1-a, US-Central1-B]"), "US-Central1-B"),
     ),
-    good=(
-        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
-        Example(
-            example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]")
-        ),
+    good=examples(
+        example_spec(zones="[us-central1-a, us-central1-b]"),
+        example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-southwest1-a]"),
     ),
 )

@@ -1,0 +1,36 @@
+"""Edits of a spec that change the value of a field."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from provision.diagnostics import Applicability, Edit, Fix, Insert, Replace, Route, RouteLocation
+from provision.rules.rule import LintContext
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
+_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
+
+
+def set_field_edit(context: LintContext, route: Route, text: str) -> Edit:
+    """Return the edit that sets a field, written or not, to a value (YAML source)."""
+    if context.source.text(route) is not None:
+        return Replace(RouteLocation(route), text)
+    return Insert(route[:-1], str(route[-1]), text)
+
+
+def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
+    """Return the unsafe fix that sets a field; "true" and "false" are written as booleans."""
+    is_absent = context.source.text(route) is None
+    value = text
+    if text not in ("true", "false"):
+        value = yaml_scalar(text, plain=is_absent or context.source.is_plain(route))
+    title = f"write {route[-1]}: {text}" if is_absent else f"write {text}"
+    return Fix(title, (set_field_edit(context, route, value),), Applicability.UNSAFE)
+
+
+def yaml_scalar(text: str, *, plain: bool = True) -> str:
+    """Return a YAML scalar for block and flow collections, quoted if needed or if not `plain`."""
+    if plain and _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
+        return text
+    return json.dumps(text)

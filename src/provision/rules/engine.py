@@ -1,0 +1,110 @@
+"""Runs lint rules on a spec and sanitizes their findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from provision.diagnostics import (
+    Diagnostic,
+    Location,
+    RelatedLocation,
+    RouteLocation,
+    Severity,
+    Span,
+)
+from provision.errors import ProvisionError
+from provision.rules.registry import load_rules
+from provision.rules.rule import LintContext, Rule
+from provision.sanitize import escape_line, redact
+
+MAX_MESSAGE_LENGTH = 400
+"""Code points of a message, so that a finding fits on one screen. Our choice."""
+
+
+def run_rules(
+    context: LintContext, rules: tuple[Rule, ...] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Return the sanitized findings in the order of their routes and ids, without repetitions.
+
+    Args:
+        context: the spec, its facts, and the resolved set if there is one.
+        rules: the rules to run; None for all that concern the spec's targets.
+
+    Returns:
+        The findings. A rule that fails gives a finding too (BUG000).
+
+    Raises:
+        ProvisionError: the facts cannot be read.
+    """
+    if rules is None:
+        kinds = frozenset(target.kind for target in context.spec.targets.values())
+        nvidia = any(device.is_nvidia for device in context.devices)
+        rules = load_rules(kinds, nvidia=nvidia)
+    return _normalize(finding for rule in rules for finding in _run_rule(rule, context))
+
+
+def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Return the findings about secrets in a spec that does not match the schema."""
+    from provision.rules.secrets.secret_literal import check_data
+
+    return _normalize(check_data(data))
+
+
+def _run_rule(rule: Rule, context: LintContext) -> tuple[Diagnostic, ...]:
+    try:
+        return tuple(rule.check(context))
+    except ProvisionError:  # the facts cannot be read, which is not a fault of the rule
+        raise
+    except Exception as error:  # noqa: BLE001
+        # The text of the exception may contain values of the spec: only its type is shown.
+        return (
+            Diagnostic(
+                "BUG000",
+                "rule-failed",
+                Severity.ERROR,
+                f"rule {rule.id} {rule.name} failed with {type(error).__name__}",
+                RouteLocation(()),
+                "This is a fault in provision, not in the spec; what the rule looks for was not "
+                "checked.",
+                "report it with the spec that shows it",
+            ),
+        )
+
+
+def _normalize(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    unique = dict.fromkeys(_sanitize(finding) for finding in findings)
+    return tuple(sorted(unique, key=_sort_key))
+
+
+def _sanitize(finding: Diagnostic) -> Diagnostic:
+    related = (RelatedLocation(other.where, _clean(other.text)) for other in finding.related)
+    return finding._replace(
+        message=_clean(finding.message),
+        why=_clean(finding.why),
+        help=_clean(finding.help),
+        related=tuple(related),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _clean(text: str) -> str:
+    text = escape_line(redact(text))
+    if len(text) > MAX_MESSAGE_LENGTH:
+        return text[: MAX_MESSAGE_LENGTH - 1] + "…"
+    return text
+
+
+def _sort_key(finding: Diagnostic) -> tuple[tuple[tuple[bool, int, str], ...], str, str]:
+    return _location_key(finding.where), finding.id, finding.message
+
+
+def _location_key(where: Location) -> tuple[tuple[bool, int, str], ...]:
+    """Return a key that sorts list indexes as numbers and mapping keys as text."""
+    if isinstance(where, Span):
+        return ((True, where.start.offset, ""),)
+    return tuple(
+        (True, part, str(part)) if isinstance(part, int) else (False, 0, part)
+        for part in where.route
+    )

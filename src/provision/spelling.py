@@ -1,0 +1,85 @@
+"""Finds the known words that a misspelt word may stand for.
+
+`nearest_word` is strict: it is for fixes, and for names that differ by a slip. `nearest_words` is
+lenient: it is for the question "did you mean".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MAX_WORD_LENGTH = 64
+"""Code points. Comparison takes quadratic time, and no word of the spec language is longer."""
+
+
+def nearest_words(
+    word: str, known: Iterable[str], most: int = 5, cutoff: float = 0.6
+) -> tuple[str, ...]:
+    """Return the known words that resemble a word, the most similar first.
+
+    Args:
+        word: the word as it was written.
+        known: the words that exist. If some differ from `word` only in case, hyphens, underscores
+            and spaces, only these are returned.
+        most: number of words to return.
+        cutoff: least similarity, from 0 to 1; below the default, suggestions puzzle users.
+    """
+    from difflib import get_close_matches  # slow to import, and most words are spelt correctly
+
+    if len(word) > MAX_WORD_LENGTH:
+        return ()
+    by_normalized: dict[str, list[str]] = {}
+    for candidate in dict.fromkeys(known):
+        by_normalized.setdefault(normalize_word(candidate), []).append(candidate)
+    normalized = normalize_word(word)
+    if normalized in by_normalized:
+        return tuple(by_normalized[normalized][:most])
+    near = get_close_matches(normalized, list(by_normalized), n=most, cutoff=cutoff)
+    return tuple(candidate for key in near for candidate in by_normalized[key])[:most]
+
+
+def normalize_word(word: str) -> str:
+    """Return a word in lower case, without hyphens, underscores and spaces."""
+    return "".join(character for character in word.lower() if character not in "-_ ")
+
+
+def nearest_word(word: str, known: Iterable[str], most: int) -> str | None:
+    """Return the known word at the least edit distance, at most `most`, the first by alphabet."""
+    best = None
+    for candidate in sorted(known):
+        distance = edit_distance(word, candidate, most)
+        if distance <= most:
+            best, most = candidate, distance - 1
+        if most < 0:
+            break
+    return best
+
+
+def edit_distance(a: str, b: str, most: int) -> int:
+    """Return the Damerau-Levenshtein distance of two words, or `most` + 1 if it is greater.
+
+    One edit adds, removes or changes a character, or swaps two neighbours.
+    """
+    # Each edit changes at most one character of either word, which rules out most pairs cheaply.
+    if abs(len(a) - len(b)) > most or len(set(a) ^ set(b)) > 2 * most:
+        return most + 1
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    # An unchanged character moves by at most `most` positions. If none of the first characters is
+    # unchanged, each of them is an edit.
+    if len(a) > most and not set(a[: most + 1]) & set(b[: 2 * most + 1]):
+        return most + 1
+    previous: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, 1):
+        previous, before_previous, row = row, previous, [i]
+        for j, right in enumerate(b, 1):
+            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (left != right))
+            if i > 1 and j > 1 and left == b[j - 2] and a[i - 2] == right:
+                cost = min(cost, before_previous[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most and min(previous) > most:
+            return most + 1
+    return min(row[-1], most + 1)
