@@ -17,7 +17,7 @@ from provision.agent.core.installed_files import (
     read_record,
 )
 from provision.agent.install.installed_packages import find_installed_packages
-from provision.effects import Damage
+from provision.effects.local import Damage
 
 _NOTE_LIMIT = 2**24
 

@@ -17,13 +17,14 @@ from provision.adapters.files import remove_tree, wrap_os_errors
 from provision.errors import ExternalError
 
 if TYPE_CHECKING:
-    from provision.effects import ProgressCallback, RunProbe
+    from provision.effects.local import RunProbe
+    from provision.effects.system import ProgressCallback
 
 _VERDICTS = (0, 1, 3)
 _RECREATE_HINT = "make the environment anew: `provision destroy`, then `provision apply`"
 
 
-def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCallback) -> None:
+def run_probe(effect: RunProbe, environment: Mapping[str, str], progress: ProgressCallback) -> None:
     """Run the probe; raises WorldError when it cannot be started, when it is killed, and when it
     ends without a verdict.
     """
@@ -50,7 +51,7 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCa
     }
     try:
         answer = process.stream(
-            argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60
+            argv, {**caller, **dict(effect.environment)}, progress, timeout_s=effect.timeout_s + 60
         )
     except OSError as error:
         why = f"{effect.python}: {os.strerror(error.errno or 0)}"

@@ -17,7 +17,7 @@ from provision.sanitize import escape_control, escape_line, escape_workflow_comm
 from provision.views.terminal_text import Style, Styler
 
 if TYPE_CHECKING:
-    from provision.effects import ProgressCallback
+    from provision.effects.system import ProgressCallback
 
 _MAX_REASON_LINES = 40
 """Lines of a reason that are shown. Our choice."""

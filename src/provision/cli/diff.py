@@ -45,7 +45,7 @@ def show_report_diff(
 
 
 def _write_html(found: ReportComparison, page: Path | None) -> None:
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
     from provision.views.diff import report_html
 
     if page is None:

@@ -330,7 +330,7 @@ def report_summary(found: Report, path: Path) -> dict[str, Any]:
 
 
 def _write_page(page: Path, found: list[tuple[Report, Path]], world: RealSystem) -> None:
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
     from provision.views.report import html
 
     if len(found) > 1:

@@ -307,7 +307,7 @@ def _lock_line(loaded: LoadedSpec, locked: LockResult) -> str:
 
 
 def _save_plan(out: Path, proposed: Plan, world: RealSystem) -> None:
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
 
     world.perform(
         WriteFile(out, json.dumps(proposed.fingerprint(), indent=1) + "\n", 0o600),

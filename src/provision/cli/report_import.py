@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from provision.commands.shared.load import LoadedSpec
     from provision.commands.shared.probe_report_import import ImportedProbeReport
     from provision.commands.shared.report_inbox import InboxResult
-    from provision.effects import System
+    from provision.effects.system import System
 
 
 def add(

@@ -18,7 +18,7 @@ def repro(
     """Write the program for a failed check to `out`, or to standard output. `path` is a
     report.json, which answers `spec` where that is given, or a spec.
     """
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
 
     world = RealSystem()
     if spec is not None and path.suffix != ".json":

@@ -46,7 +46,7 @@ def _missing_record_reason(record: Path, world: RealSystem) -> str:
 
 def show_run_record(path: Path, target: str | None, *, page: Path | None, form: str) -> int:
     """Show a record as text, JSON, or a page."""
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
     from provision.views import run_record_html, run_record_text
 
     world = RealSystem()

@@ -23,7 +23,7 @@ from provision.source.value_tree import LocatedValue, build_value_tree
 from provision.source.yaml_parser import compose
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 MAX_FILE_BYTES = 1 << 20
 """Bytes; a spec of 60 lines has 1.3 kB (our choice)."""

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from provision.adapters import files, process
 from provision.adapters.google.report_polling import MAX_REPORT_BYTES
-from provision.effects import ProgressCallback
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_line, redact
 
@@ -152,7 +152,7 @@ class ColabCli:
         if done.code != 0:
             self._raise_refusal(done, gpu)
 
-    def run(self, session: str, cell: bytes, timeout_s: int, tell: ProgressCallback) -> bool:
+    def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
         """Run a cell and tell what it prints; returns whether it came to an end in time."""
         path = self.folder / f"{session}.py"
         files.write(path, cell, 0o600)
@@ -171,7 +171,7 @@ class ColabCli:
         began = time.monotonic()
         try:
             process.stream(
-                self._argv(*words), self.environment, _progress_filter(tell), timeout_s=limit
+                self._argv(*words), self.environment, _progress_filter(progress), timeout_s=limit
             )
         finally:
             path.unlink(missing_ok=True)
@@ -199,18 +199,20 @@ class ColabCli:
         finally:
             path.unlink(missing_ok=True)
 
-    def give_back(self, session: str, tell: ProgressCallback) -> None:
+    def give_back(self, session: str, progress: ProgressCallback) -> None:
         """Give a machine back, once a request for it that goes on from a run that was cut short has
         been answered.
         """
-        with self._request_lock(session, tell):
+        with self._request_lock(session, progress):
             done = self._call(_CALL_S, "stop", "-s", session)
         if done.code != 0 or not re.search(r"terminated|not found", done.stdout):
             raise ExternalError(f"{session} on Colab could not be stopped", why=_error_line(done))
         (self.folder / f"{session}.lock").unlink(missing_ok=True)
 
     @contextmanager
-    def _request_lock(self, session: str, tell: ProgressCallback | None = None) -> Iterator[int]:
+    def _request_lock(
+        self, session: str, progress: ProgressCallback | None = None
+    ) -> Iterator[int]:
         """Hold the lock that says "a machine is being asked for under this name"; the program
         inherits it, and the kernel lets go of it when both end.
         """
@@ -220,10 +222,10 @@ class ColabCli:
             0o600,
         )
         try:
-            end, told = time.monotonic() + (_ACQUIRE_S if tell else 0), False
+            end, told = time.monotonic() + (_ACQUIRE_S if progress else 0), False
             while not _try_lock(handle):
-                if tell and not told:
-                    tell(
+                if progress and not told:
+                    progress(
                         f"waiting for Colab's answer to the request for {session}, so that "
                         "it can be given back"
                     )
@@ -327,7 +329,7 @@ def _try_lock(handle: int) -> bool:
     return True
 
 
-def _progress_filter(tell: ProgressCallback) -> ProgressCallback:
+def _progress_filter(progress: ProgressCallback) -> ProgressCallback:
     """Return what tells the lines that come from the machine, but for files that the cell offers a
     browser: the program writes these out as base64.
     """
@@ -342,7 +344,7 @@ def _progress_filter(tell: ProgressCallback) -> ProgressCallback:
             or (data and bool(text) and " " not in text)
         )
         if text and not data:
-            tell(f"  {escape_line(redact(line.rstrip()))[:400]}")
+            progress(f"  {escape_line(redact(line.rstrip()))[:400]}")
 
     return told
 

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from provision.adapters import files
 from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable
-from provision.effects import ProgressCallback, RunOnColab
+from provision.effects.colab import RunOnColab
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.sanitize import escape_line, redact
@@ -42,7 +43,7 @@ class RuntimeService(Protocol):
         meanwhile. Raises WorldError.
         """
 
-    def run(self, session: str, cell: bytes, timeout_s: int, tell: ProgressCallback) -> bool:
+    def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
         """Run a cell and tell what it prints; returns whether it came to an end in time. How it
         ended, only its files tell.
         """
@@ -53,7 +54,7 @@ class RuntimeService(Protocol):
     def fetch(self, session: str, name: str) -> bytes | None:
         """Return a file of the cell's folder, None when it cannot be had."""
 
-    def give_back(self, session: str, tell: ProgressCallback) -> None:
+    def give_back(self, session: str, progress: ProgressCallback) -> None:
         """Give a machine back; nothing happens when there is none of that name. Raises WorldError."""  # noqa: E501
 
 
@@ -72,15 +73,15 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
         )
 
 
-def show_balance(runtimes: RuntimeService, tell: ProgressCallback) -> None:
+def show_balance(runtimes: RuntimeService, progress: ProgressCallback) -> None:
     """Tell what the account has left, before anything is taken; raises WorldError where nobody is
     signed in.
     """
     if left := runtimes.balance():
-        tell(f"Colab account: {left}")
+        progress(f"Colab account: {left}")
 
 
-def perform_run(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallback) -> None:
+def perform_run(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCallback) -> None:
     """Perform a run. Raises WorldError when it could not be asked, NoReport (DeviceFailed) when no
     report came that can be accepted.
 
@@ -88,52 +89,54 @@ def perform_run(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCall
     where a report came home.
     """
     try:
-        tell(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
+        progress(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
         runtimes.take(effect.session, effect.gpu, high_memory=effect.high_memory)
-        files.write(effect.report, _run_cell(effect, runtimes, tell), 0o600)
+        files.write(effect.report, _run_cell(effect, runtimes, progress), 0o600)
     except BaseException as error:
-        _release_after_error(effect.session, runtimes, tell, error)
+        _release_after_error(effect.session, runtimes, progress, error)
         raise
     if not effect.keep_session:
-        release_runtime(effect.session, runtimes, tell)
+        release_runtime(effect.session, runtimes, progress)
 
 
-def release_runtime(session: str, runtimes: RuntimeService, tell: ProgressCallback) -> None:
+def release_runtime(session: str, runtimes: RuntimeService, progress: ProgressCallback) -> None:
     """Give a machine back, a few times if need be; raises WorldError when it may still run."""
     for attempt in range(1, _RELEASE_ATTEMPTS + 1):
         try:
-            runtimes.give_back(session, tell)
+            runtimes.give_back(session, progress)
         except ExternalError as error:
             if attempt == _RELEASE_ATTEMPTS:
                 raise ExternalError(
                     error.what, why=error.why, hint=f"run the command again, {_MANUAL_HINT}"
                 ) from error
-            tell(f"{error.what}: trying again")
+            progress(f"{error.what}: trying again")
             time.sleep(attempt)
         else:
-            tell(f"Colab: {session} is stopped")
+            progress(f"Colab: {session} is stopped")
             return
 
 
 def _release_after_error(
-    session: str, runtimes: RuntimeService, tell: ProgressCallback, error: BaseException
+    session: str, runtimes: RuntimeService, progress: ProgressCallback, error: BaseException
 ) -> None:
     """Give the machine back after an error, which stays the one that is told."""
     try:
-        release_runtime(session, runtimes, tell)
+        release_runtime(session, runtimes, progress)
     except ExternalError as failure:
-        tell(f"{failure.what}; it may still run, and cost: run the command again, {_MANUAL_HINT}")
+        progress(
+            f"{failure.what}; it may still run, and cost: run the command again, {_MANUAL_HINT}"
+        )
     else:
         if isinstance(error, ExternalError):
             error.still_running = ()
 
 
-def _run_cell(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallback) -> bytes:
+def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCallback) -> bytes:
     """Run the cell until it asks for no restart; return its report."""
     status: Mapping[str, Any] = {}
     for turn in range(_RESTARTS + 1):
-        tell("Colab: running the cell" + (" again" if turn else ""))
-        ended = runtimes.run(effect.session, effect.cell, effect.timeout_s, tell)
+        progress("Colab: running the cell" + (" again" if turn else ""))
+        ended = runtimes.run(effect.session, effect.cell, effect.timeout_s, progress)
         status = _parse_status(runtimes.fetch(effect.session, "status.json"), effect.nonce)
         if not ended:
             last = (
@@ -154,7 +157,7 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallba
                 why=_status_text(status, "message"),
                 hint="try `isolation: venv` at the target",
             )
-        tell(
+        progress(
             "Colab: restarting the kernel "
             f"({_status_text(status, 'message') or 'asked for by the cell'})"
         )

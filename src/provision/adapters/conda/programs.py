@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from provision.adapters.process import capture
-from provision.effects import CondaProgram, CreateCondaPrefix
+from provision.effects.conda import CondaProgram, CreateCondaPrefix
 from provision.errors import ExternalError, LockError
 from provision.sanitize import escape_control, redact
 

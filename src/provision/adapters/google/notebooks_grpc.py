@@ -14,6 +14,7 @@ from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import ServiceError, parse_operation_error
+from provision.adapters.logs import log
 
 T = TypeVar("T")
 
@@ -34,9 +35,9 @@ class GrpcNotebooks:
     environment is asked.
     """
 
-    def __init__(self, given: Any, endpoints: Endpoints, pace: RetryPolicy) -> None:
+    def __init__(self, given: Any, endpoints: Endpoints, policy: RetryPolicy) -> None:
         self._credentials = given
-        self._pace = pace
+        self._policy = policy
         self._v2 = import_optional("google.cloud.notebooks_v2")
         if endpoints.is_loopback:
             channel = import_optional("grpc").insecure_channel(
@@ -56,7 +57,7 @@ class GrpcNotebooks:
     def get(self, name: str) -> RestResource | None:
         """See Notebooks; raises Inexpressible too."""
         found = self._call_or_none(
-            lambda: self._client.get_instance({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.get_instance({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
         return None if found is None else to_rest_resource(found)
@@ -66,7 +67,7 @@ class GrpcNotebooks:
         pages = self._call(
             lambda: list(
                 self._client.list_instances(
-                    {"parent": parent}, timeout=self._pace.call_timeout_s
+                    {"parent": parent}, timeout=self._policy.call_timeout_s
                 ).pages
             ),
             parent,
@@ -84,7 +85,7 @@ class GrpcNotebooks:
             "request_id": request,
         }
         return self._start_operation(
-            lambda: self._client.create_instance(asked, timeout=self._pace.call_timeout_s), parent
+            lambda: self._client.create_instance(asked, timeout=self._policy.call_timeout_s), parent
         )
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
@@ -95,14 +96,14 @@ class GrpcNotebooks:
             "request_id": request,
         }
         return self._start_operation(
-            lambda: self._client.update_instance(asked, timeout=self._pace.call_timeout_s), name
+            lambda: self._client.update_instance(asked, timeout=self._policy.call_timeout_s), name
         )
 
     def delete(self, name: str, request: str) -> RestResource | None:
         """See Notebooks."""
         found = self._call_or_none(
             lambda: self._client.delete_instance(
-                {"name": name, "request_id": request}, timeout=self._pace.call_timeout_s
+                {"name": name, "request_id": request}, timeout=self._policy.call_timeout_s
             ),
             name,
         )
@@ -115,21 +116,23 @@ class GrpcNotebooks:
     def stop(self, name: str) -> RestResource:
         """See Notebooks."""
         return self._start_operation(
-            lambda: self._client.stop_instance({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.stop_instance({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
 
     def start(self, name: str) -> RestResource:
         """See Notebooks."""
         return self._start_operation(
-            lambda: self._client.start_instance({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.start_instance(
+                {"name": name}, timeout=self._policy.call_timeout_s
+            ),
             name,
         )
 
     def operation(self, name: str) -> RestResource | None:
         """See Notebooks."""
         found = self._call_or_none(
-            lambda: self._client.get_operation({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.get_operation({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
         return None if found is None else _operation_to_rest(found)
@@ -138,7 +141,7 @@ class GrpcNotebooks:
         """See Notebooks; the first page only, which holds what is at work."""
         found = self._call(
             lambda: self._client.list_operations(
-                {"name": parent}, timeout=self._pace.call_timeout_s
+                {"name": parent}, timeout=self._policy.call_timeout_s
             ),
             parent,
         )
@@ -158,8 +161,8 @@ class GrpcNotebooks:
     def _call(self, call: Callable[[], T], name: str) -> T:
         return retry_call(
             lambda: _call_once(call, name),
-            self._pace,
-            lambda: identity.refresh_token(self._credentials, self._pace.call_timeout_s),
+            self._policy,
+            lambda: identity.refresh_token(self._credentials, self._policy.call_timeout_s),
         )
 
 
@@ -265,6 +268,7 @@ def _call_once(call: Callable[[], T], name: str) -> T:
         import_optional("google.api_core.exceptions"),
         import_optional("google.auth.exceptions"),
     )
+    log.info("gRPC call on %s", name)
     try:
         return call()
     except exceptions.GoogleAPICallError as error:

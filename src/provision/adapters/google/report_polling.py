@@ -11,13 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.adapters.google.log_tail import (
-    format_duration,
-    format_time,
-    last_console_line,
-    read_log_tail,
-)
-from provision.effects import AwaitReport, CloudReader, ProgressCallback
+from provision.adapters.durations import format_duration, format_time
+from provision.adapters.google.log_tail import last_console_line, read_log_tail
+from provision.effects.google import AwaitReport, CloudReader
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, escape_line, redact
 
@@ -86,7 +83,7 @@ LOOPBACK_CLOCK = PollingClock(interval_s=0.5, heartbeat_s=15.0, silence_limit_s=
 
 
 def await_report(
-    effect: AwaitReport, cloud: CloudReader, tell: ProgressCallback, clock: PollingClock
+    effect: AwaitReport, cloud: CloudReader, progress: ProgressCallback, clock: PollingClock
 ) -> bytes:
     """Return the report of one run as soon as it is there: it carries our nonce, and its bytes have
     the sha256 that the device told.
@@ -96,7 +93,7 @@ def await_report(
     a limit (the device said nothing at all, its verification takes longer than it may, or the
     whole does), DeviceFailed where it said so itself.
     """
-    return _ReportPoller(effect, cloud, tell, clock).report()
+    return _ReportPoller(effect, cloud, progress, clock).report()
 
 
 class _ReportPoller:
@@ -107,9 +104,13 @@ class _ReportPoller:
     """
 
     def __init__(
-        self, effect: AwaitReport, cloud: CloudReader, tell: ProgressCallback, clock: PollingClock
+        self,
+        effect: AwaitReport,
+        cloud: CloudReader,
+        progress: ProgressCallback,
+        clock: PollingClock,
     ) -> None:
-        self._effect, self._cloud, self._tell, self._clock = effect, cloud, tell, clock
+        self._effect, self._cloud, self._progress, self._clock = effect, cloud, progress, clock
         self._began = self._since = self._last_status_at = self._last_shown_at = clock.now()
         self._phase, self._status_text = "", _NO_STATUS_YET
         self._readable, self._by_console = True, False
@@ -137,7 +138,7 @@ class _ReportPoller:
         effect, cloud = self._effect, self._cloud
         attributes = cloud.guest_attributes(effect.name, GUEST_NAMESPACE)
         if attributes is None and self._readable:
-            self._tell(
+            self._progress(
                 "guest attributes of the instance cannot be read: its status comes through "
                 "the bucket, at the end"
             )
@@ -180,7 +181,7 @@ class _ReportPoller:
             self._phase, self._since = phase, self._clock.now()
         self._status_text, self._last_status_at = said, self._clock.now()
         self._last_shown_at = self._last_status_at
-        self._tell(said)
+        self._progress(said)
 
     def _limit(self) -> tuple[float, str]:
         """Return until when this may go on without anything new, and what is said when that is
@@ -211,7 +212,7 @@ class _ReportPoller:
         line = last_console_line(self._effect.name, self._cloud)
         self._by_console = bool(line) and not line.startswith(_CONSOLE_FAILURE_PREFIX)
         if self._by_console:
-            self._tell(
+            self._progress(
                 "the device writes no guest attributes, but its console shows that its "
                 "program runs: its status comes through the bucket, at the end"
             )
@@ -234,7 +235,7 @@ class _ReportPoller:
             if self._readable and not self._by_console
             else last_console_line(self._effect.name, self._cloud)
         )
-        self._tell(f"still {self._status_text} ({limits}){heard and f'; its console: {heard}'}")
+        self._progress(f"still {self._status_text} ({limits}){heard and f'; its console: {heard}'}")
 
     def _error(self, kind: type[ReportUnavailable], why: str) -> ReportUnavailable:
         """Return the error with what was seen last."""
@@ -249,7 +250,10 @@ class _ReportPoller:
         )
         facts = [why, seen, f"guest attributes: {heard}"] if kind is ReportTimeout else [why]
         text = "\n".join(
-            [*facts, *read_log_tail(self._effect, self._cloud, console=kind is not DeviceFailed)]
+            [
+                *facts,
+                *read_log_tail(self._effect, self._cloud, include_console=kind is not DeviceFailed),
+            ]
         )
         return kind(f"{self._effect.name.rpartition('/')[2]} was not verified", why=text)
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from provision.adapters.logs import log
 from provision.adapters.uv.pip_config import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,
@@ -29,7 +30,7 @@ from provision.agent.core.timed_http import (
     TooSlow,
 )
 from provision.agent.install.scratch_project import remove_credentials
-from provision.effects import IndexSource, SourceDistribution
+from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import ExternalError, LockError, NetworkError
 from provision.sanitize import redact
 
@@ -138,9 +139,11 @@ def open_url(
         capath=environment.get("SSL_CERT_DIR") or None,
     )
     proxies = urllib.request.ProxyHandler(_proxies(parts.hostname or "", environment))
-    return urllib.request.build_opener(
-        proxies, HttpHandler(call), HttpsHandler(call, context)
-    ).open(request, timeout=call.limits.whole_s)
+    opener = urllib.request.build_opener(proxies, HttpHandler(call), HttpsHandler(call, context))
+    log.info("GET %s", remove_credentials(url).partition("?")[0])
+    response = opener.open(request, timeout=call.limits.whole_s)
+    log.debug("status %s: %s", response.status, parts.hostname)
+    return response
 
 
 def _proxies(host: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from provision.adapters.uv.mirrors import index_override_variable
 from provision.agent.install.uv_messages import HASH_MISMATCH, NETWORK_DISABLED
-from provision.effects import PackageSources, PythonSearchResult, UvProject
+from provision.effects.packages import PackageSources, PythonSearchResult, UvProject
 from provision.errors import ExternalError, LockError, NetworkError, ProvisionError, Unsatisfiable
 from provision.sanitize import redact
 
@@ -232,7 +232,7 @@ def _solution_hints(said: str, project: UvProject, sources: PackageSources | Non
 
 
 def _index_label(name: str, project: UvProject, sources: PackageSources | None) -> str:
-    bound = {binding.package: binding.index for binding in project.bindings}.get(name)
+    bound = {binding.package: binding.index_name for binding in project.bindings}.get(name)
     if bound:
         return f"index {bound}"
     return (

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from provision.adapters.uv.pip_config import PipConfig, home_folder
-from provision.effects import Index, IndexSource, PackageSources
+from provision.effects.packages import Index, IndexSource, PackageSources
 from provision.sanitize import redact
 
 _PLATFORMS = {

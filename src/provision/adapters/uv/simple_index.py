@@ -18,10 +18,11 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from provision.adapters.uv.commands import default_index_url, hash_file
 from provision.adapters.uv.download import open_url
+from provision.adapters.uv.local_index import hash_file
+from provision.adapters.uv.resolution import default_index_url
 from provision.agent.core.timed_http import TimedCall, TimeLimits
-from provision.effects import IndexSource, ListedFile
+from provision.effects.packages import IndexSource, ListedFile
 from provision.errors import NetworkError
 from provision.sanitize import redact
 
