@@ -12,6 +12,7 @@ import click
 
 from provision import __version__
 from provision.cli.facts import facts
+from provision.cli.logging_options import LOG_FILE, VERBOSITY, start_log
 from provision.cli.options import (
     ADOPT,
     ALL_TARGETS,
@@ -106,7 +107,9 @@ class PassthroughCommand(click.Command):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="provision")
-def app() -> None:
+@VERBOSITY
+@LOG_FILE
+def app(verbosity: int, log_file: Path | None) -> None:
     """Make machine learning environments from one spec, and prove on the device that they work.
 
     \b
@@ -115,6 +118,7 @@ def app() -> None:
 
     SPEC is provision.yaml where none is named.
     """  # noqa: D301
+    start_log(verbosity, log_file)
 
 
 for _command in (facts, probe, report, sandbox, *COMMANDS):
