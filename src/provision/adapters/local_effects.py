@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from provision.adapters import files
 from provision.effects import local
 from provision.effects.conda import CreateCondaPrefix
 
 if TYPE_CHECKING:
-    from provision.adapters.system import RealSystem
+    from collections.abc import Callable, Mapping
+
+    from provision.adapters.uv.toolchain import UvToolchain
     from provision.effects.system import ProgressCallback
 
 INSTALL_RECORD = "installed.json"
 """The file in an environment with the provenance of its packages (provision.agent.install)."""
 
 
-def perform(effect: local.LocalEffect, system: RealSystem, progress: ProgressCallback) -> None:
+class LocalContext(NamedTuple):
+    """The caller's variables, uv (set up on first use), the time, and `--offline`."""
+
+    environment: Mapping[str, str]
+    uv: Callable[[], UvToolchain]
+    now: str
+    offline: bool
+
+
+def perform(effect: local.LocalEffect, context: LocalContext, progress: ProgressCallback) -> None:
     """Perform one effect; raises ExternalError."""
     match effect:
         case (
@@ -27,7 +38,7 @@ def perform(effect: local.LocalEffect, system: RealSystem, progress: ProgressCal
             | local.RunProbe()
             | CreateCondaPrefix()
         ):
-            _perform_on_environment(effect, system, progress)
+            _perform_on_environment(effect, context, progress)
         case local.WriteFile(path, content, mode):
             files.write(path, content, mode)
         case local.MakeFolder(path, mode):
@@ -57,38 +68,40 @@ def _perform_on_environment(
     | local.InstallPackages
     | local.RunProbe
     | CreateCondaPrefix,
-    system: RealSystem,
+    context: LocalContext,
     progress: ProgressCallback,
 ) -> None:
     match effect:
         case local.InstallPython():
             from provision.adapters.uv.pythons import install_python
 
-            install_python(effect, system.uv.environment())
+            install_python(effect, context.uv().environment())
         case local.CreateVenv():
             from provision.adapters.uv.pythons import create_venv
 
-            create_venv(effect, system.uv.interpreter_path(effect.minor), system.uv.environment())
+            uv = context.uv()
+            create_venv(effect, uv.interpreter_path(effect.minor), uv.environment())
         case local.InstallPackages():
-            _install_packages(effect, system, progress)
+            _install_packages(effect, context, progress)
         case local.RunProbe():
             from provision.adapters.probe_runner import run_probe
 
-            run_probe(effect, system.environment(), progress)
+            run_probe(effect, context.environment, progress)
         case CreateCondaPrefix(path=path, program=program):
             from provision.adapters.conda.prefixes import create_prefix
 
             progress(f"making {path.name} with {program.name}: {program.reason}")
-            create_prefix(effect, system.environment(), system.now(), offline=system.offline)
+            create_prefix(effect, context.environment, context.now, offline=context.offline)
 
 
 def _install_packages(
-    effect: local.InstallPackages, system: RealSystem, progress: ProgressCallback
+    effect: local.InstallPackages, context: LocalContext, progress: ProgressCallback
 ) -> None:
     from provision.adapters.uv.installation import install_packages
 
-    sources = system.uv.package_sources(effect.indexes, effect.minor)
-    result = install_packages(effect, sources, system.uv.environment())
+    uv = context.uv()
+    sources = uv.package_sources(effect.indexes, effect.minor)
+    result = install_packages(effect, sources, uv.environment())
     if effect.shared:
         from provision.adapters.conda.prefixes import with_conda_packages
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,13 +14,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from provision.adapters.logs import format_argv, log
-from provision.errors import ExternalError
-
-if TYPE_CHECKING:
-    from provision.effects.local import MonitorRequest
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
@@ -132,32 +126,6 @@ def run_to_completion(
     return _finish(argv, start, ProcessResult(child.returncode, stdout, stderr))
 
 
-def run_in_terminal(
-    argv: list[str], environment: Mapping[str, str], watch: MonitorRequest | None
-) -> int:
-    """Run a program with the caller's terminal and signals, and return its exit code.
-
-    `argv[0]` is its path. Without `watch`, or elsewhere than on Linux, this process becomes the
-    program.
-
-    Raises:
-        ExternalError: the program cannot be started.
-    """
-    log.info("run %s in the terminal", argv[0])  # its arguments may be secrets
-    try:
-        if watch is None or sys.platform != "linux":
-            exec_program(argv, environment)
-        from provision.adapters.monitored_process import run_monitored
-
-        return run_monitored(argv, environment, watch)
-    except OSError as error:
-        hint = ""
-        if error.errno == errno.ENOEXEC:
-            hint = "a script needs a first line such as #!/usr/bin/env python3"
-        why = os.strerror(error.errno or 0)
-        raise ExternalError(f"cannot start {argv[0]}", why=why, hint=hint) from error
-
-
 def exec_program(argv: list[str], environment: Mapping[str, str]) -> NoReturn:
     """Replace this process by a program: terminal, job control and exit code are then its own.
 
@@ -220,29 +188,6 @@ def terminate_group(child: subprocess.Popen[Any]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-
-
-def program_not_found(name: str) -> ExternalError:
-    """Return the error for a name that is not a program, with the name to use instead."""
-    if Path(name).is_dir():
-        return ExternalError(f"cannot start {name}", why="it is a folder", hint="name a program")
-    if "/" in name and Path(name).exists():
-        return ExternalError(
-            f"cannot start {name}",
-            why="it is a file that may not be executed",
-            hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first",
-        )
-    hint = "check its spelling, or add its package"
-    if Path(name).is_file():
-        command = shlex.quote(f"./{name}")
-        if name.endswith(".py"):
-            command = f"python {shlex.quote(name)}"
-        hint = f"for the file of that name here write {command}"
-    return ExternalError(
-        f"no program called {name}",
-        why="it is neither in the environment nor on the PATH",
-        hint=hint,
-    )
 
 
 def _start_piped(

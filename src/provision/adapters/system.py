@@ -238,7 +238,10 @@ class RealSystem:
         else:
             from provision.adapters import local_effects
 
-            local_effects.perform(effect, self, progress)
+            context = local_effects.LocalContext(
+                self._environment, lambda: self.uv, self.now(), self.offline
+            )
+            local_effects.perform(effect, context, progress)
 
     def run(
         self,
@@ -250,7 +253,7 @@ class RealSystem:
     ) -> int:
         """See System; without `watch` this process becomes the program."""
         from provision.adapters.environment_usage import mark_in_use
-        from provision.adapters.process import program_not_found, run_in_terminal
+        from provision.adapters.terminal_program import program_not_found, run_in_terminal
 
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
