@@ -149,8 +149,8 @@ class RestClient:
 
 def project_from_name(address: str) -> str:
     """Return the project in an address or resource name, else "PROJECT"."""
-    found = re.search(r"projects/([a-z0-9:.-]+)", address)
-    return found[1] if found else "PROJECT"
+    match = re.search(r"projects/([a-z0-9:.-]+)", address)
+    return match[1] if match else "PROJECT"
 
 
 def resource_path(name: str) -> str:

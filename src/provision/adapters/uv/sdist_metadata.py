@@ -88,28 +88,29 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
     write_index_page(package_folder, [wheel])
 
 
-def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFiles) -> str:
-    """Return the METADATA of the wheel. A requirement of the build counts by its name: it is built
-    with the version that is locked.
+def _render_metadata(release: Release, file: SourceDistribution, files: _SdistFiles) -> str:
+    """Return the METADATA of the wheel.
+
+    Build requirements are included without their versions: the build uses the locked ones.
     """
-    found, _ = parse_email(read.metadata)
-    if canonicalize_name(found.get("name", "")) != release.package:
-        raise _unreadable(file, f"its PKG-INFO is that of {found.get('name') or 'no package'}")
-    extras = list(found.get("provides_extra", []))
-    required = list(found.get("requires_dist", []))
-    if not required and read.requires:  # setuptools before 68 left them out of PKG-INFO
-        required = list(_parse_requires_txt(read.requires))
+    metadata, _ = parse_email(files.metadata)
+    if canonicalize_name(metadata.get("name", "")) != release.package:
+        raise _unreadable(file, f"its PKG-INFO is that of {metadata.get('name') or 'no package'}")
+    extras = list(metadata.get("provides_extra", []))
+    required = list(metadata.get("requires_dist", []))
+    if not required and files.requires:  # setuptools before 68 left them out of PKG-INFO
+        required = list(_parse_requires_txt(files.requires))
         extras = sorted(
             {match[1] for line in required for match in re.finditer(r"extra == '([^']+)'", line)}
             | set(extras)
         )
     try:
         lines = [str(Requirement(line)) for line in required] + list(
-            _build_requirements(release, read.pyproject)
+            _build_requirements(release, files.pyproject)
         )
         python = (
-            [f"Requires-Python: {SpecifierSet(said)}"]
-            if (said := found.get("requires_python"))
+            [f"Requires-Python: {SpecifierSet(requires_python)}"]
+            if (requires_python := metadata.get("requires_python"))
             else []
         )
     except (InvalidRequirement, InvalidSpecifier, TypeError, *_READ_ERRORS) as error:
@@ -127,20 +128,21 @@ def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFil
 
 
 def _build_requirements(release: Release, pyproject: str) -> Iterator[str]:
-    """Yield what the build asks for by name; a source that does not say is built by setuptools (PEP
-    517, "Source trees").
-    """
+    """Yield the build requirements without versions, by default setuptools (PEP 517)."""
     system = tomllib.loads(pyproject).get("build-system", {})
     for line in system.get("requires", ["setuptools"]) if isinstance(system, dict) else ():
-        wanted = Requirement(line)
-        if canonicalize_name(wanted.name) != release.package:
-            extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-            yield f"{wanted.name}{extras}" + (f"; {wanted.marker}" if wanted.marker else "")
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) != release.package:
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            yield f"{requirement.name}{extras}" + (
+                f"; {requirement.marker}" if requirement.marker else ""
+            )
 
 
 def _parse_requires_txt(text: str) -> Iterator[str]:
-    """Yield the requirements of an egg-info's requires.txt: lines, and sections "[extra:marker]" in
-    which either part may be missing.
+    """Yield the requirements of requires.txt: lines, and sections "[extra:marker]".
+
+    Either part of a section's name may be missing.
     """
     condition = ""
     for line in filter(None, (line.strip() for line in text.splitlines())):
@@ -160,12 +162,12 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
         texts = dict(_read_zip(path) if file.name.endswith(".zip") else _read_tar(path))
     except _READ_ERRORS as error:
         raise _unreadable(file, str(error)) from None
-    read = _SdistFiles(
+    files = _SdistFiles(
         texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", "")
     )
-    if not read.metadata:
+    if not files.metadata:
         raise _unreadable(file, "it holds no PKG-INFO, which says what a package needs")
-    return read
+    return files
 
 
 def _read_tar(path: Path) -> Iterator[tuple[str, str]]:
@@ -192,8 +194,9 @@ def _read_zip(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _metadata_file_name(member: str) -> str:
-    """Return the last part of the path of a member that we read, "" for the others: PKG-INFO and
-    pyproject.toml count in the one folder at the top only.
+    """Return the name of a member that we read, "" for others.
+
+    PKG-INFO and pyproject.toml count at the top only.
     """
     parts = member.removeprefix("./").split("/")
     top = len(parts) == 2 and parts[1] in ("PKG-INFO", "pyproject.toml")
