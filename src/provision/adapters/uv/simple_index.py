@@ -160,10 +160,12 @@ def _fetch_page(
 
 def _parse_json_page(text: str) -> Iterator[ListedFile]:
     for row in json.loads(text)["files"]:
+        sha256 = str(row.get("hashes", {}).get("sha256", "")).lower()
         yanked = row.get("yanked", False)
-        hashes = row.get("hashes", {})
-        reason = (yanked if isinstance(yanked, str) else "") if yanked is not False else None
-        yield ListedFile(str(row["filename"]), str(hashes.get("sha256", "")).lower(), reason)
+        reason = None
+        if yanked is not False:
+            reason = yanked if isinstance(yanked, str) else ""
+        yield ListedFile(str(row["filename"]), sha256, reason)
 
 
 def _parse_html_page(text: str) -> Iterator[ListedFile]:
@@ -173,12 +175,10 @@ def _parse_html_page(text: str) -> Iterator[ListedFile]:
         address, fragment = urldefrag(row.get("href") or "")
         name = unquote(urlsplit(address).path).rpartition("/")[2]
         if name:
-            sha256 = (
-                fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else ""
-            )
-            yield ListedFile(
-                name, sha256, (row["data-yanked"] or "") if "data-yanked" in row else None
-            )
+            algorithm, _, digest = fragment.partition("=")
+            sha256 = digest.lower() if algorithm == "sha256" else ""
+            yanked = (row["data-yanked"] or "") if "data-yanked" in row else None
+            yield ListedFile(name, sha256, yanked)
 
 
 class _LinkParser(HTMLParser):
