@@ -42,7 +42,7 @@ _OURS = (
 from provision.commands.shared.load import load_spec
 from provision.commands.lock import read_lock
 from provision.commands.shared.target_plans import get_driver_and_context
-from provision.effects import CreateCondaPrefix
+from provision.effects.conda import CreateCondaPrefix
 from provision.facts import load_facts as known
 from provision.lock.resolve import resolve_spec
 from provision.state import Ledger, create_empty_state

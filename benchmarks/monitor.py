@@ -13,7 +13,7 @@ _SECONDS = 20
 _WATCHED = f"""
 import os, sys
 from pathlib import Path
-from provision.effects import MonitorRequest
+from provision.effects.local import MonitorRequest
 from provision.adapters import RealSystem
 RealSystem().run(("sleep", "{_SECONDS}"), os.environ, MonitorRequest(Path(sys.argv[1]), {{}}, {{}}, ()))
 """  # noqa: E501

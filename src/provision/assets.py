@@ -1,6 +1,4 @@
-"""The one door to templates/ and specs/: inside the wheel, or at the repository's root in an
-editable install.
-"""
+"""Finds templates and built-in specs: in the wheel, or in the repository of an editable install."""
 
 from __future__ import annotations
 
@@ -11,8 +9,10 @@ _BUILTIN = "specs/builtin"
 
 
 def find_asset(name: str) -> Path:
-    """Return the path of an asset such as "templates/report.html.j2"; raise FileNotFoundError when
-    this installation lacks it.
+    """Return the path of an asset such as "templates/report.html.j2".
+
+    Raises:
+        FileNotFoundError: this installation lacks it.
     """
     for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent):
         if (root / name).is_file():
@@ -29,5 +29,5 @@ def list_builtin_profiles() -> tuple[str, ...]:
 
 
 def find_builtin_profile(name: str) -> Path:
-    """Return the path of the profile `name`; raise FileNotFoundError when there is none."""
+    """Return the path of a built-in profile; raises FileNotFoundError if it does not exist."""
     return find_asset(f"{_BUILTIN}/{name}.yaml")

@@ -1,4 +1,4 @@
-"""What we say about a spec: findings as values, each with a place, a reason and a way out."""
+"""Findings about a spec as values, each with a location, a reason and a fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ the whole document.
 
 
 class Severity(StrEnum):
-    """How much a finding matters. `UNKNOWN` is an answer too: the facts have no row for this."""
+    """The severity of a finding; `UNKNOWN` means that the facts have no row for a value."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,16 +21,14 @@ class Severity(StrEnum):
 
 
 class RoutePart(StrEnum):
-    """Which part of a route is meant."""
+    """The part of a route that a location points at."""
 
     VALUE = "value"
     KEY = "key"
 
 
 class Applicability(StrEnum):
-    """Whether a fix may be applied without asking (`SAFE`), only on request (`UNSAFE`), or by a
-    person (`MANUAL`).
-    """
+    """The way to apply a fix: automatic (`SAFE`), on request (`UNSAFE`), by a person (`MANUAL`)."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -38,9 +36,7 @@ class Applicability(StrEnum):
 
 
 class Position(NamedTuple):
-    """A place in a file: 1-based line, 1-based column in code points, 0-based offset in code
-    points.
-    """
+    """A position in a file: 1-based line and column, 0-based offset, both in code points."""
 
     line: int
     column: int
@@ -48,7 +44,7 @@ class Position(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch of a file's text; `end` is exclusive."""
+    """A range of a file's text; `end` is exclusive."""
 
     file: str
     start: Position
@@ -56,7 +52,7 @@ class Span(NamedTuple):
 
 
 class RouteLocation(NamedTuple):
-    """A route and which part of it is meant; the view turns it into line and column."""
+    """A route and the part of it; the view turns it into line and column."""
 
     route: Route
     part: RoutePart = RoutePart.VALUE
@@ -69,23 +65,21 @@ keys) name a `Span`.
 
 
 class RelatedLocation(NamedTuple):
-    """A second place that takes part in a finding, and what it has to do with it."""
+    """A second location that takes part in a finding, and its role."""
 
     where: Location
     text: str
 
 
 class Replace(NamedTuple):
-    """Put `text` (YAML source) in the place of a scalar or of a key."""
+    """Replace a scalar or a key by `text` (YAML source)."""
 
     where: Location
     text: str
 
 
 class Insert(NamedTuple):
-    """Add `key: text` to the mapping at `route`, or `- text` to the sequence there when `key` is
-    None.
-    """
+    """Add `key: text` to the mapping at `route`, or `- text` to the sequence if `key` is None."""
 
     route: Route
     key: str | None
@@ -96,7 +90,7 @@ Edit = Replace | Insert
 
 
 class Fix(NamedTuple):
-    """A change of the author's text that removes a finding."""
+    """A change of the author's text that resolves a finding."""
 
     title: str
     edits: tuple[Edit, ...]
@@ -106,9 +100,8 @@ class Fix(NamedTuple):
 class Diagnostic(NamedTuple):
     """One finding.
 
-    `id` is three letters and three digits and never reused; `message` says what is wrong with
-    both values, `why` what follows from it, `help` the way out;
-    `source` names where the rule's knowledge comes from.
+    `id` is three letters and three digits, and never reused. `message` contains both values, `why`
+    the consequence, `help` the fix in words; `source` names the origin of the rule's knowledge.
     """
 
     id: str
@@ -124,6 +117,6 @@ class Diagnostic(NamedTuple):
 
 
 def worst_severity(diagnostics: tuple[Diagnostic, ...]) -> Severity | None:
-    """Return the gravest severity present, or None when there is no finding."""
+    """Return the most severe severity, None without findings."""
     ranks = list(Severity)
     return min((d.severity for d in diagnostics), key=ranks.index, default=None)

@@ -1,21 +1,19 @@
-"""Our exceptions: what stops a command, with the exit code and the way out.
+"""Our exceptions: what stops a command, with its exit code and a hint.
 
-    ProvisionError          exit 2   could not be asked
-    ├── UsageError          exit 2   the words on the command line do not fit
-    ├── SourceError         exit 2   the spec's text cannot be read at all
-    ├── Refused             exit 2   asked for something this version or this place does not do
-    ├── WorldError          exit 2   disk, network, interpreter or program in the way
-    │   ├── NetworkError    exit 2   an index could not be reached
-    │   ├── CloudError      exit 2   a call that Google Cloud refused
-    (provision.adapters.google.errors)
-    │   └── NoReport        exit 3   a device sent no report that can be accepted; 1 where it
-    failed (provision.adapters.google.report_polling)
-    ├── StateError          exit 2   the ledger is damaged, foreign or locked
-    ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash
-    that fits
-    │   └── Unsatisfiable   exit 1   no set of versions satisfies the spec
-    │       └── NoCondaSet  exit 1   the index has one, and no conda channel has what goes with it
-    └── Failed              exit 1   the answer is no: findings, failed verification
+    ProvisionError              exit 2  the command could not run
+    ├── UsageError              exit 2  the arguments do not fit together
+    ├── SourceError             exit 2  the spec's text cannot be read
+    ├── Refused                 exit 2  not supported here, or not without a confirmation
+    ├── ExternalError           exit 2  disk, network, interpreter or program
+    │   ├── NetworkError        exit 2  an index or service cannot be reached
+    │   ├── CloudError          exit 2  Google Cloud refused (adapters.google.errors)
+    │   └── ReportUnavailable   exit 3  no acceptable report of a device; exit 1 for a failed device
+    ├── StateError              exit 2  the state is damaged, foreign or locked
+    ├── LockError               exit 1  the lock is stale or damaged, or a hash differs
+    │   └── Unsatisfiable       exit 1  no set of versions satisfies the spec
+    │       └── CondaUnsatisfiable      no set of conda packages fits the locked versions
+    └── CheckFailed             exit 1  findings, or a failed verification
+
 A finding about a spec is a `Diagnostic`, a value, never an exception.
 """
 
@@ -23,7 +21,7 @@ from __future__ import annotations
 
 
 class ProvisionError(Exception):
-    """A problem that a person can act on: `what` happened, `why`, and the way out in `hint`."""
+    """A problem that a person can act on: what happened, why, and a hint."""
 
     exit_code = 2
 
@@ -35,7 +33,7 @@ class ProvisionError(Exception):
 
 
 class UsageError(ProvisionError):
-    """The words on the command line do not fit together."""
+    """The arguments of the command line do not fit together."""
 
 
 class SourceError(ProvisionError):
@@ -43,14 +41,14 @@ class SourceError(ProvisionError):
 
 
 class Refused(ProvisionError):
-    """Something was asked that is not done here, or not without a yes."""
+    """The request is not supported here, or requires a confirmation."""
 
 
 class ExternalError(ProvisionError):
-    """Disk, permissions, an interpreter or another program stands in the way.
+    """Disk, permissions, an interpreter or another program prevents the command.
 
-    `left` is what an effect that costs money left running elsewhere: () for nothing, None where
-    that is not known.
+    `still_running` names what an effect that costs money left running: () for nothing, None for
+    unknown.
     """
 
     still_running: tuple[str, ...] | None = None
@@ -61,9 +59,7 @@ class NetworkError(ExternalError):
 
 
 class StateError(ProvisionError):
-    """The ledger in .provision/ is damaged, foreign, of a newer version, or held by another
-    process.
-    """
+    """The state in .provision/ is damaged, foreign, too new, or locked by another process."""
 
 
 class LockError(ProvisionError):
@@ -77,12 +73,10 @@ class Unsatisfiable(LockError):
 
 
 class CondaUnsatisfiable(Unsatisfiable):
-    """No set of conda packages goes with the locked versions: other versions of the index's
-    packages are no way out that could be searched for.
-    """
+    """No conda packages fit the locked versions; other versions of the index would not help."""
 
 
 class CheckFailed(ProvisionError):
-    """What was asked does not hold."""
+    """The result of the check is negative."""
 
     exit_code = 1

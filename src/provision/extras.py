@@ -1,4 +1,4 @@
-"""The command that adds an extra to the running copy of provision, by how that copy was installed."""  # noqa: E501
+"""The command that adds an extra to the running copy, by how it was installed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _UV_CACHE = re.compile(r"archive-v\d+")
 
 
 class InstallSource(NamedTuple):
-    """What a copy was installed from: a folder or file, or the URL of another file or repository
-    (PEP 508).
-    """
+    """The origin of an installed copy: a folder or file, or another URL (PEP 508)."""
 
     path: Path | None
     url: str
@@ -43,78 +41,54 @@ class InstallSource(NamedTuple):
 def install_command(extra: str) -> str:
     """Return the shell command that adds an extra to the running copy.
 
-    PEP 610 (direct_url.json) tells what the copy was installed from, PEP 376 (INSTALLER) and the
-    environment's own files by what. A copy that came from an
-    index, or from what is gone since, gets the packages of the extra by themselves.
+    PEP 610 (direct_url.json) has the origin of the copy; PEP 376 (INSTALLER) and the environment's
+    files show the installer. A copy from an index, or whose origin is gone, gets the packages of
+    the extra.
     """
-    prefix, found = Path(sys.prefix), _distribution()
-    source = _source_of(found)
-    if source is None or found is None:
-        return _adding_packages(prefix, _requirements_of(found, extra), extra, _installer_of(found))
+    prefix, installed = Path(sys.prefix), _distribution()
+    source, installer = _source_of(installed), _installer_of(installed)
+    if source is None or installed is None:
+        return _adding_packages(prefix, _requirements_of(installed, extra), extra, installer)
+    all_extras = source.to_requirement(_with_present(installed, extra))
     if (receipt := prefix / "uv-receipt.toml").exists():
-        return _join_command(
-            [
-                "uv",
-                "tool",
-                "install",
-                *_editable(source),
-                source.to_requirement(_with_present(found, extra)),
-                *_with_options(receipt),
-            ]
-        )
-    if (prefix / "pipx_metadata.json").exists():
-        return _join_command(
-            [
-                "pipx",
-                "install",
-                "--force",
-                *_editable(source),
-                source.to_requirement(_with_present(found, extra)),
-            ]
-        )
-    if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
-        return _join_command(
-            ["uvx", "--from", source.to_requirement(_with_present(found, extra)), "provision"]
-        )
-    return _join_command(
-        [
-            *_pip_install_command(_installer_of(found)),
-            *_editable(source),
-            source.to_requirement(extra),
-        ]
-    )
+        command = ["uv", "tool", "install", *_editable(source), all_extras]
+        command += _with_options(receipt)
+    elif (prefix / "pipx_metadata.json").exists():
+        command = ["pipx", "install", "--force", *_editable(source), all_extras]
+    elif any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
+        command = ["uvx", "--from", all_extras, "provision"]
+    else:
+        command = _pip_install_command(installer)
+        command += [*_editable(source), source.to_requirement(extra)]
+    return shlex.join(command)
 
 
 def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: str) -> str:
     if not packages:
         return f"install the extra {extra} of this copy of provision for {sys.executable}"
     if (prefix / "pipx_metadata.json").exists():
-        return _join_command(["pipx", "inject", prefix.name, *packages])
-    return _join_command([*_pip_install_command(installer), *packages])
+        return shlex.join(["pipx", "inject", prefix.name, *packages])
+    return shlex.join([*_pip_install_command(installer), *packages])
 
 
 def _with_options(receipt: Path) -> list[str]:
-    """Return the options for packages that were installed into the environment of a uv tool with
-    --with.
-    """
+    """Return the options for packages that were added to a uv tool's environment with --with."""
     import tomllib
 
     try:
         rows = tomllib.loads(receipt.read_text())["tool"]["requirements"]
-        named = [
+        options = [
             f"{row['name']}{row.get('specifier', '')}"
             for row in rows
             if row["name"] != DISTRIBUTION_NAME and row.keys() <= {"name", "specifier"}
         ]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [word for requirement in named for word in ("--with", requirement)]
+    return [argument for requirement in options for argument in ("--with", requirement)]
 
 
 def _pip_install_command(installer: str) -> list[str]:
-    """Return the command that installs into an interpreter: its own pip, else the uv that provision
-    requires.
-    """
+    """Return the install command of an interpreter: its own pip, else our uv."""
     if installer != "uv" and find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]
     uv = ["uv"] if shutil.which("uv") else [sys.executable, "-m", "uv"]
@@ -125,10 +99,6 @@ def _editable(source: InstallSource) -> list[str]:
     return ["--editable"] if source.editable else []
 
 
-def _join_command(words: list[str]) -> str:
-    return " ".join(shlex.quote(word) for word in words)
-
-
 def _distribution() -> Distribution | None:
     try:
         return distribution(DISTRIBUTION_NAME)
@@ -136,9 +106,9 @@ def _distribution() -> Distribution | None:
         return None
 
 
-def _source_of(found: Distribution | None) -> InstallSource | None:
-    """Return what a copy was installed from; None for an index, and for a path that is gone."""
-    if found is None:  # run from its sources, without an installation
+def _source_of(installed: Distribution | None) -> InstallSource | None:
+    """Return the origin of a copy, None for an index or a path that is gone."""
+    if installed is None:  # run from its sources, without an installation
         checkout = Path(__file__).parents[2]
         return (
             InstallSource(checkout, "", editable=True)
@@ -146,7 +116,7 @@ def _source_of(found: Distribution | None) -> InstallSource | None:
             else None
         )
     try:
-        document = json.loads(found.read_text("direct_url.json") or "null")
+        document = json.loads(installed.read_text("direct_url.json") or "null")
         return _source(document)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -173,27 +143,27 @@ def _source(document: Mapping[str, Any] | None) -> InstallSource | None:
     )
 
 
-def _installer_of(found: Distribution | None) -> str:
-    return ((found.read_text("INSTALLER") or "") if found is not None else "").strip()
+def _installer_of(installed: Distribution | None) -> str:
+    return ((installed.read_text("INSTALLER") or "") if installed is not None else "").strip()
 
 
-def _requirements_of(found: Distribution | None, extra: str) -> list[str]:
+def _requirements_of(installed: Distribution | None, extra: str) -> list[str]:
     lines = (
-        (_OF_EXTRA.fullmatch(line) for line in (found.requires or [])) if found is not None else ()
+        (_OF_EXTRA.fullmatch(line) for line in (installed.requires or []))
+        if installed is not None
+        else ()
     )
     return [
         line["requirement"].strip() for line in lines if line is not None and line["extra"] == extra
     ]
 
 
-def _with_present(found: Distribution, extra: str) -> str:
-    """Return an extra with those whose packages are all there: the tools of applications make their
-    environment anew.
-    """
+def _with_present(installed: Distribution, extra: str) -> str:
+    """Return an extra together with those already installed: tools recreate their environment."""
     extras = {extra}
-    for other in found.metadata.get_all("Provides-Extra") or []:
-        if all(_is_there(line) for line in _requirements_of(found, other)):
-            extras.add(other)
+    for name in installed.metadata.get_all("Provides-Extra") or []:
+        if all(_is_there(line) for line in _requirements_of(installed, name)):
+            extras.add(name)
     return ",".join(sorted(extras))
 
 

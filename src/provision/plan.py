@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from provision.effects import Effect
+from provision.effects.system import Effect
 
 
 class Operation(StrEnum):

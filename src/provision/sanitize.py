@@ -1,4 +1,4 @@
-"""Foreign text made harmless: control and direction characters shown as escapes, secrets replaced."""  # noqa: E501
+"""Sanitizes text of others: escapes control characters, and removes secrets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ REDACTED = "***"
 
 
 def escape_control(text: str) -> str:
-    """Return `text` with control, bidirectional and zero-width characters written as escapes;
-    newline and tab stay.
+    """Return `text` with control, bidirectional and zero-width characters as escapes.
+
+    Newline and tab stay.
     """
     # What Python calls printable holds none of these.
     return (
@@ -43,8 +44,9 @@ def escape_workflow_commands(text: str) -> str:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return `text` without the given secret values, well-known token shapes, and user names or
-    passwords in URLs.
+    """Return `text` without secrets.
+
+    Removes the given values, well-known token shapes, and user names and passwords in URLs.
     """
     return core.redact(text, core.secret_spellings(secrets), REDACTED)
 

@@ -18,7 +18,7 @@ from provision.adapters.google.report_polling import (
     ReportUnavailable,
     await_report,
 )
-from provision.effects import AwaitReport
+from provision.effects.google import AwaitReport
 
 NAME = "projects/my-project/locations/us-central1-a/instances/provision-spec-wb"
 URI = "gs://my-bucket/p/provision-spec-wb/n1/"
@@ -36,7 +36,7 @@ class Device:
     attributes: dict[str, str] | None = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     state: str = "ACTIVE"
-    console: str = ""
+    console_text: str = ""
     time: float = 0.0
     asked: int = 0
 
@@ -66,7 +66,10 @@ class Device:
         return {"state": self.state} if self.state else None
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
-        return self.console[start:], len(self.console)
+        return self.console_text[start:], len(self.console_text)
+
+    def console(self, name: str) -> str:
+        return self.console_text
 
     def finish(self) -> dict[str, Any]:
         result = {"result": json.dumps({"n": "n1", "sha256": hashlib.sha256(REPORT).hexdigest()})}
@@ -101,7 +104,7 @@ def test_every_minute_says_what_is_waited_for_since_when_and_until_when() -> Non
 def test_a_device_that_says_nothing_at_all_is_given_up_with_what_was_seen_last() -> None:
     lines: list[str] = []
     device = Device(
-        console="\n".join(
+        console_text="\n".join(
             ["kernel: line"] * 9 + ["\x1b[31mstartup-script: curl: (22) 404 hf_" + "A1b2" * 8]
         )
     )
@@ -152,7 +155,7 @@ def test_the_whole_has_a_limit_whatever_the_device_says() -> None:
 
 def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -> None:
     lines: list[str] = []
-    device = Device(attributes=None, console="x: provision: phase packages\r\nother\n")
+    device = Device(attributes=None, console_text="x: provision: phase packages\r\nother\n")
     device.script[1500] = {
         "objects": {
             f"{URI}status.json": b'{"n": "n1", "s": "done", "p": "report"}',
@@ -183,7 +186,7 @@ def test_a_silent_device_whose_console_shows_that_it_works_is_not_given_up(
     line: str, seconds: int
 ) -> None:
     lines: list[str] = []
-    device = Device(console=f"startup-script: provision: {line}\n")
+    device = Device(console_text=f"startup-script: provision: {line}\n")
     with pytest.raises(ReportTimeout):
         wait(device, lines)
     assert device.time == seconds

@@ -14,7 +14,8 @@ import pytest
 
 from provision.adapters.colab import runs
 from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable
-from provision.effects import ProgressCallback, RunOnColab
+from provision.effects.colab import RunOnColab
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts as load_facts
 

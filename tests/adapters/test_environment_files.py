@@ -15,7 +15,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.agent.core.installed_files import make_install_note, read_record
-from provision.effects import Damage
+from provision.effects.local import Damage
 
 CODE = b"VALUE = 1\n"
 

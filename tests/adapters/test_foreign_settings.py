@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.commands import isolated_environment
 from provision.adapters.uv.pip_config import PipConfig
+from provision.adapters.uv.program import isolated_environment
 from tests import fork_server
 from tests.adapters.serving import behind_password, contents, proxying, running
 from tests.rig import Bench, make_index, make_wheel, small_spec

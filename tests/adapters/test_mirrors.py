@@ -10,7 +10,7 @@ import pytest
 
 from provision.adapters.uv.mirrors import index_override_variable, locate_sources
 from provision.adapters.uv.pip_config import PipConfig
-from provision.effects import Index, PackageSources
+from provision.effects.packages import Index, PackageSources
 
 CPU = Index(
     "pytorch-cpu", "https://download.pytorch.org/whl/cpu", "cpu", ("torch",), ("linux-x86_64",)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from provision.adapters import RealSystem
-from provision.adapters.uv.commands import install_python, why_not_downloadable
-from provision.effects import InstallPython
+from provision.adapters.uv.pythons import install_python, why_not_downloadable
+from provision.effects.local import InstallPython
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from tests.rig import Bench, small_spec
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects import IndexSource
+from provision.effects.packages import IndexSource
 from tests.rig import TAG, Bench, make_index, make_wheel, small_spec
 
 LINUX = f"{TAG}-{TAG}-manylinux_2_28_x86_64"

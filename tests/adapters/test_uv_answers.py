@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from provision.adapters.uv.errors import error_from_output
-from provision.effects import IndexSource, PackageSources
+from provision.effects.packages import IndexSource, PackageSources
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 CALLER = """
 import os, signal, sys
 from pathlib import Path
-from provision.effects import MonitorRequest
+from provision.effects.local import MonitorRequest
 from provision.adapters import RealSystem
 from provision.adapters.monitored_process import exit_with_signal
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("ours"))

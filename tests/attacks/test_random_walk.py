@@ -13,7 +13,7 @@ import pytest
 from provision.adapters import RealSystem
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
-from provision.effects import (
+from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
     DeleteObjects,

@@ -12,7 +12,8 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.commands.orphans import list_orphans
-from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, ProgressCallback
+from provision.effects.google import CloudReader, CreateInstance, DeleteInstance
+from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError
 from provision.plan import Operation
 from provision.state import Intent, StateRecord
@@ -160,7 +161,7 @@ def test_what_was_asked_for_long_ago_and_is_not_shown_was_never_made(bench: Benc
 
 
 def test_what_was_not_asked_for_yet_is_forgotten_at_once(bench: Bench) -> None:
-    from provision.effects import UploadObjects
+    from provision.effects.google import UploadObjects
 
     with at(bench, Device()) as place:
         with pytest.raises(CutShort):

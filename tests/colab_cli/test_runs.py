@@ -19,7 +19,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.adapters.google.report_polling import ReportUnavailable
-from provision.effects import RunOnColab, StopColabSession
+from provision.effects.colab import RunOnColab, StopColabSession
 from provision.errors import ExternalError, NetworkError
 from tests.colab_cli import cells
 from tests.colab_cli.rig import Account
@@ -242,7 +242,7 @@ from provision.cli.signals import raise_on_signals
 raise_on_signals()
 from tests.colab_cli.test_runs import Runs, NAME
 from tests.colab_cli import cells
-from provision.effects import RunOnColab
+from provision.effects.colab import RunOnColab
 cell = b"import time; print('asleep', flush=True); time.sleep(100)"
 effect = RunOnColab(NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), Path("r.json"), 60)
 RealSystem().perform(effect, lambda line: print(line, flush=True))

@@ -16,7 +16,8 @@ from provision.commands.colab_session import (
     uses_colab_cli,
     verify_on_colab,
 )
-from provision.effects import Effect, ProgressCallback, RunOnColab, StopColabSession
+from provision.effects.colab import RunOnColab, StopColabSession
+from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, Refused
 from provision.facts import load_facts as load_facts
 from provision.state import Intent, State

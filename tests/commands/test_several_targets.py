@@ -13,7 +13,8 @@ from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
 from provision.commands.shared.load import load_spec
-from provision.effects import Effect, InstallPackages, ProgressCallback, RemoveTree
+from provision.effects.local import InstallPackages, RemoveTree
+from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, ProvisionError
 from provision.state import dumps, loads
 from tests.rig import Bench, small_spec

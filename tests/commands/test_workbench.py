@@ -32,7 +32,8 @@ from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.commands.status import status
 from provision.commands.verify import verify
-from provision.effects import AwaitReport, CreateInstance, Effect, ProgressCallback, StopInstance
+from provision.effects.google import AwaitReport, CreateInstance, StopInstance
+from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
 from provision.sandbox import Faults, Store, serve

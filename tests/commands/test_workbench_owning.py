@@ -15,7 +15,7 @@ from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
-from provision.effects import (
+from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
     StartInstance,

@@ -12,7 +12,7 @@ import pytest
 
 from provision import source
 from provision.adapters import RealSystem
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.facts import load_facts
 from provision.lock import (
     Lock,

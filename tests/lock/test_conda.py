@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from rattler.index import index_fs
 
-from provision import effects
 from provision.adapters import RealSystem
-from provision.effects import CondaMatchSpec, CondaSolveRequest
+from provision.effects import conda as effects
+from provision.effects.conda import CondaMatchSpec, CondaSolveRequest
 from provision.errors import NetworkError, Unsatisfiable
 from provision.extras import install_command
 from provision.facts import load_facts

@@ -12,7 +12,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.adapters.uv.download import download_file
-from provision.effects import IndexSource, SourceDistribution
+from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import LockError, NetworkError
 from provision.facts import load_facts
 from provision.lock import Lock, dumps, loads

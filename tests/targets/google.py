@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provision import effects
+from provision.effects import google as effects
 
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
 SPEC: dict[str, Any] = {
@@ -51,6 +51,9 @@ class FakeCloud:
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
         return "", start
+
+    def console(self, name: str) -> str:
+        return ""
 
     def object(self, uri: str, limit: int) -> bytes | None:
         return self.objects.get(uri)

@@ -13,20 +13,19 @@ from typing import Any
 
 import pytest
 
-from provision import effects
-from provision.effects import (
+from provision.effects.conda import CondaProgram, CondaRecord, CreateCondaPrefix
+from provision.effects.google import GoogleEffect
+from provision.effects.local import (
     CreateVenv,
-    Index,
+    Damage,
     InstallPackages,
     MakeFolder,
-    PackageSources,
-    PythonInstallation,
-    PythonSearchResult,
     RemoveFileIfUnmodified,
     RemoveTree,
     ReplaceSymlink,
     WriteFile,
 )
+from provision.effects.packages import Index, PackageSources, PythonInstallation, PythonSearchResult
 from provision.errors import ExternalError
 from provision.lock import (
     Lock,
@@ -62,7 +61,7 @@ class Dictionary:
     links: dict[Path, str] = field(default_factory=dict)
     python: str | None = "3.11.7"
     calls: list[str] = field(default_factory=list)
-    damaged: effects.Damage = field(default_factory=effects.Damage)
+    damaged: Damage = field(default_factory=Damage)
     google: FakeCloud = field(default_factory=FakeCloud)
 
     def cloud(self) -> FakeCloud:
@@ -98,7 +97,7 @@ class Dictionary:
         *,
         hashed: bool = False,
         shared: bool = False,
-    ) -> effects.Damage:
+    ) -> Damage:
         return self.damaged
 
     def is_writable(self, path: Path) -> bool:
@@ -111,8 +110,8 @@ class Dictionary:
     def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
         raise AssertionError("planning asks no index")
 
-    def conda_program(self) -> effects.CondaProgram | None:
-        return effects.CondaProgram("py-rattler", None, "nothing else was found")
+    def conda_program(self) -> CondaProgram | None:
+        return CondaProgram("py-rattler", None, "nothing else was found")
 
     def read_link(self, path: Path) -> str | None:
         return self.links.get(path)
@@ -127,7 +126,7 @@ class Dictionary:
         match effect:
             case CreateVenv():
                 self.files[effect.path / "bin/python"] = self.files[effect.path / "pyvenv.cfg"] = ""
-            case effects.CreateCondaPrefix():
+            case CreateCondaPrefix():
                 self.files[effect.path / "bin/python"] = self.files[
                     effect.path / "conda-meta/history"
                 ] = ""
@@ -161,7 +160,7 @@ class Dictionary:
                     del self.files[effect.path]
             case MakeFolder():
                 pass
-            case _ if isinstance(effect, effects.GoogleCloudEffect):
+            case GoogleEffect():
                 self.google.perform(effect)
 
     def _real(self, path: Path) -> Path:
@@ -254,7 +253,7 @@ def conda_place(*brought: str) -> TargetContext:
         conda_packages=list(brought),
     )
     records = tuple(
-        effects.CondaRecord(
+        CondaRecord(
             name,
             "1.0",
             "h0_0",
@@ -322,11 +321,11 @@ def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
 
 
-ALTERED = effects.Damage(
+ALTERED = Damage(
     (("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),),
     compared_by="size",
 )
-STARTED = effects.Damage(startup_files=("evil.pth",))
+STARTED = Damage(startup_files=("evil.pth",))
 
 
 @pytest.mark.parametrize(
@@ -347,14 +346,14 @@ STARTED = effects.Damage(startup_files=("evil.pth",))
         ),
         (
             False,
-            effects.Damage(compared_by="sha256"),
+            Damage(compared_by="sha256"),
             Operation.KEEP,
             "packages are as locked, files as installed (by sha256)",
         ),
     ],
 )
 def test_damage_of_files_is_an_action_with_its_reason(
-    by_conda: bool, damage: effects.Damage, verb: Operation, because: str
+    by_conda: bool, damage: Damage, verb: Operation, because: str
 ) -> None:
     world, state, target = Dictionary(), create_empty_state("l"), DRIVERS["local"]
     there = conda_place("ffmpeg") if by_conda else place()

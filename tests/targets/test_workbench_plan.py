@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from provision.effects import (
+from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
     DeleteObjects,

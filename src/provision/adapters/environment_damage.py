@@ -17,7 +17,7 @@ from provision.agent.core.installed_files import (
     read_record,
 )
 from provision.agent.install.installed_packages import find_installed_packages
-from provision.effects import Damage
+from provision.effects.local import Damage
 
 _NOTE_LIMIT = 2**24
 
@@ -25,71 +25,64 @@ _NOTE_LIMIT = 2**24
 def find_damage(
     environment: Path, note: Path, minor: str, names: tuple[str, ...], *, hashed: bool, shared: bool
 ) -> Damage:
-    """Return what differs in an environment from what was installed (see Reader.damage); `note` is
-    where the installer wrote what it noted.
+    """Return the damage of an environment (see Reader.find_damage).
+
+    `note` is the record that the installer wrote.
     """
     site = environment / f"lib/python{minor}/site-packages"
-    written = _read_note(note)
+    document = _read_note(note)
     records = {
-        name: read_record(found.metadata_folder)
-        for name, found in find_installed_packages([str(site)]).items()
+        name: read_record(package.metadata_folder)
+        for name, package in find_installed_packages([str(site)]).items()
     }
-    noted = {
-        name: InstallNote.from_install_result(written, name) for name in names if name in records
+    notes = {
+        name: InstallNote.from_install_result(document, name) for name in names if name in records
     }
-    compared = {name: compare_files(records[name], noted[name], hashed=hashed) for name in noted}
-    remade = _files_rewritten_by_conda(written, environment)
-    flawed = {path for one in compared.values() for path in one.flaws}
-    fine = remade | find_matching_files(
-        flawed, records.values(), hashed=any(one.hashed for one in compared.values())
-    )
-    found = tuple(
+    compared = {name: compare_files(records[name], notes[name], hashed=hashed) for name in notes}
+    flawed = {path for comparison in compared.values() for path in comparison.flaws}
+    was_hashed = any(comparison.hashed for comparison in compared.values())
+    matching = find_matching_files(flawed, records.values(), hashed=was_hashed)
+    undamaged = _files_rewritten_by_conda(document, environment) | matching
+    packages = [
         (name, flaws)
         for name in sorted(compared)
-        if (flaws := _flaws(compared[name], noted[name], fine))
-    )
-    by = (
-        "sha256"
-        if hashed
-        else "size and time of change"
-        if all(one.snapshot for one in noted.values())
-        else "size"
-    )
-    return Damage(
-        found, () if shared else tuple(find_unlisted_files(str(site), records.values())[0]), by
-    )
+        if (flaws := _flaws(compared[name], notes[name], undamaged))
+    ]
+    startup_files = () if shared else find_unlisted_files(str(site), records.values())[0]
+    compared_by = "size"
+    if hashed:
+        compared_by = "sha256"
+    elif all(note.snapshot for note in notes.values()):
+        compared_by = "size and time of change"
+    return Damage(tuple(packages), tuple(startup_files), compared_by)
 
 
-def _flaws(compared: FileComparison, noted: InstallNote, fine: frozenset[str]) -> tuple[str, ...]:
-    """Return what differs in one package; a RECORD that did not fit its files at the installation
-    is not damage.
-    """
-    if not noted.record_fits and (compared.unchanged or not noted.snapshot):
+def _flaws(
+    compared: FileComparison, notes: InstallNote, matching: frozenset[str]
+) -> tuple[str, ...]:
+    """Return the damaged files of a package; a RECORD that never matched is not damage."""
+    if not notes.record_fits and (compared.unchanged or not notes.snapshot):
         return ()
-    return tuple(flaw for path, flaw in compared.flaws.items() if path not in fine)
+    return tuple(flaw for path, flaw in compared.flaws.items() if path not in matching)
 
 
 def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> frozenset[str]:
-    """Return the files that conda wrote anew as it linked them, which never fitted a RECORD."""
+    """Return the files that conda rewrote while linking them, which never matched a RECORD."""
     packages = note.get("packages")
-    lists = (
-        [one.get("remade") for one in packages.values() if isinstance(one, dict)]
-        if isinstance(packages, dict)
-        else []
-    )
+    paths: list[object] = []
+    for package in packages.values() if isinstance(packages, dict) else ():
+        remade = package.get("remade") if isinstance(package, dict) else None
+        if isinstance(remade, list):
+            paths += remade
     return frozenset(
-        os.path.normpath(environment / path)
-        for paths in lists
-        if isinstance(paths, list)
-        for path in paths
-        if isinstance(path, str)
+        os.path.normpath(environment / path) for path in paths if isinstance(path, str)
     )
 
 
 def _read_note(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(_NOTE_LIMIT))
+            damaged = json.loads(file.read(_NOTE_LIMIT))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return damaged if isinstance(damaged, dict) else {}

@@ -1,6 +1,4 @@
-"""Which programs run in an environment: each holds a file of its own, locked, for as long as it or
-one of its children lives.
-"""
+"""The programs that run in an environment: each locks a file of its own while it lives."""
 
 from __future__ import annotations
 
@@ -13,12 +11,10 @@ USE_FOLDER = "use"
 """In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
 
 
-def mark_in_use(environment: Path, words: str) -> None:
-    """Note that this process uses an environment, for as long as it, or a program that it starts or
-    becomes, lives.
+def mark_in_use(environment: Path, program: str) -> None:
+    """Mark an environment as used while this process or a program that it starts lives.
 
-    Notes that nobody holds are removed. If the note cannot be written, the program runs without
-    one.
+    Marks of dead processes are removed. If the mark cannot be written, the program runs without it.
     """
     folder = _use_folder(environment)
     path = folder / str(os.getpid())
@@ -29,20 +25,20 @@ def mark_in_use(environment: Path, words: str) -> None:
         for name in _names(folder):
             _remove_if_unlocked(folder / name)
         while True:
-            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            fcntl.flock(held, fcntl.LOCK_EX)
-            if path.exists() and os.path.samestat(os.fstat(held), path.stat()):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
                 break
-            os.close(held)  # another program took it for one that nobody holds
-        os.write(held, f"process {os.getpid()}: {words}".encode()[:_LIMIT])
+            os.close(descriptor)  # another program took it for one that nobody holds
+        os.write(descriptor, f"process {os.getpid()}: {program}".encode()[:_LIMIT])
     except OSError:
         return
-    os.set_inheritable(held, True)
+    os.set_inheritable(descriptor, True)
 
 
 def list_users(environment: Path) -> tuple[str, ...]:
-    """Return who uses an environment, as "process PID: PROGRAM"; changes nothing."""
-    folder, found = _use_folder(environment), []
+    """Return the programs that use an environment, as "process PID: PROGRAM"; changes nothing."""
+    folder, users = _use_folder(environment), []
     for name in () if _is_linked(folder) else _names(folder):
         try:
             note = os.open(
@@ -53,10 +49,10 @@ def list_users(environment: Path) -> tuple[str, ...]:
         try:
             fcntl.flock(note, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            found.append(os.pread(note, _LIMIT, 0).decode("utf-8", "replace") or f"process {name}")
+            users.append(os.pread(note, _LIMIT, 0).decode("utf-8", "replace") or f"process {name}")
         finally:
             os.close(note)
-    return tuple(found)
+    return tuple(users)
 
 
 def _remove_if_unlocked(path: Path) -> None:
@@ -78,7 +74,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _is_linked(folder: Path) -> bool:
-    """Tell whether the notes lie behind a link: nothing is written or removed there."""
+    """Return whether the marks are behind a link: then nothing is written or removed there."""
     return folder.is_symlink() or folder.parent.is_symlink()
 
 

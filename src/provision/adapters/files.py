@@ -1,4 +1,4 @@
-"""Reading with limits, and writing in one step: a file is there whole or as it was before."""
+"""Reads files with limits, and writes them in one step: whole, or unchanged."""
 
 from __future__ import annotations
 
@@ -46,26 +46,21 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def wrap_os_errors(doing: str, path: Path) -> Iterator[None]:
-    """Turn an OSError into a WorldError that says what was being done, where, why it failed, and
-    the way out.
-    """
+def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
+    """Turn an OSError into an ExternalError with the operation, the path, the reason and a hint."""
     try:
         yield
     except OSError as error:
-        above = (
-            "make the folder above it first, or name another place"
-            if doing == "write" and error.errno == errno.ENOENT
-            else ""
-        )
-        why, hint = _REASONS.get(
-            error.errno or 0, (os.strerror(error.errno) if error.errno else str(error), above)
-        )
-        raise ExternalError(f"cannot {doing} {path}", why=why, hint=hint) from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        hint = ""
+        if operation == "write" and error.errno == errno.ENOENT:
+            hint = "make the folder above it first, or name another place"
+        why, hint = _REASONS.get(error.errno or 0, (why, hint))
+        raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
 def read(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; raises WorldError."""
+    """Return the content of a regular file of at most `limit` bytes; raises ExternalError."""
     with wrap_os_errors("read", path):
         if not stat.S_ISREG(mode := path.stat().st_mode):
             what = "a folder, and no regular file" if stat.S_ISDIR(mode) else "no regular file"
@@ -84,8 +79,10 @@ def read(path: Path, limit: int) -> bytes:
 
 
 def write(path: Path, content: str | bytes, mode: int | None) -> None:
-    """Write a file by temporary file, fsync and rename; raises WorldError and leaves the old
-    content in place.
+    """Write a file by temporary file, fsync and rename.
+
+    Raises:
+        ExternalError: it could not be written; the old content stays.
     """
     with wrap_os_errors("write", path):
         if path.is_dir() and not path.is_symlink():
@@ -111,9 +108,7 @@ def _mode_of(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Make a rename inside the folder outlive a power cut; does nothing where folders cannot be
-    synced.
-    """
+    """Make a rename in a folder survive a power failure, if the file system can sync folders."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -123,14 +118,16 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path, mode: int) -> None:
-    """Make a folder and its parents; raises WorldError."""
+    """Create a folder and its parents; raises ExternalError."""
     with wrap_os_errors("make the folder", path):
         path.mkdir(parents=True, exist_ok=True, mode=mode)
 
 
 def set_symlink(path: Path, target: str) -> None:
-    """Make a symbolic link in one step, in place of an older link; raises WorldError when something
-    else is there.
+    """Create a symbolic link in one step, in place of an older link.
+
+    Raises:
+        ExternalError: something that is not a link exists there.
     """
     if path.exists() and not path.is_symlink():
         raise ExternalError(
@@ -147,20 +144,21 @@ def set_symlink(path: Path, target: str) -> None:
 
 
 def create_symlink(path: Path, target: str, instead_of: str) -> None:
-    """Make a symbolic link among what is not ours: nothing that is there gives way but a link to
-    `instead_of`; raises WorldError.
+    """Create a symbolic link among files of others.
+
+    Nothing that exists is replaced, except a link to `instead_of`; raises ExternalError.
     """
     with wrap_os_errors("make the link", path):
-        if (found := read_symlink(path)) == target:
+        if (target_now := read_symlink(path)) == target:
             return
-        if found is not None and found == instead_of:
+        if target_now is not None and target_now == instead_of:
             path.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)  # fails where anything is: another program may have been faster
 
 
 def read_symlink(path: Path) -> str | None:
-    """Return what a symbolic link points at, None where there is none."""
+    """Return the target of a symbolic link, None if it is not one."""
     try:
         return str(path.readlink())
     except OSError:
@@ -168,8 +166,9 @@ def read_symlink(path: Path) -> str | None:
 
 
 def remove_symlink(path: Path, target: str, *, dead: bool) -> bool:
-    """Remove a link that points at `target`; False when something else is there, or with `dead`
-    what it points at, and then it stays. Raises WorldError.
+    """Remove a link to `target`; return False if something else is there, which stays.
+
+    With `dead`, a link whose target exists stays too; raises ExternalError.
     """
     with wrap_os_errors("remove", path):
         if not os.path.lexists(path):
@@ -181,17 +180,16 @@ def remove_symlink(path: Path, target: str, *, dead: bool) -> bool:
 
 
 def move(path: Path, to: Path) -> None:
-    """Give a file, or a link itself, another place on the same disk; raises WorldError."""
+    """Move a file, or a link itself, on the same disk; raises ExternalError."""
     with wrap_os_errors("move", path), contextlib.suppress(FileNotFoundError):
         path.replace(to)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, link or folder and all it holds; raises WorldError. Links inside are removed,
-    never followed.
+    """Remove a file, a link or a folder with its content; raises ExternalError.
 
-    Below a folder `.provision`, nothing is removed behind a link either: what such a link leads
-    to is not ours.
+    Links inside are removed, never followed. Below a folder `.provision`, nothing behind a link is
+    removed either, since it is not ours.
     """
     with wrap_os_errors("remove", path):
         try:
@@ -221,8 +219,9 @@ def _remove_entry(parent: int, name: str) -> None:
 
 
 def _open_parent(path: Path) -> int:
-    """Return a descriptor of the folder that holds a path; each folder from `.provision` on is
-    opened from the one above it, never through a link.
+    """Return a descriptor of the folder of a path.
+
+    Each folder from `.provision` on is opened from the one above it, never through a link.
     """
     parts = path.parent.parts
     base = (
@@ -231,11 +230,11 @@ def _open_parent(path: Path) -> int:
         else len(parts)
     )
     folder = os.open(Path(*parts[:base]), os.O_RDONLY | os.O_DIRECTORY)
-    for place, name in enumerate(parts[base:], start=base + 1):
+    for depth, name in enumerate(parts[base:], start=base + 1):
         try:
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
-            link = Path(*parts[:place])
+            link = Path(*parts[:depth])
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
                 raise ExternalError(
                     f"cannot remove {path}",
@@ -250,9 +249,7 @@ def _open_parent(path: Path) -> int:
 
 
 def remove_if_unmodified(path: Path, sha256: str) -> bool:
-    """Remove a regular file that still has this sha256; False when another one is there, which
-    stays. Raises WorldError.
-    """
+    """Remove a regular file with this sha256; return False if it differs, and then it stays."""
     with wrap_os_errors("remove", path):
         if not path.is_symlink() and not path.exists():
             return True
@@ -267,12 +264,12 @@ def remove_if_unmodified(path: Path, sha256: str) -> bool:
 
 
 def is_writable(path: Path) -> bool:
-    """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if place != path and not place.is_dir():
+    """Return whether `path`, or the nearest existing folder above it, is writable."""
+    folder = path
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if folder != path and not folder.is_dir():
         return False
-    if os.access(place, os.W_OK) is False:
+    if not os.access(folder, os.W_OK):
         return False
-    return not os.statvfs(place).f_flag & os.ST_RDONLY if hasattr(os, "statvfs") else True
+    return not (hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY)

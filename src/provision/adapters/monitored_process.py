@@ -1,10 +1,7 @@
-"""Running a program under watch: it has our terminal, our signals go to it, its end is ours; a
-process beside it records what it takes. Linux only.
-"""
+"""Runs a program with our terminal while another process records what it uses. Linux only."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
@@ -20,13 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import provision
+from provision.adapters.process import start_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from provision.effects import MonitorRequest
+    from provision.effects.local import MonitorRequest
 
-_NAMES = (
+_RELAYED_NAMES = (
     "HUP",
     "INT",
     "QUIT",
@@ -42,19 +40,18 @@ _NAMES = (
     "VTALRM",
     "PROF",
 )
-_RELAYED = {getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")}
+_RELAYED_SIGNALS = {
+    getattr(signal, f"SIG{name}") for name in _RELAYED_NAMES if hasattr(signal, f"SIG{name}")
+}
+_BLOCKED_SIGNALS = _RELAYED_SIGNALS | {signal.SIGCHLD}
 _FROM_KERNEL = 0x80
-"""si_code of a signal that the terminal made (sigaction(2)): all of its group have it already, the
-program too.
-"""
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+"""si_code of a signal of the terminal (sigaction(2)): the program's group received it already."""
 _PACKAGE = Path(provision.__file__).parent
-_SAMPLER = (
+_SAMPLER_PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from provision.agent.probe.monitor.sampler "
     "import main; sys.exit(main())"
 )
-_PATIENCE_S = 5.0
+_SAMPLER_GRACE_S = 5.0
 HOOK_FOLDER = _PACKAGE / "agent" / "probe" / "monitor" / "hook"
 
 
@@ -64,13 +61,24 @@ class _ExitResult:
     largest_bytes: int
     seconds: float
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the message to the sampler."""
+        return {
+            "code": self.code if self.code >= 0 else 128 - self.code,
+            "signal": signal.Signals(-self.code).name if self.code < 0 else None,
+            "largest_bytes": self.largest_bytes or None,
+            "seconds": self.seconds,
+        }
+
 
 def run_monitored(argv: list[str], environment: Mapping[str, str], watch: MonitorRequest) -> int:
-    """Run a program, `argv[0]` being its path, and return its exit code (negative: the signal that
-    ended it). Raises OSError when it cannot be started.
+    """Run a program and return its exit code (negative: the signal that ended it).
 
-    A signal that a person or program sends us is sent on; one from the terminal has reached the
-    program already. When it stops (Ctrl-Z), so do we.
+    `argv[0]` is its path. A signal that a person or program sends us is relayed; one from the
+    terminal has reached the program already. When it stops (Ctrl-Z), so do we.
+
+    Raises:
+        OSError: the program cannot be started.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -78,30 +86,22 @@ def run_monitored(argv: list[str], environment: Mapping[str, str], watch: Monito
         sampler = _Sampler(watch, notes, environment)
         with _blocked_signals() as mask:
             try:
-                child = _start_program(argv, _with_hook(environment, notes), mask)
+                # What the caller left open is the program's, as if it had been started without us.
+                child = start_program(
+                    argv, _with_hook(environment, notes), signal_mask=mask, close_fds=False
+                )
             except OSError:
                 sampler.close()
                 raise
             sampler.send({"pid": child.pid})
-            ended = _wait_for_exit(child)
-            name = signal.Signals(-ended.code).name if ended.code < 0 else None
-            code = ended.code if ended.code >= 0 else 128 - ended.code
-            sampler.send(
-                {
-                    "code": code,
-                    "signal": name,
-                    "largest_bytes": ended.largest_bytes or None,
-                    "seconds": ended.seconds,
-                }
-            )
+            result = _wait_for_exit(child)
+            sampler.send(result.to_json())
             sampler.close()
-    return ended.code
+    return result.code
 
 
 def exit_with_signal(number: int) -> NoReturn:
-    """End as a program that this signal ended, so that whoever waits for us sees what it would have
-    seen; without a core of ours.
-    """
+    """End this process by a signal, without a core dump, as the program was ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -109,83 +109,67 @@ def exit_with_signal(number: int) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # of one that ends nothing
+    os._exit(128 + number)  # the signal does not end a process
 
 
 class _Sampler:
-    """The process beside the program. It is out of the way of Ctrl-C, and nothing of it is waited
-    for longer than a few seconds.
-    """
+    """The recording process; Ctrl-C does not reach it, and it never delays us for long."""
 
     def __init__(self, watch: MonitorRequest, notes: str, environment: Mapping[str, str]) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError):
             watch.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _SAMPLER, str(_PACKAGE.parent)],
+            self._process = start_program(
+                [sys.executable, "-I", "-S", "-c", _SAMPLER_PROGRAM, str(_PACKAGE.parent)],
+                environment,
+                dies_with_us=False,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=dict(environment),
                 cwd="/",
                 start_new_session=True,
             )
-        tool = {"name": "provision", "version": provision.__version__}
-        record = str(watch.record.absolute())
         self.send(
             {
-                "out": record,
+                "out": str(watch.record.absolute()),
                 "notes": notes,
                 "secrets": list(watch.secrets),
-                "tool": tool,
+                "tool": {"name": "provision", "version": provision.__version__},
                 "subject": watch.subject,
                 "program": watch.program,
             }
         )
 
-    def send(self, word: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message, unless the sampler is gone."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
-                self._process.stdin.write(json.dumps(word).encode() + b"\n")
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
                 self._process.stdin.flush()
 
     def close(self) -> None:
-        """Tell it that nothing more comes, and wait until it has written."""
+        """Let it write its record, and wait for that a few seconds."""
         if self._process is None:
             return
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
         try:
-            self._process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:  # a driver that hangs holds its asker
+            self._process.wait(_SAMPLER_GRACE_S)
+        except subprocess.TimeoutExpired:  # a driver that hangs blocks who reads from it
             self._process.kill()
 
 
 @contextmanager
 def _blocked_signals() -> Iterator[set[int]]:
-    """Keep signals until they are asked for; yields what was held before."""
-    held = _RELAYED | {signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    """Block the signals that `_relay_signal` waits for; yields the mask from before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED_SIGNALS)
     try:
         yield set(before)
     finally:
-        while signal.sigtimedwait(held, 0) is not None:
-            pass  # what came when the program had ended was meant for it
+        while signal.sigtimedwait(_BLOCKED_SIGNALS, 0) is not None:
+            pass  # what came after the program had ended was meant for it
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _start_program(
-    argv: list[str], environment: Mapping[str, str], mask: set[int]
-) -> subprocess.Popen[bytes]:
-    def as_called() -> None:
-        if _LIBC is not None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-    # What the caller left open is the program's, as if it had been started without us.
-    return subprocess.Popen(argv, env=dict(environment), close_fds=False, preexec_fn=as_called)  # noqa: PLW1509
 
 
 def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
@@ -194,38 +178,34 @@ def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
 
 
 def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG | os.WUNTRACED)
-        if pid and os.WIFSTOPPED(status):
+        if not pid:
+            _relay_signal(child.pid)
+        elif os.WIFSTOPPED(status):
             _suspend_self()
-        elif pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            # The kernel counts what a process had before it became the program: that is we.
-            own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            return _ExitResult(
-                child.returncode,
-                usage.ru_maxrss * 1024 if usage.ru_maxrss > own else 0,
-                time.monotonic() - began,
-            )
-        _forward_signal(child.pid)
+        else:
+            break
+    child.returncode = os.waitstatus_to_exitcode(status)
+    # The kernel counts what a process used before it became the program: that was our own memory.
+    own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    largest_bytes = usage.ru_maxrss * 1024 if usage.ru_maxrss > own_bytes else 0
+    return _ExitResult(child.returncode, largest_bytes, time.monotonic() - start)
 
 
-def _forward_signal(pid: int) -> None:
-    came = signal.sigtimedwait(_RELAYED | {signal.SIGCHLD}, 1.0)
-    if (
-        came is None
-        or came.si_signo == signal.SIGCHLD
-        or came.si_code == _FROM_KERNEL
-        or came.si_pid == pid
-    ):
+def _relay_signal(pid: int) -> None:
+    received = signal.sigtimedwait(_BLOCKED_SIGNALS, 1.0)
+    if received is None or received.si_signo == signal.SIGCHLD:
+        return
+    if received.si_code == _FROM_KERNEL or received.si_pid == pid:
         return
     with suppress(ProcessLookupError):
-        os.kill(pid, came.si_signo)
+        os.kill(pid, received.si_signo)
 
 
 def _suspend_self() -> None:
-    """Stop as the program did, where a shell is there that sees it and can go on with both."""
+    """Stop as the program did, if a terminal is there whose shell can continue both."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:

@@ -1,6 +1,4 @@
-"""Running the probe in an environment: what it says is passed on, and however it ends without a
-verdict becomes an error with its cause.
-"""
+"""Runs the probe in an environment."""
 
 from __future__ import annotations
 
@@ -17,19 +15,22 @@ from provision.adapters.files import remove_tree, wrap_os_errors
 from provision.errors import ExternalError
 
 if TYPE_CHECKING:
-    from provision.effects import ProgressCallback, RunProbe
+    from provision.effects.local import RunProbe
+    from provision.effects.system import ProgressCallback
 
 _VERDICTS = (0, 1, 3)
 _RECREATE_HINT = "make the environment anew: `provision destroy`, then `provision apply`"
 
 
-def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCallback) -> None:
-    """Run the probe; raises WorldError when it cannot be started, when it is killed, and when it
-    ends without a verdict.
+def run_probe(effect: RunProbe, environment: Mapping[str, str], progress: ProgressCallback) -> None:
+    """Run the probe and report its progress. May block for minutes.
+
+    Raises:
+        ExternalError: it cannot be started, was killed, or ended without a verdict.
     """
     from provision.adapters import process
 
-    only = [word for check in effect.selected_checks for word in ("--only", check)]
+    only = [option for check in effect.selected_checks for option in ("--only", check)]
     argv = [
         str(effect.python),
         str(_unpack_zipapp(effect.zipapp)),
@@ -49,18 +50,18 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCa
         if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")
     }
     try:
-        answer = process.stream(
-            argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60
+        result = process.stream(
+            argv, {**caller, **dict(effect.environment)}, progress, timeout_s=effect.timeout_s + 60
         )
     except OSError as error:
         why = f"{effect.python}: {os.strerror(error.errno or 0)}"
         raise ExternalError(
             "the environment's Python cannot be started", why=why, hint=_RECREATE_HINT
         ) from None
-    if answer.code < 0:
-        raise _killed_error(-answer.code)
-    if answer.code not in _VERDICTS:
-        why = f"exit code {answer.code}\n{answer.stdout[-2000:]}".strip()
+    if result.code < 0:
+        raise _killed_error(-result.code)
+    if result.code not in _VERDICTS:
+        why = f"exit code {result.code}\n{result.stdout[-2000:]}".strip()
         raise ExternalError(
             "the verification itself could not run",
             why=why,
@@ -68,17 +69,15 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: ProgressCa
         )
     if not effect.report.exists():
         why = (
-            f"the environment's Python ended with exit code {answer.code}, and the probe wrote "
-            f"no report\n{answer.stdout[-2000:]}".strip()
+            f"the environment's Python ended with exit code {result.code}, and the probe wrote "
+            f"no report\n{result.stdout[-2000:]}".strip()
         )
         hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
         raise ExternalError("the verification itself could not run", why=why, hint=hint)
 
 
 def _unpack_zipapp(parcel: Path) -> Path:
-    """Return the folder beside a probe's zip that holds its files: there Python keeps their
-    bytecode, which it does not in a zip.
-    """
+    """Return a folder with the files of the probe's zip, where Python can cache bytecode."""
     digest = hashlib.sha256(parcel.read_bytes()).hexdigest()
     folder = parcel.with_name(f"{parcel.stem}-{digest[:12]}")
     if folder.is_symlink() or not folder.is_dir():

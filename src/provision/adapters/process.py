@@ -1,42 +1,48 @@
-"""Running other programs so that none outlives us: own session, told to die with us, ended on
-Ctrl-C.
-"""
+"""Starts other programs so that none outlives us: own session, ended on Ctrl-C and when we die."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from provision.errors import ExternalError
+from provision.adapters.logs import format_argv, log
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
+_KEPT_LINES = 200
 _PIPES: dict[str, Any] = {
     "stdin": subprocess.DEVNULL,
     "stdout": subprocess.PIPE,
     "stderr": subprocess.PIPE,
     "text": True,
     "errors": "replace",
+    "start_new_session": True,
 }
-_LIBC = (
-    ctypes.CDLL(None) if sys.platform == "linux" else None
-)  # loaded here: between fork and exec nothing may take a lock
+# Loaded here: between fork and exec nothing may take a lock.
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+SIGNALS_RESET_ON_EXEC = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT)
+"""Signals that a program must not find ignored.
+
+Python ignores the first two for itself. A shell ignores SIGQUIT for what a script starts in the
+background, but people send it to a program that hangs, for its stack. SIGHUP and SIGINT stay as the
+caller set them: `nohup` and `&` ignore them on purpose.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended: its exit code (negative: the signal) and what it wrote."""
+    """The exit code of a program (negative: the signal that ended it) and its output."""
 
     code: int
     stdout: str
@@ -50,61 +56,78 @@ def capture(
     cwd: Path | None = None,
     timeout_s: float | None = None,
 ) -> ProcessResult:
-    """Run a program without a terminal and return what it wrote.
+    """Run a program without a terminal and return its output. Blocks until it ends.
 
-    It gets its own session, so that Ctrl-C reaches it through us: it is then ended before the
-    interrupt goes on. When we are killed, the kernel ends it
-    (Linux). Raises FileNotFoundError when there is no such program, subprocess.TimeoutExpired
-    after `timeout_s`.
+    Ctrl-C ends the program before the interrupt goes on; the kernel ends it when we are killed
+    (Linux).
+
+    Raises:
+        FileNotFoundError: the program does not exist.
+        subprocess.TimeoutExpired: it was ended after `timeout_s` seconds.
     """
-    return _run(argv, environment, cwd, timeout_s, None)
+    start, child = time.monotonic(), _start_piped(argv, environment, cwd=cwd)
+    try:
+        stdout, stderr = child.communicate(timeout=timeout_s)
+    except BaseException:
+        terminate_group(child)
+        raise
+    return _finish(argv, start, ProcessResult(child.returncode, stdout, stderr))
 
 
 def stream(
     argv: list[str],
     environment: Mapping[str, str],
-    line: Callable[[str], None],
+    on_line: Callable[[str], None],
     *,
     timeout_s: float | None = None,
 ) -> ProcessResult:
-    """Run a program as `capture` does and hand over each line that it writes as it comes; after
-    `timeout_s` it is ended. The last 200 lines are kept.
+    """Run a program as `capture` does, and pass each line of its output on as it comes.
+
+    The program is ended after `timeout_s` seconds. The result has its last 200 lines.
     """
-    return _run(argv, environment, None, timeout_s, line)
+    start, child = time.monotonic(), _start_piped(argv, environment, stderr=subprocess.STDOUT)
+    timer = threading.Timer(timeout_s, terminate_group, (child,)) if timeout_s else None
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    try:
+        if timer is not None:
+            timer.start()
+        for line in child.stdout or ():
+            lines.append(line)
+            on_line(line.rstrip("\n"))
+        result = ProcessResult(child.wait(), "".join(lines), "")
+    except BaseException:
+        terminate_group(child)
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return _finish(argv, start, result)
 
 
 def run_to_completion(
     argv: list[str], environment: Mapping[str, str], *, holding: int, timeout_s: float
 ) -> ProcessResult:
-    """Run a program whose end must not be missed, as what it is given elsewhere would be known to
-    nobody: it goes on when we are interrupted or killed.
+    """Run a program that goes on when we are interrupted or killed.
 
-    It inherits the descriptor `holding`, whose lock thus tells that it is at work. Raises
-    FileNotFoundError when there is no such program,
-    subprocess.TimeoutExpired after `timeout_s`: then it is ended.
+    For a request whose answer must not be lost. The program inherits the descriptor `holding`,
+    whose file lock thus shows that it runs.
+
+    Raises:
+        FileNotFoundError: the program does not exist.
+        subprocess.TimeoutExpired: it was ended after `timeout_s` seconds.
     """
-    child = subprocess.Popen(
-        argv, env=dict(environment), start_new_session=True, pass_fds=(holding,), **_PIPES
-    )
+    start = time.monotonic()
+    child = _start_piped(argv, environment, dies_with_us=False, pass_fds=(holding,))
     try:
         stdout, stderr = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        _terminate_group(child)
+        terminate_group(child)
         raise
-    return ProcessResult(child.returncode, stdout, stderr)
-
-
-SIGNALS_RESET_ON_EXEC = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT)
-"""Signals that a program must not find ignored. Python ignores the first two for itself. A shell
-ignores SIGQUIT for what a script starts in the background,
-but people send it to a program that hangs, for its stack. SIGHUP and SIGINT stay as the caller
-set them: `nohup` and `&` ignore them on purpose.
-"""
+    return _finish(argv, start, ProcessResult(child.returncode, stdout, stderr))
 
 
 def exec_program(argv: list[str], environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process by a program, `argv[0]` being its path: terminal, signals, job control
-    and exit code are then the program's.
+    """Replace this process by a program: terminal, job control and exit code are then its own.
 
     Raises:
         OSError: the program cannot be started.
@@ -116,55 +139,47 @@ def exec_program(argv: list[str], environment: Mapping[str, str]) -> NoReturn:
     os.execve(argv[0], argv, dict(environment))  # noqa: S606
 
 
-def _run(
+def start_program(
     argv: list[str],
     environment: Mapping[str, str],
-    cwd: Path | None,
-    timeout_s: float | None,
-    line: Callable[[str], None] | None,
-) -> ProcessResult:
-    child = subprocess.Popen(
+    *,
+    dies_with_us: bool = True,
+    signal_mask: set[int] | None = None,
+    **options: Any,
+) -> subprocess.Popen[Any]:
+    """Start a program: the only place that does.
+
+    Args:
+        argv: the program and its arguments.
+        environment: all of its variables.
+        dies_with_us: let the kernel kill it when this process ends (Linux).
+        signal_mask: the signals that it starts with blocked; None keeps ours.
+        options: further arguments of subprocess.Popen.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+
+    def prepare_child() -> None:
+        if dies_with_us and _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if signal_mask is not None:
+            signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
+
+    needs_preparation = signal_mask is not None or (dies_with_us and _LIBC is not None)
+    return subprocess.Popen(
         argv,
         env=dict(environment),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-        preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        preexec_fn=prepare_child if needs_preparation else None,  # noqa: PLW1509
+        **options,
     )
-    try:
-        if line is None:
-            stdout, stderr = child.communicate(timeout=timeout_s)
-            return ProcessResult(child.returncode, stdout, stderr)
-        return _follow(child, line, timeout_s)
-    except BaseException:
-        _terminate_group(child)
-        raise
 
 
-def _follow(
-    child: subprocess.Popen[str], line: Callable[[str], None], timeout_s: float | None
-) -> ProcessResult:
-    alarm = threading.Timer(timeout_s, _terminate_group, (child,)) if timeout_s else None
-    if alarm is not None:
-        alarm.start()
-    seen: deque[str] = deque(maxlen=200)
-    try:
-        for text in child.stdout or ():
-            seen.append(text)
-            line(text.rstrip("\n"))
-        return ProcessResult(child.wait(), "".join(seen), "")
-    finally:
-        if alarm is not None:
-            alarm.cancel()
+def terminate_group(child: subprocess.Popen[Any]) -> None:
+    """End a child and its process group: SIGTERM, five seconds, SIGKILL.
 
-
-def _terminate_group(child: subprocess.Popen[str]) -> None:
-    """End a child and all of its group: a grandchild that does not heed SIGTERM would keep our pipe
-    open, and work on.
+    A grandchild that ignores SIGTERM would otherwise keep our pipe open, and go on.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGTERM)
@@ -175,29 +190,14 @@ def _terminate_group(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def _die_with_parent() -> None:
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _start_piped(
+    argv: list[str], environment: Mapping[str, str], **options: Any
+) -> subprocess.Popen[str]:
+    log.info("run %s", format_argv(argv))
+    return start_program(argv, environment, **{**_PIPES, **options})
 
 
-def program_not_found(name: str) -> ExternalError:
-    """Return the error that tells what stands under a name which is no program, and what to write."""  # noqa: E501
-    if Path(name).is_dir():
-        return ExternalError(f"cannot start {name}", why="it is a folder", hint="name a program")
-    if "/" in name and Path(name).exists():
-        return ExternalError(
-            f"cannot start {name}",
-            why="it is a file that may not be executed",
-            hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first",
-        )
-    hint = "check its spelling, or add its package"
-    if Path(name).is_file():
-        hint = (
-            "for the file of that name here write "
-            f"{f'python {shlex.quote(name)}' if name.endswith('.py') else shlex.quote(f'./{name}')}"
-        )
-    return ExternalError(
-        f"no program called {name}",
-        why="it is neither in the environment nor on the PATH",
-        hint=hint,
-    )
+def _finish(argv: list[str], start: float, result: ProcessResult) -> ProcessResult:
+    seconds = time.monotonic() - start
+    log.debug("exit code %d after %.2f s: %s", result.code, seconds, argv[0])
+    return result

@@ -1,6 +1,4 @@
-"""Asking another interpreter: an island is sent to it as a file, run once, and what it wrote comes
-back.
-"""
+"""Runs a zip application in another interpreter."""
 
 from __future__ import annotations
 
@@ -16,21 +14,23 @@ from provision.errors import ExternalError
 
 def run_zipapp(
     python: Path,
-    parcel: bytes,
-    words: tuple[str, ...],
+    content: bytes,
+    arguments: tuple[str, ...],
     environment: Mapping[str, str],
     *,
     timeout_s: float,
 ) -> ProcessResult:
-    """Run an island in `python` and return what it wrote; raises WorldError when that cannot be
-    started, or does not end.
+    """Run a zip application in `python` and return its output.
+
+    Raises:
+        ExternalError: it cannot be started, or does not end within `timeout_s` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="provision-", ignore_cleanup_errors=True) as folder:
-        island = Path(folder, "probe.pyz")
-        island.write_bytes(parcel)
+        path = Path(folder, "probe.pyz")
+        path.write_bytes(content)
         caller = {key: value for key, value in environment.items() if key != "PYTHONHOME"}
         try:
-            return capture([str(python), str(island), *words], caller, timeout_s=timeout_s)
+            return capture([str(python), str(path), *arguments], caller, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
             raise ExternalError(
                 f"{python} did not answer within {timeout_s:g} s",

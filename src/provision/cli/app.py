@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from pathlib import Path
 
 import click
 
 from provision import __version__
+from provision.cli.logging_options import LOG_FILE, VERBOSITY, start_log
 
 SECTIONS = {
     "start": {"init": "provision.cli.init:init"},
@@ -96,7 +98,9 @@ class SectionedGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="provision")
-def app() -> None:
+@VERBOSITY
+@LOG_FILE
+def app(verbosity: int, log_file: Path | None) -> None:
     """Make machine learning environments from one spec, and prove on the device that they work.
 
     \b
@@ -105,3 +109,4 @@ def app() -> None:
 
     SPEC is provision.yaml where none is named.
     """  # noqa: D301
+    start_log(verbosity, log_file)

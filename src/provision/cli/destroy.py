@@ -23,7 +23,7 @@ from provision.cli.options import (
 
 if TYPE_CHECKING:
     from provision.commands.shared.multi_target import ErrorsByTarget
-    from provision.effects import System
+    from provision.effects.system import System
     from provision.plan import Action
 
 

@@ -8,7 +8,7 @@ from provision.cli.console import print_note
 from provision.cli.error_output import print_error
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.report_inbox import InboxResult, process_inbox
-from provision.effects import System
+from provision.effects.system import System
 from provision.errors import StateError
 from provision.targets.notebooks import has_notebook_target
 

@@ -7,7 +7,7 @@ import shlex
 from provision.commands.attach import list_instance_targets
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import select_targets
-from provision.effects import System
+from provision.effects.system import System
 from provision.errors import Refused
 
 

@@ -14,7 +14,7 @@ from provision.targets.notebooks import notebook_link
 if TYPE_CHECKING:
     from provision.commands.facts_comparison import FactsComparison
     from provision.commands.shared.load import LoadedSpec
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 
 def notebook_name(record: Mapping[str, Any]) -> str:

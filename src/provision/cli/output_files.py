@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from provision.cli import console
-from provision.effects import System, WriteFile
+from provision.effects.local import WriteFile
+from provision.effects.system import System
 
 
 def write_output_file(path: Path, text: str, system: System, mode: int = 0o600) -> None:

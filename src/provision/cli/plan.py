@@ -91,7 +91,7 @@ def plan(
 def _save(result: PlanResult, out: Path, path: Path, system: RealSystem) -> None:
     """Write the plan for `apply --plan`."""
     from provision.cli import console
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
     from provision.errors import Refused
 
     quoted = shlex.quote(str(path))

@@ -13,7 +13,7 @@ import click
 from provision.cli.options import SPEC, TARGET, examples, spec_or_default
 
 if TYPE_CHECKING:
-    from provision.effects import System
+    from provision.effects.system import System
 
 
 class PassthroughCommand(click.Command):

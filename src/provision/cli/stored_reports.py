@@ -9,7 +9,7 @@ from typing import NamedTuple
 from provision.cli.sandbox_hints import sandbox_folder
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.target_plans import select_targets
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report
 from provision.verification.report import read_report_file

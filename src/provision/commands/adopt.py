@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.load import state_folder
-from provision.effects import (
-    Effect,
-    ProgressCallback,
-    Reader,
-    RemoveFileIfUnmodified,
-    RemoveSymlink,
-    RemoveTree,
-    System,
-)
+from provision.effects.local import RemoveFileIfUnmodified, RemoveSymlink, RemoveTree
+from provision.effects.system import Effect, ProgressCallback, Reader, System
 from provision.errors import StateError, UsageError
 from provision.state import Ledger
 from provision.state_store import LocalStore

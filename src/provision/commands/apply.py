@@ -36,18 +36,16 @@ from provision.commands.shared.target_plans import (
     runs_in_browser,
 )
 from provision.commands.verify import VerificationResult, run_probe_locally
-from provision.effects import (
-    CreateCondaPrefix,
-    CreateInstance,
+from provision.effects.conda import CreateCondaPrefix
+from provision.effects.google import CreateInstance
+from provision.effects.local import (
     CreateVenv,
-    Effect,
     InstallPackages,
     MakeFolder,
-    ProgressCallback,
     RemoveTree,
     ReplaceSymlink,
-    System,
 )
+from provision.effects.system import Effect, ProgressCallback, System
 from provision.errors import ExternalError, ProvisionError
 from provision.plan import Action, Operation, Plan
 from provision.state import Intent, Ledger, State

@@ -9,7 +9,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.commands.verify import VerificationResult
-from provision.effects import ProgressCallback, System
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.state_store import LocalStore
 

@@ -17,7 +17,8 @@ from provision.commands.lock import read_lock
 from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
 from provision.commands.shared.report_store import store_report
 from provision.commands.shared.target_plans import get_driver_and_context
-from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, Refused
 from provision.kinds.models import ColabTarget
 from provision.lock.inputs import list_changed_inputs

@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from provision.commands.shared.report_store import store_report
-from provision.effects import (
-    MakeFolder,
-    ProgressCallback,
-    RemoveTree,
-    RunOnColab,
-    StopColabSession,
-    System,
-)
+from provision.effects.colab import RunOnColab, StopColabSession
+from provision.effects.local import MakeFolder, RemoveTree
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
 from provision.kinds.models import ColabTarget

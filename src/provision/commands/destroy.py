@@ -12,7 +12,8 @@ from provision.commands.instance_verification import refuse_pending_creation
 from provision.commands.shared.load import state_folder
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.target_plans import NOTEBOOK_PART
-from provision.effects import ProgressCallback, RemoveTree, System
+from provision.effects.local import RemoveTree
+from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 from provision.plan import Action
 from provision.state import Ledger
@@ -31,6 +32,7 @@ _FILES, _FOLDERS = (
         "state.json",
         "lock",
         "use",
+        "logs",
         "colab/sessions.json",
         "colab/sessions.json.lock",
     ),

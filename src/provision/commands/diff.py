@@ -6,7 +6,7 @@ from pathlib import Path
 
 from provision.commands.lock_check import read_lock_file
 from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.effects import ProgressCallback, Reader
+from provision.effects.system import ProgressCallback, Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report
 from provision.verification.diff.compare import compare_reports

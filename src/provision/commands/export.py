@@ -16,7 +16,9 @@ from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import select_targets
-from provision.effects import CondaChannel, ProgressCallback, Reader, System, WriteFile
+from provision.effects.conda import CondaChannel
+from provision.effects.local import WriteFile
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
 from provision.lock.conda import requested_conda_names

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.effects import System
+from provision.effects.system import System
 from provision.facts import COMPILED_TABLES, load_facts
 from provision.facts.consequences import ExplainedRow, age_in_days, derive_consequences
 from provision.facts.table_lookup import FactRow, FactTable, find_rows, load_tables

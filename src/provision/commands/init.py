@@ -6,7 +6,8 @@ from pathlib import Path
 
 from provision.assets import find_asset
 from provision.commands.schema import schema_text
-from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 
 

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import System
+from provision.effects.system import System
 from provision.errors import Refused
 from provision.state_store import LocalStore
 from provision.targets.workbench import build_resource_name

@@ -14,18 +14,15 @@ from provision.adapters.google.log_tail import read_run_log
 from provision.adapters.google.report_polling import ReportTimeout, ReportUnavailable
 from provision.commands.instance_notices import add_hint_on_error, running_notice
 from provision.commands.shared.report_store import store_report
-from provision.effects import (
+from provision.effects.google import (
     AwaitReport,
     CreateInstance,
     DeleteInstance,
     DeleteObjects,
-    MakeFolder,
-    ProgressCallback,
-    RemoveTree,
     StopInstance,
-    System,
-    WriteFile,
 )
+from provision.effects.local import MakeFolder, RemoveTree, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
 from provision.plan import Action, Operation

@@ -15,7 +15,7 @@ from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
 
 if TYPE_CHECKING:  # looking at specs needs no effects
-    from provision.effects import ProgressCallback, System
+    from provision.effects.system import ProgressCallback, System
 
 _ROUNDS = 5
 _SPEC_FILE_NAME = re.compile(r"provision([.-].*)?\.ya?ml")
@@ -107,7 +107,7 @@ def _apply_fixes(
     """Apply the safe fixes until there are no more of them, and return what is then said; `changed`
     gets the diffs.
     """
-    from provision.effects import WriteFile
+    from provision.effects.local import WriteFile
 
     for _ in range(_ROUNDS):
         edits = collect_edits(found)

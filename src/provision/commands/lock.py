@@ -10,7 +10,8 @@ from provision.commands.lock_check import MAX_LOCK_BYTES, read_lock_file
 from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
 from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
-from provision.effects import ProgressCallback, Reader, System, WriteFile
+from provision.effects.local import WriteFile
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
 from provision.lock import Lock, compute_text_digest, dumps, with_digest
 from provision.lock.inputs import find_unlockable, list_changed_inputs

@@ -14,7 +14,7 @@ from provision.facts import load_facts
 from provision.lock import Lock, compute_text_digest, loads
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 MAX_LOCK_BYTES = 64 * 2**20
 """Longest lock in bytes."""

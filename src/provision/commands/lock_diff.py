@@ -12,7 +12,7 @@ from pathlib import Path
 from provision.commands.lock_check import MAX_LOCK_BYTES, read_lock_file
 from provision.commands.shared.load import LoadedSpec, check_resolved
 from provision.diagnostics import Diagnostic, Location, Severity
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError, LockError, UsageError
 from provision.facts import torch_upgrade
 from provision.facts.torch_upgrade import Implication, TorchVariant

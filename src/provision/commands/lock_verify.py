@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from provision.commands.lock import check_lock, read_lock
 from provision.commands.shared.load import load_spec
-from provision.effects import PackageSources, ProgressCallback, Reader
+from provision.effects.packages import PackageSources
+from provision.effects.system import ProgressCallback, Reader
 from provision.errors import LockError
 from provision.lock.index_comparison import (
     IndexComparison,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import System
+from provision.effects.system import System
 from provision.errors import ProvisionError, UsageError
 from provision.kinds.models import WorkbenchTarget
 from provision.state import Ledger

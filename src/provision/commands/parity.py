@@ -16,7 +16,7 @@ from provision.commands.shared.target_plans import (
     plan_verification,
     runs_in_browser,
 )
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock
 from provision.lock.conda import conda_provided_versions, to_index_name

@@ -8,7 +8,7 @@ from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
 from provision.commands.shared.target_plans import TargetPlans, plan_targets, refuse_unknown_kinds
-from provision.effects import ProgressCallback, System
+from provision.effects.system import ProgressCallback, System
 from provision.state_store import LocalStore
 
 

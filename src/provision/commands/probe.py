@@ -13,7 +13,8 @@ from typing import Any
 from provision.commands.lock import read_lock
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import get_driver_and_context, select_targets
-from provision.effects import MakeFolder, ProgressCallback, Reader, System, WriteFile
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import LockError, Refused, UsageError
 from provision.lock import Lock, digest_of
 from provision.lock.inputs import list_changed_inputs

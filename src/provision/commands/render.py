@@ -17,13 +17,8 @@ from provision.commands.shared.target_plans import (
     raise_refusals,
     runs_in_browser,
 )
-from provision.effects import (
-    MakeFolder,
-    ProgressCallback,
-    RemoveFileIfUnmodified,
-    System,
-    WriteFile,
-)
+from provision.effects.local import MakeFolder, RemoveFileIfUnmodified, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
 from provision.kinds.models import ColabTarget
 from provision.lock import Lock

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ProvisionError, Refused
 from provision.verification import Report
 from provision.verification.report import MAX_REPORT_BYTES

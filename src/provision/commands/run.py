@@ -12,7 +12,8 @@ from provision.commands.shared.launch import build_launch, single_process_warnin
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import get_driver_and_context, is_notebook
 from provision.commands.verify import activation_variables
-from provision.effects import MonitorRequest, ProgressCallback, System
+from provision.effects.local import MonitorRequest
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.lock.inputs import list_changed_inputs
 from provision.state_store import LocalStore

@@ -15,7 +15,7 @@ from provision.commands.shared.target_plans import (
     is_notebook,
     plan_verification,
 )
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs

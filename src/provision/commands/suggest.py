@@ -14,7 +14,7 @@ from provision import source
 from provision.commands.shared.load import SpecHasErrors, check_file
 from provision.commands.shared.resolution_hints import resolve_and_check
 from provision.diagnostics import Severity
-from provision.effects import ProgressCallback, System
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
 from provision.facts import Facts, load_facts
 from provision.facts.versions import parse_version
@@ -34,7 +34,7 @@ from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 
 _TEXT_FINDINGS = frozenset(kind.id for kind in source.FINDING_KINDS)

@@ -21,16 +21,8 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.report_store import store_report, write_report_page
 from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
-from provision.effects import (
-    MakeFolder,
-    MoveFile,
-    ProgressCallback,
-    Reader,
-    RemoveTree,
-    RunProbe,
-    System,
-    WriteFile,
-)
+from provision.effects.local import MakeFolder, MoveFile, RemoveTree, RunProbe, WriteFile
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import LockError, Refused, UsageError
 from provision.lock.inputs import list_changed_inputs
 from provision.spelling import nearest_words

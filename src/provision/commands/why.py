@@ -12,7 +12,8 @@ from typing import NamedTuple
 from provision.commands.lock import read_lock
 from provision.commands.shared.load import CheckedDocument, LoadedSpec, check_file, check_resolved
 from provision.diagnostics import Diagnostic, Fix
-from provision.effects import ProgressCallback, System, WriteFile
+from provision.effects.local import WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
 from provision.facts import load_facts
 from provision.facts.lazy_tables import load_symptoms

@@ -1,6 +1,4 @@
-"""What conda channels are asked and what they answer, and the effect that makes a prefix of it.
-Each names everything it needs.
-"""
+"""Requests to conda channels, their results, and the effect that creates a prefix."""
 
 from __future__ import annotations
 
@@ -9,17 +7,17 @@ from typing import NamedTuple
 
 
 class CondaChannel(NamedTuple):
-    """A channel by the name that a spec gives it, and its address; "" for the public channel of
-    that name.
-    """
+    """A channel by its name in the spec; the address "" is the public channel of that name."""
 
     name: str
     url: str = ""
 
 
 class CondaMatchSpec(NamedTuple):
-    """A conda package that is asked for: version and build as conda writes them ("" for any), and
-    the name of the one channel that it comes from.
+    """A requirement on a conda package.
+
+    Version and build are in conda's notation ("" for any), `channel` is the only channel that it
+    may come from.
     """
 
     name: str
@@ -28,14 +26,12 @@ class CondaMatchSpec(NamedTuple):
     channel: str = ""
 
     def __str__(self) -> str:
-        """Return it as people write it."""
+        """Return name, version and build, separated by spaces."""
         return " ".join(part for part in (self.name, self.version, self.build) if part)
 
 
 class CondaRecord(NamedTuple):
-    """One file of a channel as it was locked: what it is, where it lies, its sha256 and md5
-    (hexadecimal), and what it needs (match specs).
-    """
+    """A locked file of a channel, with its hashes (hexadecimal) and dependencies (match specs)."""
 
     name: str
     version: str
@@ -52,15 +48,14 @@ class CondaRecord(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Return name, version and build as conda joins them in the names of files."""
+        """The file name without its extension: name, version and build."""
         return f"{self.name}-{self.version}-{self.build}"
 
 
 class CondaSolveRequest(NamedTuple):
-    """What is to be solved for one platform: wishes, bounds on what may come with them, and the
-    virtual packages (name, version) of the target.
+    """Requirements for one platform, constraints, and the target's virtual packages.
 
-    `keep` are records to stay with where they still fit.
+    `virtual_packages` are (name, version), `keep` are records to prefer while they fit.
     """
 
     platform: str
@@ -73,8 +68,9 @@ class CondaSolveRequest(NamedTuple):
 
 
 class CondaProgram(NamedTuple):
-    """What makes conda environments on this machine: its name, its path (None: py-rattler, in our
-    own process), and why it was taken.
+    """The program that creates conda environments, and the reason for its choice.
+
+    The path None means py-rattler in our own process.
     """
 
     name: str
@@ -83,14 +79,12 @@ class CondaProgram(NamedTuple):
 
 
 class CreateCondaPrefix(NamedTuple):
-    """Make a conda environment at `path` of exactly these records, every file checked against its
-    hash; nothing is there before.
-    """
+    """Create a conda environment of exactly these records, each checked against its hash."""
 
     path: Path
     platform: str
     channels: tuple[CondaChannel, ...]
     records: tuple[CondaRecord, ...]
     match_specs: tuple[str, ...]
-    """What was asked for by name (match specs), for conda's own list of it."""
+    """The requirements by name (match specs), for conda's own history."""
     program: CondaProgram

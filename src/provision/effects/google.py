@@ -1,32 +1,42 @@
-"""The effects on Google Cloud and on Colab, and what may be asked of Google Cloud.
+"""The effects on Google Cloud, and the protocol for reading from it.
 
 A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE; a body is the REST JSON of
-Notebooks v2. Each effect names everything it needs; performing
-one twice is safe.
+Notebooks v2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
+
+from provision.effects.service import ServiceEffect
 
 
-class UploadObjects(NamedTuple):
-    """Write objects (gs:// address and content) to Cloud Storage, those that are there with the
-    same content left alone.
-    """
+@dataclass(frozen=True, slots=True)
+class GoogleEffect(ServiceEffect):
+    """A change in a Google Cloud project."""
+
+    service: ClassVar[str] = "google"
+
+
+@dataclass(frozen=True, slots=True)
+class UploadObjects(GoogleEffect):
+    """Write objects (gs:// address, content) to Cloud Storage unless they have that content."""
 
     objects: tuple[tuple[str, bytes], ...]
 
 
-class CreateInstance(NamedTuple):
-    """Create an instance in the first of these zones that has the machine, and wait until it is
-    ACTIVE; a failed shell goes before the next zone is tried.
+@dataclass(frozen=True, slots=True)
+class CreateInstance(GoogleEffect):
+    """Create an instance in the first zone that has the machine, and wait until it is ACTIVE.
 
-    `request` is the UUID that makes a repeated call the same request. One of our state that
-    exists under this name in any of the zones is taken as it is.
-    `instead_of` is the full name of one that was deleted for it, "" where none was.
+    What a failed attempt leaves is deleted before the next zone is tried. An instance of the same
+    state that already has this name in one of the zones is adopted.
+
+    `request` is the UUID by which the service recognizes a repeated call. `instead_of` is the full
+    name of the instance that was deleted in favour of this one, or "".
     """
 
     project: str
@@ -37,9 +47,12 @@ class CreateInstance(NamedTuple):
     instead_of: str = ""
 
 
-class UpdateInstance(NamedTuple):
-    """Change fields of an instance in place: `body` holds no more than `mask` names (paths as in
-    gceSetup.metadata, joined by commas).
+@dataclass(frozen=True, slots=True)
+class UpdateInstance(GoogleEffect):
+    """Change fields of an instance in place.
+
+    `mask` lists the paths of the changed fields, joined by commas (gceSetup.metadata); `body`
+    contains only these.
     """
 
     name: str
@@ -47,52 +60,54 @@ class UpdateInstance(NamedTuple):
     mask: str
 
 
-class ResizeDisk(NamedTuple):
-    """Make a disk ("bootDisk", "dataDisk") of an instance larger; nothing happens when it has that
-    size already. What lies on it stays.
-    """
+@dataclass(frozen=True, slots=True)
+class ResizeDisk(GoogleEffect):
+    """Enlarge a disk ("bootDisk", "dataDisk") of an instance, keeping its content."""
 
     name: str
     disk: str
     size_gb: str
 
 
-class StopInstance(NamedTuple):
-    """Stop an instance and wait until it is; nothing happens when it is stopped already."""
+@dataclass(frozen=True, slots=True)
+class StopInstance(GoogleEffect):
+    """Stop an instance and wait until it is stopped."""
 
     name: str
 
 
-class StartInstance(NamedTuple):
-    """Start an instance and wait until it is ACTIVE; nothing happens when it is already."""
+@dataclass(frozen=True, slots=True)
+class StartInstance(GoogleEffect):
+    """Start an instance and wait until it is ACTIVE."""
 
     name: str
 
 
-class DeleteInstance(NamedTuple):
-    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone
-    already.
+@dataclass(frozen=True, slots=True)
+class DeleteInstance(GoogleEffect):
+    """Delete an instance with its disks and wait until it is gone.
 
-    One that does not bear the label of this lineage belongs to another state by now, and is left
-    alone.
+    An instance without the label of `lineage` belongs to another state and is left alone.
     """
 
     name: str
     lineage: str
 
 
-class DeleteObjects(NamedTuple):
-    """Delete every object in Cloud Storage below an address of ours that ends in a slash."""
+@dataclass(frozen=True, slots=True)
+class DeleteObjects(GoogleEffect):
+    """Delete every object in Cloud Storage below `prefix`, an address that ends in a slash."""
 
     prefix: str
 
 
-class AwaitReport(NamedTuple):
-    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s`
-    for its verification, and file it at `report`.
+@dataclass(frozen=True, slots=True)
+class AwaitReport(GoogleEffect):
+    """Wait for the report of a run on a device, and write it to `report`.
 
-    `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries
-    `nonce`, and the sha256 that the device told, is accepted.
+    A report is accepted if it carries `nonce` and has the sha256 that the device announced.
+    `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). `timeout_s` limits
+    the whole wait, `verify_s` the part of it that is the verification.
     """
 
     name: str
@@ -105,78 +120,55 @@ class AwaitReport(NamedTuple):
     verify_s: int
 
 
-class RunOnColab(NamedTuple):
-    """Take a Colab machine as `session`, run a cell on it until it is done, file its report at
-    `report`, and give the machine back in every ending.
-
-    `gpu` is Colab's own name ("T4"; "" for none). `folder` holds what is known of the session.
-    Only a report that carries `nonce` and the lock digest `lock`
-    is accepted. `timeout_s` is for one run of the cell. `keep` leaves the machine running once a
-    report came.
-    """
-
-    session: str
-    gpu: str
-    high_memory: bool
-    cell: bytes
-    nonce: str
-    lock_digest: str
-    folder: Path
-    report: Path
-    timeout_s: int
-    keep_session: bool = False
-
-
-class StopColabSession(NamedTuple):
-    """Give a Colab machine back that was taken as `session`; nothing happens when it is gone
-    already.
-    """
-
-    session: str
-    folder: Path
-
-
-ColabEffect = RunOnColab | StopColabSession
-InstanceEffect = (
-    CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
-)
-GoogleCloudEffect = UploadObjects | InstanceEffect | DeleteObjects | AwaitReport
-
-
 class CloudReader(Protocol):
-    """What may be asked of Google Cloud without changing it. All of it raises CloudError
-    (credentials, roles, a switched off API) with the way out.
+    """Reads from Google Cloud without changing anything.
+
+    Every method may block for minutes while it retries, and raises a CloudError with a hint if
+    credentials, a role or an enabled API is missing, or the service cannot be reached.
     """
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
-        """Return an instance as Notebooks v2 tells it, None when there is none."""
+        """Return an instance as Notebooks v2 describes it, None if it does not exist."""
 
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones."""
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
-        """Return the newest operation on an instance (done, error, metadata.verb), None when there
-        is none or none can be listed.
+        """Return the newest operation (done, error, metadata.verb) on an instance.
+
+        None if the instance has no operations or they cannot be listed.
         """
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
-        """Return what Workbench offers in a zone (getConfig); None when that cannot be told."""
+        """Return what Workbench offers in a zone (getConfig), None if it cannot be read."""
 
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
-        """Return the guest attributes of an instance; {} when none is written yet, None when they
-        cannot be read (switched off, no role).
+        """Return the guest attributes of an instance, without the namespace.
+
+        {} if nothing is written yet, None if they cannot be read (switched off, missing role).
         """
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
-        """Return the serial console's text from a position on, and the position after it."""
+        """Return the text of the serial console from a byte position on, and the position after it.
+
+        ("", start) if it cannot be read.
+        """
+
+    def console(self, name: str) -> str:
+        """Return the latest text of the serial console, "" if it cannot be read; never raises."""
 
     def object(self, uri: str, limit: int) -> bytes | None:
-        """Return an object of Cloud Storage, at most `limit` bytes; None when there is none."""
+        """Return an object of Cloud Storage, None if it does not exist.
+
+        Raises:
+            CloudError: the object is longer than `limit` bytes (kind "too-long").
+        """
 
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
-        """Return the quotas of a region (metric, limit, usage); None when they cannot be read."""
+        """Return the quotas of a region (metric, limit, usage), None if they cannot be read."""
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
-        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when
-        that cannot be read.
+        """Return the accelerators of a zone (name, maximumCardsPerInstance).
+
+        None if they cannot be read.
         """

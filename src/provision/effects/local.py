@@ -1,4 +1,4 @@
-"""The effects on this machine. Each names everything it needs; performing one twice is safe."""
+"""The effects on this machine; performing one twice is safe."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from provision.effects.packages import Index, Pin
 
 
 class InstallPython(NamedTuple):
-    """Let uv fetch a managed CPython of this minor version."""
+    """Let uv download a managed CPython of this minor version."""
 
     minor: str
 
 
 class CreateVenv(NamedTuple):
-    """Make an empty virtual environment at `path` with an interpreter of this minor version, in
-    place of anything there.
-    """
+    """Create an empty virtual environment in place of anything at `path`."""
 
     path: Path
     minor: str
 
 
 class InstallPackages(NamedTuple):
-    """Install exactly these pins, every file checked against its hash: wheels, then what is built
-    from source with them.
+    """Install exactly these pins, with every file checked against its hash.
 
-    How each came there is kept in the environment's installed.json.
+    Wheels come first, then what is built from source with them. The provenance of each package is
+    written to the environment's installed.json.
     """
 
     environment: Path
@@ -37,18 +35,17 @@ class InstallPackages(NamedTuple):
     pins: tuple[Pin, ...]
     indexes: tuple[Index, ...] = ()
     shared: bool = False
-    """Whether another program put packages there too: those stay."""
+    """Another program also installs packages there: these stay."""
     reinstall: tuple[str, ...] = ()
-    """Names of pins to install anew although they are there in the wanted version."""
+    """Names of pins to install again even if they have the right version."""
 
 
 class Damage(NamedTuple):
-    """How the files of an environment differ from what was installed.
+    """The differences between the files of an environment and what was installed.
 
-    `packages` are those with such files, by name, and what is wrong with each file; `started`
-    are files that no package lists and Python reads at each
-    start. `by` says what was compared: "size" (nothing was noted when they were installed),
-    "size and time of change", or "sha256".
+    `packages` are names with the problem of each file, `startup_files` are files that no package
+    lists and that Python reads at each start. `compared_by` is "size" (nothing was noted when they
+    were installed), "size and time of change", or "sha256".
     """
 
     packages: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -62,34 +59,33 @@ class WriteFile(NamedTuple):
     path: Path
     content: str | bytes
     mode: int | None = 0o644
-    """None keeps the mode of the file that is there."""
+    """None keeps the mode of an existing file."""
 
 
 class MakeFolder(NamedTuple):
-    """Make a folder and its parents."""
+    """Create a folder and its parents."""
 
     path: Path
     mode: int = 0o755
 
 
 class RemoveTree(NamedTuple):
-    """Remove a folder of ours and all it holds; nothing happens when it is gone already."""
+    """Remove a folder of ours with its content; nothing happens if it is gone."""
 
     path: Path
 
 
 class MoveFile(NamedTuple):
-    """Give a file in a folder of ours another place on the same disk; nothing happens when it is
-    gone already.
-    """
+    """Move a file in a folder of ours on the same disk; nothing happens if it is gone."""
 
     path: Path
     destination: Path
 
 
 class RemoveFileIfUnmodified(NamedTuple):
-    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote;
-    what someone has changed stays, and that is told.
+    """Remove a file of ours outside our own folder if it still has this sha256.
+
+    A file that was changed stays, and progress reports that.
     """
 
     path: Path
@@ -97,15 +93,16 @@ class RemoveFileIfUnmodified(NamedTuple):
 
 
 class ReplaceSymlink(NamedTuple):
-    """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
+    """Point the symbolic link `path` at `target`, in place of an older link of ours."""
 
     path: Path
     target: str
 
 
 class CreateSymlink(NamedTuple):
-    """Make the symbolic link `path`, outside our own folder, point at `target`; what is there
-    already stays, but for a link to `instead_of`.
+    """Create the symbolic link `path`, outside our own folder, to `target`.
+
+    Nothing that exists is replaced, except a link to `replaced_target`.
     """
 
     path: Path
@@ -114,10 +111,9 @@ class CreateSymlink(NamedTuple):
 
 
 class RemoveSymlink(NamedTuple):
-    """Remove a link of ours outside our own folder, as long as it points at `target`, and with
-    `dead` only where nothing is there any more.
+    """Remove a link of ours outside our own folder if it still points at `target`.
 
-    What stays is told.
+    With `only_if_dangling`, only if the target is gone. Progress reports a link that stays.
     """
 
     path: Path
@@ -126,8 +122,9 @@ class RemoveSymlink(NamedTuple):
 
 
 class RunProbe(NamedTuple):
-    """Run the probe in an environment; its report appears at `report`. `environment` is added to
-    the caller's.
+    """Run the probe in an environment, and write its report to `report`.
+
+    `environment` is added to the caller's variables.
     """
 
     python: Path
@@ -157,8 +154,9 @@ LocalEffect = (
 
 
 class MonitorRequest(NamedTuple):
-    """Where the record of a run goes, and what it says of spec and program; values of the variables
-    in `secrets` are kept out of it.
+    """The record of a run: its path, its subject (spec, target) and its program.
+
+    The values of the variables in `secrets` are kept out of it.
     """
 
     record: Path

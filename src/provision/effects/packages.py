@@ -1,4 +1,4 @@
-"""What is asked of uv and of indexes, and what they answer: interpreters, projects, pins, releases."""  # noqa: E501
+"""Requests to uv and to package indexes, and their results."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from urllib.parse import urlsplit
 
 
 class PythonInstallation(NamedTuple):
-    """A CPython found on this machine: full version such as "3.11.7" and absolute path."""
+    """A CPython on this machine: full version such as "3.11.7" and absolute path."""
 
     version: str
     path: Path
 
     @property
     def minor(self) -> str:
-        """Major and minor version, such as "3.11"."""
+        """The major and minor version, such as "3.11"."""
         return ".".join(self.version.split(".")[:2])
 
 
 class PythonSearchResult(NamedTuple):
-    """What was found for one Python version: the one to use, all that exist, and whether uv could
-    fetch it, or why not.
-    """
+    """The interpreters for a version: the selected one, all installed, and uv's download."""
 
     requested: str
     selected: PythonInstallation | None
@@ -34,12 +32,11 @@ class PythonSearchResult(NamedTuple):
 
 
 class Index(NamedTuple):
-    """A named index that a project binds packages to, at its canonical address.
+    """A named index that packages are bound to, at its public address.
 
-    `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of
-    another kind. A local folder may stand in for such an index
-    when it holds a wheel that fits every one of `packages` (requirements) in that flavour for
-    every one of `platforms`.
+    `flavour` is the local version label of its wheels ("cpu", "cu128"), None for another kind of
+    index. A local folder replaces such an index if it has a wheel of this flavour for each of
+    `packages` (requirements) on each of `platforms`.
     """
 
     name: str
@@ -51,8 +48,9 @@ class Index(NamedTuple):
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class VersionPreference:
-    """A version to keep: canonical name, exact version, index name, and the environments (PEP 508
-    markers) that it is for; none means all.
+    """A version to keep while it fits: package, exact version and index name.
+
+    `markers` are the environments (PEP 508) that it is for; () means all.
     """
 
     name: str
@@ -62,8 +60,9 @@ class VersionPreference:
 
 
 class IndexBinding(NamedTuple):
-    """A package that comes from a named index only, where the marker holds ("": everywhere) and in
-    one variant of the project ("": in all).
+    """A package that comes from a named index only.
+
+    It applies if `marker` holds ("": always), in one variant of the project ("": in all).
     """
 
     package: str
@@ -73,15 +72,12 @@ class IndexBinding(NamedTuple):
 
 
 class UvProject(NamedTuple):
-    """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the
-    environments that count.
+    """A project for uv to resolve or install.
 
-    `environments` are PEP 508 markers, one a platform; `preferences` are versions to keep where
-    they still fit, `constraints` versions that nothing may
-    leave. `variants` (name to requirements) exclude each other, such as builds of torch; where
-    there are some, `requirements` is empty.
-    `undated` are packages whose index tells no day of upload, so that `exclude_newer` cannot
-    hold for them.
+    `environments` are PEP 508 markers, one for each platform; `preferences` are versions to keep
+    while they fit, `constraints` versions that nothing may leave. `variants` (name, requirements)
+    exclude each other, such as builds of torch; with variants, `requirements` is empty. `undated`
+    are packages whose index has no upload dates, so that `exclude_newer` cannot apply to them.
     """
 
     python: str
@@ -98,8 +94,9 @@ class UvProject(NamedTuple):
 
 
 class IndexSource(NamedTuple):
-    """Where an index is on this machine: its address ("" for uv's own default), and the wheels that
-    stand in for it, if any do.
+    """The place of an index on this machine.
+
+    The address is "" for uv's own default; `wheels` are local wheels that replace the index.
     """
 
     name: str
@@ -108,7 +105,7 @@ class IndexSource(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether what it serves lies on this machine, so that no index has confirmed it."""
+        """Whether its files are on this machine, so that no index has confirmed them."""
         parts = urlsplit(self.url)
         return (
             bool(self.wheels)
@@ -119,8 +116,9 @@ class IndexSource(NamedTuple):
 
 
 class PackageSources(NamedTuple):
-    """Where packages come from on this machine: the default index, the named ones, further wheels,
-    and what a person should know about that.
+    """The package sources of this machine: default index, named indexes, further wheels.
+
+    `notes` are for people.
     """
 
     default: IndexSource
@@ -131,7 +129,7 @@ class PackageSources(NamedTuple):
 
 
 class IndexAddresses(NamedTuple):
-    """Where an installer on this machine finds indexes, by name, and further places of wheels."""
+    """The addresses of indexes by name for an installer, and further places of wheels."""
 
     indexes: Mapping[str, str]
     find_links: tuple[str, ...] = ()
@@ -139,10 +137,9 @@ class IndexAddresses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Pin:
-    """One locked package as an installer needs it: canonical name, exact version, the index it is
-    bound to (None: the default one), sha256 of every file.
+    """A locked package for an installer: canonical name, exact version, index, sha256 of its files.
 
-    `build`: one of these files is a source distribution, and may be built.
+    The index None is the default one.
     """
 
     name: str
@@ -150,12 +147,13 @@ class Pin:
     index: str | None
     hashes: tuple[str, ...]
     from_source: bool = False
-    """Whether its files are source, so that it is built as it is installed."""
+    """Its files are source distributions, so that installing it builds it."""
 
 
 class Resolution(NamedTuple):
-    """What uv answered: its lock (TOML) with the dependency graph, and for every variant ("" where
-    there is one) the PEP 751 export with files and hashes.
+    """The result of uv: its lock (TOML) with the dependency graph, and PEP 751 locks.
+
+    `pylocks` has one lock for every variant, "" without variants.
     """
 
     graph: str
@@ -172,9 +170,7 @@ class SourceDistribution(NamedTuple):
 
 
 class Release(NamedTuple):
-    """One release of a package as an index lists it: the names of its wheels, and its source
-    distribution if it has one.
-    """
+    """A release of a package on an index: its wheel names and its source distribution, if any."""
 
     package: str
     version: str
@@ -183,8 +179,9 @@ class Release(NamedTuple):
 
 
 class ListedFile(NamedTuple):
-    """A file of a package as an index lists it: sha256 (hexadecimal, "" when the index has none),
-    and why it was yanked (None: it was not).
+    """A file that an index lists: name and sha256 (hexadecimal, "" if the index has none).
+
+    `yanked` is the reason, None for a file that is not yanked.
     """
 
     name: str

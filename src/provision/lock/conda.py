@@ -11,15 +11,9 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.effects import (
-    CondaChannel,
-    CondaMatchSpec,
-    CondaRecord,
-    CondaSolveRequest,
-    ProgressCallback,
-    System,
-    VersionPreference,
-)
+from provision.effects.conda import CondaChannel, CondaMatchSpec, CondaRecord, CondaSolveRequest
+from provision.effects.packages import VersionPreference
+from provision.effects.system import ProgressCallback, System
 from provision.errors import CondaUnsatisfiable, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version

@@ -12,15 +12,8 @@ from urllib.parse import SplitResult, quote, unquote, urldefrag, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from provision.effects import (
-    Index,
-    IndexBinding,
-    IndexSource,
-    PackageSources,
-    ProgressCallback,
-    System,
-    UvProject,
-)
+from provision.effects.packages import Index, IndexBinding, IndexSource, PackageSources, UvProject
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, NetworkError, Refused
 from provision.facts import Facts
 from provision.lock.model import LockedFile, LockedPackage

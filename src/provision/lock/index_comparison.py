@@ -14,14 +14,8 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from provision.effects import (
-    CondaChannel,
-    CondaRecord,
-    Index,
-    IndexSource,
-    ListedFile,
-    PackageSources,
-)
+from provision.effects.conda import CondaChannel, CondaRecord
+from provision.effects.packages import Index, IndexSource, ListedFile, PackageSources
 from provision.lock.model import Lock, LockedFile, LockedPackage
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]

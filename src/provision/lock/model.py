@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.errors import LockError
 from provision.lock.document_schema import find_schema_errors
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.effects import ProgressCallback, System, VersionPreference
+from provision.effects.packages import VersionPreference
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version

@@ -8,15 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from provision.effects import (
-    Index,
-    IndexBinding,
-    ProgressCallback,
-    Release,
-    System,
-    UvProject,
-    VersionPreference,
-)
+from provision.effects.packages import Index, IndexBinding, Release, UvProject, VersionPreference
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.lock.model import LockedFile

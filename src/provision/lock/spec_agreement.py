@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.facts import Facts
 from provision.lock.conda import (
     DEFAULT_CHANNEL,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 

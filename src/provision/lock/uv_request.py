@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from provision.effects import Index, IndexBinding, UvProject, VersionPreference
+from provision.effects.packages import Index, IndexBinding, UvProject, VersionPreference
 from provision.facts import Facts
 from provision.lock.flavours import FlavourProposal, flavour_on
 from provision.lock.source_builds import SourceBuild

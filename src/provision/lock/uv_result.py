@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote, urlsplit
 
-from provision.effects import PackageSources, Resolution, UvProject
+from provision.effects.packages import PackageSources, Resolution, UvProject
 from provision.errors import LockError
 from provision.facts import Facts
 from provision.lock.model import LockedFile, LockedPackage

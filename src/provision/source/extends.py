@@ -23,7 +23,7 @@ from provision.source.yaml_parser import compose
 from provision.spelling import nearest_words
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 MAX_FILE_BYTES = 1 << 20
 """Bytes; a spec of 60 lines has 1.3 kB (our choice)."""

@@ -17,7 +17,7 @@ from provision.source.value_tree import build_value_tree
 from provision.source.yaml_parser import ParsedDocument, compose
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 

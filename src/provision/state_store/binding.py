@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.state import StateBinding
 

@@ -13,7 +13,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
+from provision.adapters.logs import open_state_log
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, StateError
 from provision.state import Intent, Ledger, State, StateRecord, create_empty_state, dumps, loads
 from provision.state_store.binding import explain_foreign_binding, read_current_binding
@@ -175,6 +177,7 @@ class LocalStore:
         try:
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
+            open_state_log(self.folder, self._world.environment())
             self._settle_binding(tell)
             yield
         finally:

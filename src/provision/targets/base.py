@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import Refused
 from provision.lock import Lock, LockedEnvironment
 from provision.plan import Action

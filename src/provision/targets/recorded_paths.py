@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.effects import RemoveTree
+from provision.effects.local import RemoveTree
 from provision.errors import Refused
 from provision.state import to_folder_name
 

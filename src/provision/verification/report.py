@@ -13,7 +13,7 @@ from typing import Any
 from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.model import Verdict
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError
 
 SCHEMA = "provision.report/1"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from provision.effects import PackageSources
+from provision.effects.packages import PackageSources
 from provision.lock.index_comparison import IndexComparison, ListingNote
 from provision.sanitize import escape_line, redact
 

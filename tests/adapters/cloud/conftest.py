@@ -13,7 +13,9 @@ import pytest
 
 from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
+from provision.adapters.google.instance_creation import CreatedInstance, create_instance
 from provision.adapters.google.retry import RetryPolicy
+from provision.effects.google import CreateInstance
 from provision.sandbox import Delays, Sandbox, serve
 
 PROJECT = "my-project"
@@ -53,12 +55,16 @@ class Cloud(NamedTuple):
 
     def names(self) -> list[str]:
         assert self.sandbox.store is not None
-        return sorted(one["name"] for one in self.services.reader.instances(PROJECT))
+        return sorted(one["name"] for one in self.services.instances(PROJECT))
 
-    def create(self, zones: tuple[str, ...] = ZONES, body: dict[str, Any] | None = None) -> Any:
-        return self.services.create(
-            PROJECT, zones, INSTANCE, body or instance(), REQUEST, self.lines.append
-        )
+    def create(
+        self,
+        zones: tuple[str, ...] = ZONES,
+        body: dict[str, Any] | None = None,
+        instead_of: str = "",
+    ) -> CreatedInstance:
+        request = CreateInstance(PROJECT, zones, INSTANCE, body or instance(), REQUEST, instead_of)
+        return create_instance(self.services.operations(self.lines.append), request)
 
 
 Begin = Callable[..., Cloud]

@@ -19,6 +19,7 @@ from google.cloud import notebooks_v2 as v2
 from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError
+from provision.adapters.google.instance_creation import create_instance
 from provision.adapters.google.notebooks import UnsupportedByGrpc
 from provision.adapters.google.notebooks_grpc import (
     GrpcNotebooks,
@@ -27,6 +28,7 @@ from provision.adapters.google.notebooks_grpc import (
     to_rest_resource,
     to_rest_resource_lenient,
 )
+from provision.effects.google import CreateInstance
 from provision.sandbox import serve
 from provision.sandbox.api_errors import ApiError
 from provision.sandbox.discovery import find_discovery_document
@@ -168,21 +170,20 @@ def test_both_ways_give_the_same_state(tmp_path: Path, which: str) -> None:
             services = GoogleClient(
                 Endpoints.from_addresses(sandbox.endpoints), Clock().pace(), only_rest=only_rest
             )
-            name = services.create(
-                PROJECT, ("us-central1-a",), INSTANCE, BODIES[which], REQUEST, lines.append
-            ).name
-            created = services.reader.instance(name)
-            services.update(
+            operations = services.operations(lines.append)
+            request = CreateInstance(PROJECT, ("us-central1-a",), INSTANCE, BODIES[which], REQUEST)
+            name = create_instance(operations, request).name
+            created = services.instance(name)
+            operations.update(
                 name,
                 {"labels": {"provision-lock": "ffffffffffff"}, "gceSetup": {"tags": ["a"]}},
                 "labels,gceSetup.tags",
-                lines.append,
             )
-            updated = services.reader.instance(name)
-            services.stop(name, lines.append)
-            stopped = services.reader.instance(name)
-            listed = services.reader.instances(PROJECT)
-            services.delete(name, lines.append)
+            updated = services.instance(name)
+            operations.stop(name)
+            stopped = services.instance(name)
+            listed = services.instances(PROJECT)
+            operations.delete(name)
             assert sandbox.store is not None
             seen.append(
                 (
@@ -190,7 +191,7 @@ def test_both_ways_give_the_same_state(tmp_path: Path, which: str) -> None:
                     _steady(updated),
                     _steady(stopped),
                     [_steady(one) for one in listed],
-                    services.reader.instances(PROJECT),
+                    services.instances(PROJECT),
                     _plain(lines),
                 )
             )
@@ -220,8 +221,8 @@ def test_a_channel_to_loopback_asks_no_proxy(tmp_path: Path) -> None:
 import json, sys
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.client import GoogleClient
-services = GoogleClient(Endpoints.of(json.loads(sys.argv[1])))
-print(json.dumps([list(services.reader.instances("my-project")), sorted(name for name in sys.modules if name.startswith("google.cloud."))]))
+services = GoogleClient(Endpoints.from_addresses(json.loads(sys.argv[1])))
+print(json.dumps([list(services.instances("my-project")), sorted(name for name in sys.modules if name.startswith("google.cloud."))]))
 """  # noqa: E501
     environment = {
         **os.environ,

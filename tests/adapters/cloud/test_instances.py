@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from provision.adapters.google.creation_attempts import InstanceNotCreated, format_attempts
 from provision.adapters.google.errors import CloudError
-from provision.adapters.google.instance_creation import InstanceNotCreated, format_attempts
 from provision.errors import ExternalError
 from provision.sandbox import Delays
 from tests.adapters.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
@@ -226,7 +226,7 @@ def test_the_adopted_one_gets_the_run_that_is_wanted_now(begin: Begin) -> None:
 def test_a_stopped_one_of_ours_is_started_and_never_deleted(begin: Begin) -> None:
     cloud = begin()
     cloud.create()
-    cloud.services.stop(cloud.name("us-central1-a"), cloud.lines.append)
+    cloud.services.operations(cloud.lines.append).stop(cloud.name("us-central1-a"))
     assert cloud.create().instance["state"] == "ACTIVE"
 
 
@@ -236,7 +236,7 @@ def test_no_capacity_to_start_again_keeps_the_disks(begin: Begin) -> None:
     store = cloud.sandbox.store
     assert store is not None
     cloud.create(("us-central1-a",))
-    cloud.services.stop(cloud.name("us-central1-a"), cloud.lines.append)
+    cloud.services.operations(cloud.lines.append).stop(cloud.name("us-central1-a"))
     with store.edit_data() as data:  # it was made there before the zone ran out
         record = data["instances"].pop(cloud.name("us-central1-a"))
         record["body"]["name"] = name
@@ -283,7 +283,7 @@ def test_a_shell_whose_creation_failed_while_nobody_looked_is_cleared(begin: Beg
     cloud.services.notebooks.create(
         f"projects/{PROJECT}/locations/us-central1-a", INSTANCE, instance(), REQUEST
     )
-    assert cloud.services.reader.instance(cloud.name("us-central1-a")) is not None
+    assert cloud.services.instance(cloud.name("us-central1-a")) is not None
     assert happened(cloud.create().attempts) == [
         ("us-central1-a", "capacity"),
         ("us-central1-b", "created"),
@@ -302,7 +302,7 @@ def test_one_that_is_being_made_and_not_yet_shown_is_not_made_twice(begin: Begin
 
 def test_a_request_that_the_service_remembers_is_no_instance(begin: Begin) -> None:
     cloud = begin()
-    cloud.services.delete(cloud.create().name, lambda line: None)
+    cloud.services.operations(lambda line: None).delete(cloud.create().name)
     assert happened(cloud.create().attempts) == [("us-central1-a", "created")]
     assert cloud.names() == [cloud.name("us-central1-a")]
     assert cloud.clock.now < 5
@@ -332,7 +332,7 @@ def test_before_anything_is_asked_for_that_is_said(begin: Begin) -> None:
 def test_a_stopped_one_takes_the_new_run_before_it_starts(begin: Begin) -> None:
     cloud = begin()
     cloud.create()
-    cloud.services.stop(cloud.name("us-central1-a"), lambda line: None)
+    cloud.services.operations(lambda line: None).stop(cloud.name("us-central1-a"))
     cloud.lines.clear()
     assert (
         cloud.create(body=instance(metadata={"provision-run": '{"nonce":"3"}'})).instance["state"]
@@ -345,13 +345,12 @@ def test_a_machine_changes_while_stopped_and_runs_again(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
     cloud.lines.clear()
-    cloud.services.update(
+    cloud.services.operations(cloud.lines.append).update(
         name,
         {"gceSetup": {"machineType": "g2-standard-16"}},
         "gceSetup.machineType",
-        cloud.lines.append,
     )
-    found = cloud.services.reader.instance(name)
+    found = cloud.services.instance(name)
     assert found is not None
     assert (found["state"], found["gceSetup"]["machineType"]) == ("ACTIVE", "g2-standard-16")
     assert [line.split(":")[0] for line in cloud.lines][:3] == ["stop", "update", "start"]
@@ -365,8 +364,9 @@ def test_metadata_and_labels_change_in_place(begin: Begin) -> None:
         "labels": {"provision-lock": "fedcba987654"},
         "gceSetup": {"metadata": {"idle-timeout-seconds": "", "extra": "1"}},
     }
-    cloud.services.update(name, body, "labels,gceSetup.metadata", cloud.lines.append)
-    found = cloud.services.reader.instance(name)
+    operations = cloud.services.operations(cloud.lines.append)
+    operations.update(name, body, "labels,gceSetup.metadata")
+    found = cloud.services.instance(name)
     assert found is not None
     assert found["labels"]["provision-lock"] == "fedcba987654"
     assert found["labels"]["provision"] == "1"
@@ -379,11 +379,10 @@ def test_a_change_that_is_refused_says_that_it_is_stopped(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
     with pytest.raises(CloudError) as raised:
-        cloud.services.update(
+        cloud.services.operations(cloud.lines.append).update(
             name,
             {"gceSetup": {"machineType": "n1-standard-4", "bootDisk": {}}},
             "gceSetup.machineType,gceSetup.bootDisk",
-            cloud.lines.append,
         )
     assert raised.value.failure.kind == "refused"
     assert "is stopped now" in raised.value.why
@@ -393,20 +392,20 @@ def test_stop_start_and_delete_are_safe_to_repeat(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
     for _ in range(2):
-        cloud.services.stop(name, cloud.lines.append)
-        found = cloud.services.reader.instance(name)
+        cloud.services.operations(cloud.lines.append).stop(name)
+        found = cloud.services.instance(name)
         assert found is not None
         assert found["state"] == "STOPPED"
     for _ in range(2):
-        cloud.services.start(name, cloud.lines.append)
-        found = cloud.services.reader.instance(name)
+        cloud.services.operations(cloud.lines.append).start(name)
+        found = cloud.services.instance(name)
         assert found is not None
         assert found["state"] == "ACTIVE"
     for _ in range(2):
-        cloud.services.delete(name, cloud.lines.append)
-        assert cloud.services.reader.instance(name) is None
+        cloud.services.operations(cloud.lines.append).delete(name)
+        assert cloud.services.instance(name) is None
     with pytest.raises(CloudError) as raised:
-        cloud.services.stop(name, cloud.lines.append)
+        cloud.services.operations(cloud.lines.append).stop(name)
     assert raised.value.failure.kind == "gone"
 
 

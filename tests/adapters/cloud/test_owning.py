@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from provision.adapters.google.creation_attempts import InstanceNotCreated
 from provision.adapters.google.errors import CloudError
-from provision.adapters.google.instance_creation import InstanceNotCreated
-from tests.adapters.cloud.conftest import INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
+from tests.adapters.cloud.conftest import INSTANCE, ZONES, Begin, instance
 
 
 def of(lineage: str, **metadata: str) -> dict[str, Any]:
@@ -33,13 +33,13 @@ def test_one_of_another_state_is_no_instance_of_ours(begin: Begin) -> None:
 def test_deleting_leaves_one_of_another_state_alone(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create(body=of("other")).name
-    cloud.services.delete(name, cloud.lines.append, lineage="mine")
-    cloud.services.delete(name, cloud.lines.append, lineage="")
+    cloud.services.operations(cloud.lines.append).delete(name, "mine")
+    cloud.services.operations(cloud.lines.append).delete(name, "")
     assert cloud.names() == [name]
     assert cloud.lines[-1].startswith(
         f"left alone: {name} belongs to another state (label provision-lineage=other)"
     )
-    cloud.services.delete(name, cloud.lines.append, lineage="other")
+    cloud.services.operations(cloud.lines.append).delete(name, "other")
     assert cloud.names() == []
 
 
@@ -58,9 +58,7 @@ def test_what_was_deleted_for_a_creation_that_failed_is_told(begin: Begin) -> No
     cloud = begin(*(f"stockout:{zone}" for zone in ZONES))
     old = cloud.name("us-central1-a")
     with pytest.raises(InstanceNotCreated) as raised:
-        cloud.services.create(
-            PROJECT, ZONES, INSTANCE, instance(), REQUEST, cloud.lines.append, instead_of=old
-        )
+        cloud.create(instead_of=old)
     assert raised.value.why.endswith(f"{old} was deleted for this, and its disks with it")
     assert raised.value.still_running == ()
     with pytest.raises(InstanceNotCreated) as raised:
@@ -77,7 +75,7 @@ def test_a_disk_grows_once_and_one_that_is_as_large_stays(begin: Begin) -> None:
         ("bootDisk", "160"),
         ("bootDisk", "100"),
     ):
-        cloud.services.resize(name, disk, size, cloud.lines.append)
+        cloud.services.operations(cloud.lines.append).resize_disk(name, disk, size)
     setup = (cloud.services.notebooks.get(name) or {})["gceSetup"]
     assert (setup["dataDisks"][0]["diskSizeGb"], setup["bootDisk"]["diskSizeGb"]) == ("200", "160")
     assert [line for line in cloud.lines if line.startswith("resize")] == [
@@ -89,12 +87,9 @@ def test_a_disk_grows_once_and_one_that_is_as_large_stays(begin: Begin) -> None:
 def test_an_update_that_is_refused_says_that_the_instance_stands_still(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
-    cloud.services.stop(name, cloud.lines.append)
+    cloud.services.operations(cloud.lines.append).stop(name)
     with pytest.raises(CloudError) as raised:
-        cloud.services.update(
-            name,
-            {"gceSetup": {"metadata": {"title": "x"}}},
-            "gceSetup.metadata",
-            cloud.lines.append,
+        cloud.services.operations(cloud.lines.append).update(
+            name, {"gceSetup": {"metadata": {"title": "x"}}}, "gceSetup.metadata"
         )
     assert f"{INSTANCE} is stopped now; `provision apply` starts it again" in raised.value.why

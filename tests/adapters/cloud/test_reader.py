@@ -23,7 +23,7 @@ from tests.adapters.cloud.stub import Reply, answering
 
 
 def test_nothing_is_there(begin: Begin) -> None:
-    reader = begin().services.reader
+    reader = begin().services
     assert reader.instance(f"projects/{PROJECT}/locations/us-central1-a/instances/i") is None
     assert reader.instances(PROJECT) == ()
     assert reader.unreachable_zones == ()
@@ -35,7 +35,7 @@ def test_nothing_is_there(begin: Begin) -> None:
 
 
 def test_what_a_zone_has(begin: Begin) -> None:
-    reader = begin().services.reader
+    reader = begin().services
     config = reader.config(PROJECT, "us-central1-a")
     assert config is not None
     assert config["availableImages"][0]["imageName"].startswith("workbench-instances-")
@@ -50,7 +50,7 @@ def test_what_a_zone_has(begin: Begin) -> None:
 def test_guest_attributes_and_console(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
-    store, reader = cloud.sandbox.store, cloud.services.reader
+    store, reader = cloud.sandbox.store, cloud.services
     assert store is not None
     assert reader.guest_attributes(name, "provision") == {}
     store.set_guest_attribute(name, "provision", "status", '{"n":"1"}')
@@ -66,7 +66,7 @@ def test_guest_attributes_and_console(begin: Begin) -> None:
 
 def test_guest_attributes_that_are_switched_off(begin: Begin) -> None:
     cloud = begin("no-guest-attributes")
-    assert cloud.services.reader.guest_attributes(cloud.create().name, "provision") is None
+    assert cloud.services.guest_attributes(cloud.create().name, "provision") is None
 
 
 DENIED = Reply(
@@ -103,7 +103,7 @@ def services(address: str) -> GoogleClient:
 @pytest.mark.parametrize("reply", [DENIED, OFF])
 def test_what_may_not_be_asked_is_unknown_not_nothing(reply: Reply) -> None:
     with answering(reply) as (address, _):
-        reader = services(address).reader
+        reader = services(address)
         assert reader.quotas(PROJECT, "us-central1") is None
         assert reader.accelerator_types(PROJECT, "us-central1-a") is None
         assert reader.guest_attributes("projects/p/locations/z/instances/i", "provision") is None
@@ -112,7 +112,7 @@ def test_what_may_not_be_asked_is_unknown_not_nothing(reply: Reply) -> None:
 
 def test_credentials_that_do_not_hold_are_never_taken_for_unknown() -> None:
     with answering(EXPIRED) as (address, _):
-        reader = services(address).reader
+        reader = services(address)
         for ask in (
             lambda: reader.quotas(PROJECT, "r"),
             lambda: reader.accelerator_types(PROJECT, "z"),
@@ -225,7 +225,7 @@ sys.meta_path.insert(0, Gone())
 """
     )
     done = run(
-        program + TOLD.replace("Services().credentials", "Services().rest"),
+        program + TOLD.replace("GoogleClient().credentials", "GoogleClient().rest"),
         tmp_path,
         GOOGLE_APPLICATION_CREDENTIALS=str(_key(tmp_path)),
     )
@@ -234,14 +234,16 @@ sys.meta_path.insert(0, Gone())
 
 LOADED = """
 import json, sys
-import provision.adapters.google.client, provision.adapters.google.reader, provision.adapters.google.errors, provision.adapters.google.instance_creation
+import provision.adapters.google.client, provision.adapters.google.errors, provision.adapters.google.instance_creation
 import provision.adapters.google.notebooks_grpc, provision.adapters.google.rest, provision.adapters.google.storage, provision.adapters.google.compute
 before = sorted(sys.modules)
-services = provision.adapters.google.client.Services(provision.adapters.google.endpoints.Endpoints.of(json.loads(sys.argv[1])))
+services = provision.adapters.google.client.GoogleClient(provision.adapters.google.endpoints.Endpoints.from_addresses(json.loads(sys.argv[1])))
 labels = {"provision": "1", "provision-spec": "s", "provision-target": "t", "provision-lineage": "l"}
 body = {"labels": labels, "gceSetup": {"machineType": "e2-standard-4", "disablePublicIp": True}}
-placed = services.create("my-project", ("us-central1-a",), "i", body, "r", lambda line: None)
-services.delete(placed.name, lambda line: None)
+from provision.effects.google import CreateInstance
+request = CreateInstance("my-project", ("us-central1-a",), "i", body, "r")
+operations = services.operations(lambda line: None)
+operations.delete(provision.adapters.google.instance_creation.create_instance(operations, request).name)
 print(json.dumps([before, sorted(sys.modules)]))
 """  # noqa: E501
 
@@ -275,6 +277,6 @@ def test_the_token_is_in_nothing_that_is_shown() -> None:
         },
     )
     with answering(denied) as (address, _), pytest.raises(CloudError) as raised:
-        services(address).reader.instance("projects/p/locations/z/instances/i")
+        services(address).instance("projects/p/locations/z/instances/i")
     assert "canary" not in repr(raised.value.failure)
     assert "pw@" not in repr(raised.value.failure)

@@ -230,7 +230,7 @@ import json, sys
 from google.auth.credentials import AnonymousCredentials
 from provision.adapters.google.retry import RetryPolicy
 from provision.adapters.google.rest import RestClient
-print(json.dumps(RestClient(AnonymousCredentials(), RetryPolicy(), loopback=True).json("GET", sys.argv[1] + "/v2/x")))
+print(json.dumps(RestClient(AnonymousCredentials(), RetryPolicy(), loopback=True).request_json("GET", sys.argv[1] + "/v2/x")))
 """  # noqa: E501
     environment = {
         **os.environ,

@@ -75,7 +75,7 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize(
     "how", ["run_process(argv, 60, environ)", "stream_process(argv, print, 60, environ)"]
-)  # noqa: E501
+)
 def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); "
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize(
     "how", ["run_process(argv, 60, environ)", "stream_process(argv, print, 60, environ)"]
-)  # noqa: E501
+)
 def test_ctrl_c_while_a_program_is_started_leaves_none_behind(tmp_path: Path, how: str) -> None:
     code = (
         "import os, signal, subprocess, sys; sys.path.insert(0, "

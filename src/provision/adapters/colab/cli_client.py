@@ -1,10 +1,9 @@
-"""Google's `colab` program (google-colab-cli), called and never imported: what it is given, how
-long it may take, and what it says when it cannot.
+"""Calls Google's `colab` program (google-colab-cli), which is never imported.
 
-Seen of 0.7.5: a cell that raises ends with 0; --timeout of `exec` does not end a cell that
-prints nothing; a kernel that dies keeps `exec` waiting for ever;
-an unknown GPU becomes an A100; errors that it does not expect are tracebacks. So every call has
-a limit of our own, and its exit code decides nothing alone.
+Observed with 0.7.5: a cell that raises ends with 0; --timeout of `exec` does not end a cell that
+prints nothing; a kernel that dies keeps `exec` waiting forever; an unknown GPU becomes an A100;
+unexpected errors are tracebacks. So every call has a limit of our own, and its exit code alone
+decides nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import NoReturn
 
 from provision.adapters import files, process
 from provision.adapters.google.report_polling import MAX_REPORT_BYTES
-from provision.effects import ProgressCallback
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_line, redact
 
@@ -61,9 +60,7 @@ _BALANCE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?) compute units")
 
 @dataclass(frozen=True, slots=True)
 class ColabCli:
-    """The program, the variables it gets, how it signs in, and the folder in which it keeps what it
-    knows of our sessions (its tokens among that).
-    """
+    """The program, its environment, its way to sign in, and the folder of its sessions."""
 
     program: str
     environment: Mapping[str, str]
@@ -73,8 +70,13 @@ class ColabCli:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], folder: Path) -> ColabCli:
-        """Return the program on the caller's PATH. PROVISION_COLAB_AUTH says how it signs in,
-        PROVISION_CELL_BASE where the cell keeps its files.
+        """Return the program on the caller's PATH.
+
+        PROVISION_COLAB_AUTH selects how it signs in, PROVISION_CELL_BASE where the cell keeps its
+        files.
+
+        Raises:
+            ExternalError: the program is missing, or the variable has an unknown value.
         """
         auth = environment.get("PROVISION_COLAB_AUTH") or "adc"
         if auth not in _SIGN_IN:
@@ -95,7 +97,7 @@ class ColabCli:
                 "the PATH",
                 hint=hint,
             )
-        kept = {
+        inherited = {
             name: value
             for name, value in environment.items()
             if name not in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP")
@@ -110,27 +112,23 @@ class ColabCli:
         }
         return cls(
             program,
-            {**kept, **plain},
+            {**inherited, **plain},
             auth,
             folder,
             environment.get("PROVISION_CELL_BASE") or CELL_FOLDER,
         )
 
     def balance(self) -> str:
-        """Return what the account has left, "" where it cannot be told; raises WorldError where
-        nobody is signed in.
-        """
-        done = self._call(_CALL_S, "usage")
-        if done.code != 0 and _NOT_SIGNED_IN.search(done.stdout + done.stderr):
-            raise self._not_signed_in(done)
-        found = _BALANCE.search(done.stdout)
-        return f"{found.group(1)} compute units left" if found else ""
+        """See RuntimeService."""
+        result = self._call(_CALL_S, "usage")
+        if result.code != 0 and _NOT_SIGNED_IN.search(result.stdout + result.stderr):
+            raise self._not_signed_in(result)
+        match = _BALANCE.search(result.stdout)
+        return f"{match.group(1)} compute units left" if match else ""
 
     def take(self, session: str, gpu: str, *, high_memory: bool) -> None:
-        """Take a machine. The program goes on when we end meanwhile, so that what it is given is
-        known by its name, and can be given back.
-        """
-        words = [
+        """See RuntimeService; the program goes on if we end, and notes its runtime by name."""
+        arguments = [
             "new",
             "-s",
             session,
@@ -139,8 +137,8 @@ class ColabCli:
         ]
         with self._request_lock(session) as handle:
             try:
-                done = process.run_to_completion(
-                    self._argv(*words), self.environment, holding=handle, timeout_s=_ACQUIRE_S
+                result = process.run_to_completion(
+                    self._argv(*arguments), self.environment, holding=handle, timeout_s=_ACQUIRE_S
                 )
             except subprocess.TimeoutExpired:
                 why = f"nothing came within {_ACQUIRE_S // 60} minutes"
@@ -149,14 +147,14 @@ class ColabCli:
                     why=why,
                     hint=f"run the command again{self._unknown_sessions_note()}",
                 ) from None
-        if done.code != 0:
-            self._raise_refusal(done, gpu)
+        if result.code != 0:
+            self._raise_refusal(result, gpu)
 
-    def run(self, session: str, cell: bytes, timeout_s: int, tell: ProgressCallback) -> bool:
+    def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
         """Run a cell and tell what it prints; returns whether it came to an end in time."""
         path = self.folder / f"{session}.py"
         files.write(path, cell, 0o600)
-        words = [
+        arguments = [
             "exec",
             "-s",
             session,
@@ -171,48 +169,55 @@ class ColabCli:
         began = time.monotonic()
         try:
             process.stream(
-                self._argv(*words), self.environment, _progress_filter(tell), timeout_s=limit
+                self._argv(*arguments),
+                self.environment,
+                _progress_filter(progress),
+                timeout_s=limit,
             )
         finally:
             path.unlink(missing_ok=True)
         return time.monotonic() - began < limit
 
     def restart(self, session: str) -> None:
-        """Restart the kernel; raises WorldError."""
-        done = self._call(_RESTART_S, "restart-kernel", "-s", session)
-        if done.code != 0:
+        """See RuntimeService."""
+        result = self._call(_RESTART_S, "restart-kernel", "-s", session)
+        if result.code != 0:
             raise ExternalError(
                 "the kernel on Colab could not be restarted",
-                why=_error_line(done),
+                why=_error_line(result),
                 hint="run the command again",
             )
 
     def fetch(self, session: str, name: str) -> bytes | None:
-        """Return a file of the cell's folder, None when it cannot be had."""
+        """See RuntimeService."""
         path = self.folder / f"{session}.{name}"
         path.unlink(missing_ok=True)
         try:
-            done = self._call(
+            result = self._call(
                 _CALL_S, "download", "-s", session, f"{self.base.strip('/')}/{name}", str(path)
             )
-            return files.read(path, MAX_REPORT_BYTES) if done.code == 0 and path.exists() else None
+            return (
+                files.read(path, MAX_REPORT_BYTES) if result.code == 0 and path.exists() else None
+            )
         finally:
             path.unlink(missing_ok=True)
 
-    def give_back(self, session: str, tell: ProgressCallback) -> None:
-        """Give a machine back, once a request for it that goes on from a run that was cut short has
-        been answered.
-        """
-        with self._request_lock(session, tell):
-            done = self._call(_CALL_S, "stop", "-s", session)
-        if done.code != 0 or not re.search(r"terminated|not found", done.stdout):
-            raise ExternalError(f"{session} on Colab could not be stopped", why=_error_line(done))
+    def give_back(self, session: str, progress: ProgressCallback) -> None:
+        """See RuntimeService; waits for a request that outlived an interrupted run."""
+        with self._request_lock(session, progress):
+            result = self._call(_CALL_S, "stop", "-s", session)
+        if result.code != 0 or not re.search(r"terminated|not found", result.stdout):
+            raise ExternalError(f"{session} on Colab could not be stopped", why=_error_line(result))
         (self.folder / f"{session}.lock").unlink(missing_ok=True)
 
     @contextmanager
-    def _request_lock(self, session: str, tell: ProgressCallback | None = None) -> Iterator[int]:
-        """Hold the lock that says "a machine is being asked for under this name"; the program
-        inherits it, and the kernel lets go of it when both end.
+    def _request_lock(
+        self, session: str, progress: ProgressCallback | None = None
+    ) -> Iterator[int]:
+        """Hold the lock of a pending request for a runtime.
+
+        The program inherits the descriptor, so that the kernel releases the lock when both have
+        ended.
         """
         handle = os.open(
             self.folder / f"{session}.lock",
@@ -220,14 +225,14 @@ class ColabCli:
             0o600,
         )
         try:
-            end, told = time.monotonic() + (_ACQUIRE_S if tell else 0), False
+            end, is_reported = time.monotonic() + (_ACQUIRE_S if progress else 0), False
             while not _try_lock(handle):
-                if tell and not told:
-                    tell(
+                if progress and not is_reported:
+                    progress(
                         f"waiting for Colab's answer to the request for {session}, so that "
                         "it can be given back"
                     )
-                    told = True
+                    is_reported = True
                 if time.monotonic() >= end:
                     raise ExternalError(
                         f"{session} is still being asked for",
@@ -239,54 +244,55 @@ class ColabCli:
         finally:
             os.close(handle)
 
-    def _raise_refusal(self, done: process.ProcessResult, gpu: str) -> NoReturn:
+    def _raise_refusal(self, result: process.ProcessResult, gpu: str) -> NoReturn:
         """Raise what a request for a machine that was turned down means."""
-        said, wanted = done.stdout + done.stderr, f"a machine with {gpu or 'no GPU'}"
-        if "Allocation refused" in said:
+        output, machine = result.stdout + result.stderr, f"a machine with {gpu or 'no GPU'}"
+        if "Allocation refused" in output:
             why = (
                 "too many sessions of this account run, or it has reached a limit of use for "
                 "now (412)"
             )
             raise ExternalError(
-                f"Colab refused {wanted}",
+                f"Colab refused {machine}",
                 why=why,
                 hint="end other sessions (colab sessions), wait, or ask for another gpu",
             )
-        if "Backend rejected accelerator" in said:
+        if "Backend rejected accelerator" in output:
             why = "this account has no right to it (400): all but T4 need a paid plan"
             raise ExternalError(
-                f"Colab refused {wanted}",
+                f"Colab refused {machine}",
                 why=why,
                 hint="ask for another gpu at the target, or get compute units",
             )
-        if "Service Unavailable" in said:
+        if "Service Unavailable" in output:
             raise ExternalError(
-                f"Colab has no {wanted.removeprefix('a ')} free now",
+                f"Colab has no {machine.removeprefix('a ')} free now",
                 why="it answered 503",
                 hint=f"try later, or another gpu{self._unknown_sessions_note()}",
             )
-        if _NOT_SIGNED_IN.search(said):
-            raise self._not_signed_in(done)
-        kind = NetworkError if _UNREACHABLE.search(said) else ExternalError
+        if _NOT_SIGNED_IN.search(output):
+            raise self._not_signed_in(result)
+        kind = NetworkError if _UNREACHABLE.search(output) else ExternalError
         raise kind(
             "the colab program could not get a machine",
-            why=_error_line(done),
+            why=_error_line(result),
             hint=f"run the command again{self._unknown_sessions_note()}",
         )
 
-    def _not_signed_in(self, done: process.ProcessResult) -> ExternalError:
-        other = next(way for way in _SIGN_IN if way != self.auth)
+    def _not_signed_in(self, result: process.ProcessResult) -> ExternalError:
+        other_auth = next(name for name in _SIGN_IN if name != self.auth)
         hint = (
             f"sign in: {_SIGN_IN[self.auth]}\nor choose its other way with "
-            f"PROVISION_COLAB_AUTH={other}"
+            f"PROVISION_COLAB_AUTH={other_auth}"
         )
         return ExternalError(
-            "the colab program is not signed in for Colab", why=_error_line(done), hint=hint
+            "the colab program is not signed in for Colab", why=_error_line(result), hint=hint
         )
 
     def _unknown_sessions_note(self) -> str:
-        """Return a sentence about machines of the account that no session here knows: a request may
-        have been granted and its answer lost.
+        """Return a sentence about runtimes of the account that no session here knows.
+
+        A request may have been granted although its answer was lost.
         """
         lines = self._call(_CALL_S, "sessions").stdout.splitlines()
         count = sum(line.startswith("[?] ") for line in lines)
@@ -297,9 +303,9 @@ class ColabCli:
             else ""
         )
 
-    def _call(self, timeout_s: float, *words: str) -> process.ProcessResult:
+    def _call(self, timeout_s: float, *arguments: str) -> process.ProcessResult:
         try:
-            return process.capture(self._argv(*words), self.environment, timeout_s=timeout_s)
+            return process.capture(self._argv(*arguments), self.environment, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
             return process.ProcessResult(-1, "", f"no answer within {timeout_s:.0f} s")
         except OSError as error:
@@ -309,13 +315,13 @@ class ColabCli:
                 hint="install it again: uv tool install google-colab-cli",
             ) from error
 
-    def _argv(self, *words: str) -> list[str]:
+    def _argv(self, *arguments: str) -> list[str]:
         return [
             self.program,
             f"--auth={self.auth}",
             "--config",
             str(self.folder / "sessions.json"),
-            *words,
+            *arguments,
         ]
 
 
@@ -327,32 +333,30 @@ def _try_lock(handle: int) -> bool:
     return True
 
 
-def _progress_filter(tell: ProgressCallback) -> ProgressCallback:
-    """Return what tells the lines that come from the machine, but for files that the cell offers a
-    browser: the program writes these out as base64.
-    """
-    data = False
+def _progress_filter(progress: ProgressCallback) -> ProgressCallback:
+    """Return a callback that passes on the cell's lines, except the base64 of offered files."""
+    is_data = False
 
-    def told(line: str) -> None:
-        nonlocal data
+    def is_reported(line: str) -> None:
+        nonlocal is_data
         text = line.strip()
-        data = (
+        is_data = (
             "base64," in text
             or bool(_OPEN_LINK.search(text))
-            or (data and bool(text) and " " not in text)
+            or (is_data and bool(text) and " " not in text)
         )
-        if text and not data:
-            tell(f"  {escape_line(redact(line.rstrip()))[:400]}")
+        if text and not is_data:
+            progress(f"  {escape_line(redact(line.rstrip()))[:400]}")
 
-    return told
+    return is_reported
 
 
-def _error_line(done: process.ProcessResult) -> str:
-    """Return what the program says is wrong: its own last line, else the last line of a traceback."""  # noqa: E501
+def _error_line(result: process.ProcessResult) -> str:
+    """Return the error of the program: its own last line, else that of a traceback."""
     lines = [
-        line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()
+        line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()
     ]
-    own = [
+    own_lines = [
         _PREFIX.sub("", line) for line in lines if line.startswith("[colab]") and "..." not in line
     ]
-    return escape_line(redact((own or lines or [f"exit code {done.code}"])[-1]))[:400]
+    return escape_line(redact((own_lines or lines or [f"exit code {result.code}"])[-1]))[:400]

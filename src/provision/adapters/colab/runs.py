@@ -1,6 +1,4 @@
-"""One run on a Colab machine: taken, the cell run until it is done, its report fetched and checked,
-and the machine given back whatever happens.
-"""
+"""One run on Colab: allocate a runtime, run the cell, fetch its report, release the runtime."""
 
 from __future__ import annotations
 
@@ -11,7 +9,8 @@ from typing import Any, Protocol
 
 from provision.adapters import files
 from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable
-from provision.effects import ProgressCallback, RunOnColab
+from provision.effects.colab import RunOnColab
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.sanitize import escape_line, redact
@@ -28,42 +27,46 @@ _OUTCOMES = ("verified", "failed", "unverified", "restart-needed", "stopped", "e
 
 
 class RuntimeService(Protocol):
-    """What hands out Colab machines by name: Google's command line today; the public API
-    (runtimes.create ...), once it is open to all, is another one.
+    """Allocates Colab runtimes by name. All methods raise ExternalError and may block for minutes.
+
+    Implemented by Google's command line today; the public API (runtimes.create ...) can be another
+    implementation once it is open to all.
     """
 
     def balance(self) -> str:
-        """Return in words what the account has left, "" where it cannot be told; raises WorldError
-        where nobody is signed in.
+        """Return the remaining balance of the account as text, "" if unknown.
+
+        Raises:
+            ExternalError: nobody is signed in.
         """
 
     def take(self, session: str, gpu: str, *, high_memory: bool) -> None:
-        """Take a machine under a name; what was granted is known by that name even when we end
-        meanwhile. Raises WorldError.
-        """
+        """Allocate a runtime; it is known by its name even if we end before the answer."""
 
-    def run(self, session: str, cell: bytes, timeout_s: int, tell: ProgressCallback) -> bool:
-        """Run a cell and tell what it prints; returns whether it came to an end in time. How it
-        ended, only its files tell.
+    def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
+        """Run a cell, report its output, and return whether it ended in time.
+
+        Its result is in its files only.
         """
 
     def restart(self, session: str) -> None:
-        """Restart the kernel; raises WorldError."""
+        """Restart the kernel."""
 
     def fetch(self, session: str, name: str) -> bytes | None:
-        """Return a file of the cell's folder, None when it cannot be had."""
+        """Return a file of the cell's folder, None if it cannot be fetched."""
 
-    def give_back(self, session: str, tell: ProgressCallback) -> None:
-        """Give a machine back; nothing happens when there is none of that name. Raises WorldError."""  # noqa: E501
+    def give_back(self, session: str, progress: ProgressCallback) -> None:
+        """Release a runtime; nothing happens if it does not exist."""
 
 
 def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
-    """Raise WorldError for an accelerator that Colab does not have: its command line takes an A100
-    for any name that it does not know.
+    """Raise ExternalError for an accelerator that Colab does not offer.
+
+    Its command line allocates an A100 for any name that it does not know.
     """
-    known = {(shape.colab, shape.shape == "high") for shape in load_facts().shapes}
-    if (gpu, high_memory) not in known:
-        names = ", ".join(sorted({name for name, _ in known if name}))
+    offered = {(shape.colab, shape.shape == "high") for shape in load_facts().shapes}
+    if (gpu, high_memory) not in offered:
+        names = ", ".join(sorted({name for name, _ in offered if name}))
         more = " with more memory" if high_memory else ""
         raise ExternalError(
             f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
@@ -72,68 +75,79 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
         )
 
 
-def show_balance(runtimes: RuntimeService, tell: ProgressCallback) -> None:
-    """Tell what the account has left, before anything is taken; raises WorldError where nobody is
-    signed in.
+def show_balance(runtimes: RuntimeService, progress: ProgressCallback) -> None:
+    """Report the balance of the account before anything is allocated.
+
+    Raises:
+        ExternalError: nobody is signed in.
     """
     if left := runtimes.balance():
-        tell(f"Colab account: {left}")
+        progress(f"Colab account: {left}")
 
 
-def perform_run(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallback) -> None:
-    """Perform a run. Raises WorldError when it could not be asked, NoReport (DeviceFailed) when no
-    report came that can be accepted.
+def perform_run(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCallback) -> None:
+    """Perform a run. May block for hours.
 
-    An error whose `left` is () says that nothing is left running. `keep` leaves the machine only
-    where a report came home.
+    `still_running` of an error is () if nothing is left running. `keep_session` leaves the runtime
+    running only after an accepted report.
+
+    Raises:
+        ReportUnavailable: no acceptable report came; DeviceFailed if the cell failed.
+        ExternalError: the runtime was not allocated, or not released.
     """
     try:
-        tell(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
+        progress(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
         runtimes.take(effect.session, effect.gpu, high_memory=effect.high_memory)
-        files.write(effect.report, _run_cell(effect, runtimes, tell), 0o600)
+        files.write(effect.report, _run_cell(effect, runtimes, progress), 0o600)
     except BaseException as error:
-        _release_after_error(effect.session, runtimes, tell, error)
+        _release_after_error(effect.session, runtimes, progress, error)
         raise
     if not effect.keep_session:
-        release_runtime(effect.session, runtimes, tell)
+        release_runtime(effect.session, runtimes, progress)
 
 
-def release_runtime(session: str, runtimes: RuntimeService, tell: ProgressCallback) -> None:
-    """Give a machine back, a few times if need be; raises WorldError when it may still run."""
+def release_runtime(session: str, runtimes: RuntimeService, progress: ProgressCallback) -> None:
+    """Release a runtime, with a few attempts.
+
+    Raises:
+        ExternalError: it may still be running.
+    """
     for attempt in range(1, _RELEASE_ATTEMPTS + 1):
         try:
-            runtimes.give_back(session, tell)
+            runtimes.give_back(session, progress)
         except ExternalError as error:
             if attempt == _RELEASE_ATTEMPTS:
                 raise ExternalError(
                     error.what, why=error.why, hint=f"run the command again, {_MANUAL_HINT}"
                 ) from error
-            tell(f"{error.what}: trying again")
+            progress(f"{error.what}: trying again")
             time.sleep(attempt)
         else:
-            tell(f"Colab: {session} is stopped")
+            progress(f"Colab: {session} is stopped")
             return
 
 
 def _release_after_error(
-    session: str, runtimes: RuntimeService, tell: ProgressCallback, error: BaseException
+    session: str, runtimes: RuntimeService, progress: ProgressCallback, error: BaseException
 ) -> None:
-    """Give the machine back after an error, which stays the one that is told."""
+    """Release the runtime after an error, which stays the one that is reported."""
     try:
-        release_runtime(session, runtimes, tell)
+        release_runtime(session, runtimes, progress)
     except ExternalError as failure:
-        tell(f"{failure.what}; it may still run, and cost: run the command again, {_MANUAL_HINT}")
+        progress(
+            f"{failure.what}; it may still run, and cost: run the command again, {_MANUAL_HINT}"
+        )
     else:
         if isinstance(error, ExternalError):
             error.still_running = ()
 
 
-def _run_cell(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallback) -> bytes:
-    """Run the cell until it asks for no restart; return its report."""
+def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCallback) -> bytes:
+    """Run the cell until it requires no restart, and return its report."""
     status: Mapping[str, Any] = {}
     for turn in range(_RESTARTS + 1):
-        tell("Colab: running the cell" + (" again" if turn else ""))
-        ended = runtimes.run(effect.session, effect.cell, effect.timeout_s, tell)
+        progress("Colab: running the cell" + (" again" if turn else ""))
+        ended = runtimes.run(effect.session, effect.cell, effect.timeout_s, progress)
         status = _parse_status(runtimes.fetch(effect.session, "status.json"), effect.nonce)
         if not ended:
             last = (
@@ -154,7 +168,7 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallba
                 why=_status_text(status, "message"),
                 hint="try `isolation: venv` at the target",
             )
-        tell(
+        progress(
             "Colab: restarting the kernel "
             f"({_status_text(status, 'message') or 'asked for by the cell'})"
         )
@@ -163,8 +177,9 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, tell: ProgressCallba
 
 
 def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[str, Any]) -> bytes:
-    """Return the report if it answers this run; exit codes of the command line say nothing, as they
-    are 0 for a cell that raised.
+    """Return the report if it is of this run.
+
+    Exit codes of the command line are useless: they are 0 for a cell that raised.
     """
     if report is None or status.get("outcome") in ("stopped", "error"):
         raise _report_missing(status)
@@ -209,18 +224,16 @@ def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
 
 
 def _parse_status(content: bytes | None, nonce: str) -> Mapping[str, Any]:
-    """Return what the cell says of itself, {} where that is of another run or not what a cell
-    writes.
-    """
+    """Return the status of the cell, {} if it is of another run or malformed."""
     try:
-        told = json.loads(content) if content and len(content) <= _MAX_STATUS_BYTES else None
+        document = json.loads(content) if content and len(content) <= _MAX_STATUS_BYTES else None
     except (ValueError, RecursionError):
         return {}
     return (
-        told
-        if isinstance(told, dict)
-        and told.get("nonce") == nonce
-        and told.get("outcome") in _OUTCOMES
+        document
+        if isinstance(document, dict)
+        and document.get("nonce") == nonce
+        and document.get("outcome") in _OUTCOMES
         else {}
     )
 

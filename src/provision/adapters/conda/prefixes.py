@@ -1,6 +1,4 @@
-"""A conda prefix of what was locked: made by py-rattler or by the user's own program, every file
-checked, known to conda afterwards.
-"""
+"""Creates conda prefixes of locked files, with py-rattler or the user's own conda."""
 
 from __future__ import annotations
 
@@ -14,10 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from provision.adapters.conda import programs, solver
-from provision.adapters.conda.download import altered_file_error, hash_file, record_urls
+from provision.adapters.conda import channels, programs
+from provision.adapters.conda.download import (
+    altered_file_error,
+    record_urls,
+    require_locked_content,
+)
+from provision.adapters.conda.solver import format_last_items, to_repodata_record
 from provision.agent.core.installed_files import make_install_note, read_record
-from provision.effects import CondaRecord, CreateCondaPrefix
+from provision.effects.conda import CondaRecord, CreateCondaPrefix
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from provision.sanitize import escape_control, redact
 
@@ -25,118 +28,111 @@ from provision.sanitize import escape_control, redact
 def create_prefix(
     effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False
 ) -> None:
-    """Make a prefix, and the history by which conda takes it for one of its own; raises LockError
-    for a file that is not the locked one, WorldError.
-    """
-    rattler = solver.require_rattler()
-    from rattler.exceptions import InstallerError
+    """Create a prefix of the locked files, which conda accepts as one of its own.
 
-    addresses = {
-        channel.name: solver.channel_url(channel, environment) for channel in effect.channels
-    }
+    Raises:
+        LockError: a file is not the locked one.
+        NetworkError: a file cannot be downloaded.
+        ExternalError: the program failed, or the disk is full.
+    """
     if effect.program.path is not None:
         with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-            urls = record_urls(effect, environment, Path(folder), offline=offline)
-            programs.create_prefix_with_program(effect, urls, environment, offline=offline)
-        for record, url in zip(effect.records, urls, strict=True):
+            file_urls = record_urls(effect, environment, Path(folder), offline=offline)
+            programs.create_prefix_with_program(effect, file_urls, environment, offline=offline)
+        for record, url in zip(effect.records, file_urls, strict=True):
             _write_public_url(effect, record, url.removesuffix(f"{record.subdir}/{record.file}"))
         return
-    records = [
-        solver.to_repodata_record(rattler, record, addresses[record.channel])
-        for record in effect.records
-    ]
+    urls = channels.channel_urls(effect.channels, environment)
+    _install_with_rattler(effect, environment, urls, offline=offline)
     for record in effect.records:
-        _refuse_altered(record, addresses[record.channel])
+        _write_public_url(effect, record, urls[record.channel])
+    _write_history(effect, now)
+
+
+def _install_with_rattler(
+    effect: CreateCondaPrefix,
+    environment: Mapping[str, str],
+    urls: Mapping[str, str],
+    *,
+    offline: bool,
+) -> None:
+    rattler = channels.require_rattler()
+    from rattler.exceptions import InstallerError
+
+    records = [to_repodata_record(record, urls[record.channel]) for record in effect.records]
+    for record in effect.records:
+        _refuse_altered(record, urls[record.channel])
+    cache = channels.cache_folder(environment) / "pkgs"
     if offline:
-        _refuse_not_cached(effect.records, solver.cache_folder(environment) / "pkgs")
-    wishes = [
-        rattler.MatchSpec(wish)._match_spec for wish in effect.match_specs
-    ]  # 0.28 takes no other
+        _refuse_not_cached(effect.records, cache)
+    # py-rattler 0.28 accepts only its inner type here.
+    specs = [rattler.MatchSpec(spec)._match_spec for spec in effect.match_specs]
     try:
-        client, kept = (
-            solver.http_client(rattler, effect.channels, environment),
-            solver.cache_folder(environment) / "pkgs",
-        )
         asyncio.run(
             rattler.install(
                 records,
                 effect.path,
-                cache_dir=kept,
-                client=client,
+                cache_dir=cache,
+                client=channels.http_client(effect.channels, environment),
                 show_progress=False,
-                requested_specs=wishes or None,
+                requested_specs=specs or None,
             )
         )
     except InstallerError as error:
-        raise _install_error(redact(escape_control(str(error))), addresses) from None
-    for record in effect.records:
-        _write_public_url(effect, record, addresses[record.channel])
-    _write_history(effect, now)
+        raise _install_error(redact(escape_control(str(error))), urls) from None
 
 
 def with_conda_packages(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[str, Any]:
-    """Return what an installation noted with the Python packages that conda brought, and which of
-    conda's files each came with.
+    """Return an installation's record with the Python packages that conda installed.
 
-    conda writes paths into files and makes scripts anew, so that such files do not fit a
-    package's own RECORD from the first: they are noted as `remade`,
-    and not taken for files that were changed later.
+    conda writes paths into files and generates scripts, so that such files never match a package's
+    own RECORD: they are noted as `remade`, and are not taken for files that were changed later.
     """
     from provision.agent.install.document import AuditLevel
     from provision.agent.install.installed_packages import audit_packages, find_installed_packages
 
-    there = find_installed_packages([str(prefix / f"lib/python{minor}/site-packages")])
-    others = {name: found for name, found in there.items() if name not in result["packages"]}
-    audited, linked = (
-        audit_packages(others, AuditLevel.SIZE, there.values()),
-        _linked_packages(prefix, minor),
-    )
-    brought = {}
-    for name, found in others.items():
-        noted: dict[str, Any] = {
-            "version": found.version,
-            "provenance": "preinstalled",
-            "files_checked": audited[name].files,
-        }
-        noted |= make_install_note(read_record(found.metadata_folder)).to_json()
-        by = linked.get(os.path.relpath(found.metadata_folder, prefix))
-        if by is not None:
-            remade = {
-                *by.remade,
-                *(os.path.relpath(path, prefix) for path in audited[name].altered_files),
-            }
-            brought[name] = {
-                **noted,
-                "conda": by.stem,
-                **({"remade": sorted(remade)} if remade else {}),
-            }
-        else:
-            brought[name] = {**noted, **({"record_fits": False} if audited[name].flaws else {})}
-    counts = {
-        **result["counts"],
-        "preinstalled": result["counts"].get("preinstalled", 0) + len(brought),
+    installed = find_installed_packages([str(prefix / f"lib/python{minor}/site-packages")])
+    others = {
+        name: package for name, package in installed.items() if name not in result["packages"]
     }
+    audits = audit_packages(others, AuditLevel.SIZE, installed.values())
+    linked = _linked_packages(prefix, minor)
+    noted = {}
+    for name, package in others.items():
+        audit = audits[name]
+        note: dict[str, Any] = {
+            "version": package.version,
+            "provenance": "preinstalled",
+            "files_checked": audit.files,
+            **make_install_note(read_record(package.metadata_folder)).to_json(),
+        }
+        origin = linked.get(os.path.relpath(package.metadata_folder, prefix))
+        if origin is not None:
+            note["conda"] = origin.stem
+            altered = {os.path.relpath(path, prefix) for path in audit.altered_files}
+            if remade := altered.union(origin.remade):
+                note["remade"] = sorted(remade)
+        elif audit.flaws:
+            note["record_fits"] = False
+        noted[name] = note
+    preinstalled = result["counts"].get("preinstalled", 0) + len(noted)
     return {
         **result,
-        "counts": counts,
-        "packages": dict(sorted({**result["packages"], **brought}.items())),
+        "counts": {**result["counts"], "preinstalled": preinstalled},
+        "packages": dict(sorted({**result["packages"], **noted}.items())),
     }
 
 
 class _LinkedPackage(NamedTuple):
-    """A package as conda has linked it: the stem of its file, and the paths in the prefix that
-    differ from those in that file.
-    """
+    """A package of conda: the stem of its file, and the paths that differ from that file."""
 
     stem: str
     remade: tuple[str, ...]
 
 
 def _linked_packages(prefix: Path, minor: str) -> dict[str, _LinkedPackage]:
-    """Return which package of conda brought each metadata folder of Python (a path in the prefix),
-    by what conda has recorded.
-    """
-    found: dict[str, _LinkedPackage] = {}
+    """Return the conda package of each Python metadata folder (a path in the prefix)."""
+    packages: dict[str, _LinkedPackage] = {}
     for path in sorted((prefix / "conda-meta").glob("*.json")):
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -151,115 +147,97 @@ def _linked_packages(prefix: Path, minor: str) -> dict[str, _LinkedPackage]:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
-        found |= {folder: _LinkedPackage(path.stem, remade) for folder in folders}
-    return found
+        packages |= {folder: _LinkedPackage(path.stem, remade) for folder in folders}
+    return packages
 
 
 def _path_in_prefix(path: str, minor: str) -> str:
-    """Return where a file lies: conda records some of a package for any Python by the short path
-    that they have in its archive.
-    """
-    short = {"site-packages/": f"lib/python{minor}/site-packages/", "python-scripts/": "bin/"}
-    return next(
-        (
-            folder + path.removeprefix(start)
-            for start, folder in short.items()
-            if path.startswith(start)
-        ),
-        path,
-    )
+    """Return the path of a file; files for any Python are recorded by a short path."""
+    if path.startswith("site-packages/"):
+        return f"lib/python{minor}/{path}"
+    if path.startswith("python-scripts/"):
+        return f"bin/{path.removeprefix('python-scripts/')}"
+    return path
 
 
 def _is_rewritten(row: Mapping[str, Any]) -> bool:
-    """Tell a file that conda wrote itself or wrote a path into."""
-    in_prefix = row.get("sha256_in_prefix")
+    """Return whether conda generated a file or wrote a path into it."""
+    sha256 = row.get("sha256_in_prefix")
     return (
         bool(row.get("prefix_placeholder"))
-        or (in_prefix is not None and in_prefix != row.get("sha256"))
+        or (sha256 is not None and sha256 != row.get("sha256"))
         or "entry_point" in str(row.get("path_type"))
     )
 
 
-def _refuse_altered(record: CondaRecord, root: str) -> None:
-    """Raise LockError for a file on this machine that is not the locked one: py-rattler compares
-    the sha256 of what it downloads only.
+def _refuse_altered(record: CondaRecord, channel_url: str) -> None:
+    """Raise LockError for a local file that is not the locked one.
+
+    py-rattler compares the sha256 of downloads only.
     """
-    path = Path(unquote(urlsplit(f"{root}{record.subdir}/{record.file}").path))
-    if not root.startswith("file:") or not path.is_file():
-        return
-    if (there := hash_file(path)) != record.sha256:
-        raise altered_file_error(
-            f"{record.file} on channel {record.channel} has sha256 {there}, locked is "
-            f"{record.sha256}"
-        )
+    path = Path(unquote(urlsplit(f"{channel_url}{record.subdir}/{record.file}").path))
+    if channel_url.startswith("file:") and path.is_file():
+        require_locked_content(record, path)
 
 
 def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
-    held = {entry.name for entry in cache.iterdir()} if cache.is_dir() else set()
-    missing = [
-        record.file
-        for record in records
-        if not any(
-            name.startswith(re.sub(r"\.(conda|tar\.bz2)$", "", record.file)) for name in held
-        )
-    ]
+    cached = [entry.name for entry in cache.iterdir()] if cache.is_dir() else []
+    missing = []
+    for record in records:
+        stem = re.sub(r"\.(conda|tar\.bz2)$", "", record.file)
+        if not any(name.startswith(stem) for name in cached):
+            missing.append(record.file)
     if missing:
         raise NetworkError(
             f"{len(missing)} conda files are not in the cache, and --offline was asked for",
-            why=solver.format_last_items(missing),
+            why=format_last_items(missing),
             hint="run it once online",
         )
 
 
-def _install_error(said: str, addresses: Mapping[str, str]) -> ProvisionError:
-    if "hash mismatch" in said.lower():
-        return altered_file_error(said)
-    if "failed to fetch" in said.lower():
-        name = next(
-            (name for name, root in addresses.items() if root in said), next(iter(addresses))
-        )
+def _install_error(output: str, urls: Mapping[str, str]) -> ProvisionError:
+    if "hash mismatch" in output.lower():
+        return altered_file_error(output)
+    if "failed to fetch" in output.lower():
+        name = next((name for name, url in urls.items() if url in output), next(iter(urls)))
+        variable = channels.channel_override_variable(name)
         return NetworkError(
             "a conda package cannot be fetched",
-            why=said,
-            hint="check the network, or name a mirror: "
-            f"{solver.channel_override_variable(name)}=https://...",
+            why=output,
+            hint=f"check the network, or name a mirror: {variable}=https://...",
         )
-    if "(os error 28)" in said:
+    if "(os error 28)" in output:
         return ExternalError(
             "the disk is full",
-            why=said,
+            why=output,
             hint="free some space (the environment and py-rattler's cache need it) and run the "
             "command again",
         )
     return ExternalError(
         "the conda environment cannot be made",
-        why=said,
+        why=output,
         hint="run the command again: what is half-made is made anew",
     )
 
 
-def _write_public_url(effect: CreateCondaPrefix, record: CondaRecord, root: str) -> None:
-    """Put the channel's own address in the place of a mirror's in what conda reads later: a mirror
-    is this machine's, and may hold credentials.
+def _write_public_url(effect: CreateCondaPrefix, record: CondaRecord, channel_url: str) -> None:
+    """Replace a mirror's address by the channel's own in what conda reads later.
+
+    A mirror is this machine's, and its address may contain credentials.
     """
-    public = solver.public_channel_url(
-        next(channel for channel in effect.channels if channel.name == record.channel)
-    )
-    if root == public:
+    channel = next(channel for channel in effect.channels if channel.name == record.channel)
+    public_url = channels.public_channel_url(channel)
+    if channel_url == public_url:
         return
     path = effect.path / f"conda-meta/{record.stem}.json"
     document = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(
-        json.dumps(
-            {**document, "url": f"{public}{record.subdir}/{record.file}", "channel": public},
-            indent=2,
-        ),
-        encoding="utf-8",
-    )
+    document["url"] = f"{public_url}{record.subdir}/{record.file}"
+    document["channel"] = public_url
+    path.write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 
 def _write_history(effect: CreateCondaPrefix, now: str) -> None:
-    """Write the file by which conda knows a prefix: what was asked for, and what came."""
+    """Write the file by which conda recognizes a prefix: the request and the packages."""
     lines = [
         f"==> {now.replace('T', ' ').removesuffix('Z')} <==",
         "# cmd: provision apply",

@@ -1,6 +1,4 @@
-"""The user's own conda, mamba or micromamba: which one is found, and a prefix made by it from a
-list of files.
-"""
+"""Finds the user's own conda, mamba or micromamba, and creates prefixes with it."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from provision.adapters.process import capture
-from provision.effects import CondaProgram, CreateCondaPrefix
+from provision.effects.conda import CondaProgram, CreateCondaPrefix
 from provision.errors import ExternalError, LockError
 from provision.sanitize import escape_control, redact
 
@@ -33,40 +31,47 @@ _ON_PATH = ("conda", "mamba", "micromamba")
 
 
 def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
-    """Return what makes conda environments: the one that PROVISION_CONDA names, the user's own,
-    else py-rattler. None without py-rattler.
+    """Return the program that creates conda environments, None without py-rattler.
 
-    pixi is not among them: it makes environments of projects, not of a list of files, and that
-    is said where it is found. Raises WorldError when
-    PROVISION_CONDA names no program, or pixi.
+    In this order: the program that PROVISION_CONDA names, the user's own, py-rattler. pixi is not
+    supported, since it creates environments of projects and not of a list of files.
+
+    Raises:
+        ExternalError: PROVISION_CONDA names no program, or pixi.
     """
     if find_spec("rattler") is None:
         return None
-    if named := environment.get(PROGRAM_VARIABLE):
-        return _program_from_variable(named, environment)
+    if program_name := environment.get(PROGRAM_VARIABLE):
+        return _program_from_variable(program_name, environment)
     for variable, name in _NAMED_BY:
         path = Path(environment.get(variable) or os.devnull)
         if path.is_file() and os.access(path, os.X_OK):
             return CondaProgram(_program_name(path, name), path, f"{variable} names it")
     for name in _ON_PATH:
-        if at := shutil.which(name, path=environment.get("PATH")):
-            return CondaProgram(name, Path(at), "it is on the PATH")
-    besides = (
-        f"; {at} {_OF_PROJECTS}; py-rattler is the library that it is built on"
-        if (at := shutil.which(_PIXI, path=environment.get("PATH")))
-        else ""
-    )
-    return CondaProgram(PY_RATTLER, None, f"no conda, mamba or micromamba was found{besides}")
+        if program := shutil.which(name, path=environment.get("PATH")):
+            return CondaProgram(name, Path(program), "it is on the PATH")
+    reason = "no conda, mamba or micromamba was found"
+    if pixi := shutil.which(_PIXI, path=environment.get("PATH")):
+        reason += f"; {pixi} {_OF_PROJECTS}; py-rattler is the library that it is built on"
+    return CondaProgram(PY_RATTLER, None, reason)
 
 
 def create_prefix_with_program(
     effect: CreateCondaPrefix, urls: Sequence[str], environment: Mapping[str, str], *, offline: bool
 ) -> None:
-    """Let the user's own program make a prefix of exactly the locked files; raises LockError when
-    another one came, WorldError when it fails.
+    """Let the user's own program create a prefix of exactly the locked files.
 
-    `urls` are where they lie, without credentials. The program checks the md5 of each file,
-    which is what all of these programs take in such a list.
+    The program checks the md5 of each file: these programs support no other hash in such a list.
+
+    Args:
+        effect: the prefix.
+        urls: the address of each record's file, without credentials.
+        environment: the caller's variables.
+        offline: use the program's cache only.
+
+    Raises:
+        LockError: the prefix has other packages than the locked ones.
+        ExternalError: the program failed.
     """
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         listed = Path(folder) / "explicit.txt"
@@ -76,14 +81,14 @@ def create_prefix_with_program(
                 for url, record in zip(urls, effect.records, strict=True)
             )
             file.write("\n".join(["@EXPLICIT", *lines]) + "\n")
-        done = capture(
+        result = capture(
             create_arguments(effect.program, effect.path, listed, offline=offline),
             _scrubbed(environment),
         )
-    if done.code != 0:
+    if result.code != 0:
         why = (
-            redact(escape_control((done.stderr.strip() or done.stdout.strip())[-2000:]))
-            or f"it ended with code {done.code} and said nothing"
+            redact(escape_control((result.stderr.strip() or result.stdout.strip())[-2000:]))
+            or f"it ended with code {result.code} and said nothing"
         )
         hint = f"set {PROGRAM_VARIABLE}={PY_RATTLER} to have it made without {effect.program.name}"
         raise ExternalError(
@@ -93,36 +98,31 @@ def create_prefix_with_program(
 
 
 def environment_folders(program: CondaProgram, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders in which the user's own program looks for environments by name, in its
-    order; () where it does not tell.
-    """
+    """Return the folders in which the user's conda looks for environments, () if unknown."""
     try:
-        told = json.loads(
-            capture(
-                [str(program.path), "info", "--json"], _scrubbed(environment), timeout_s=_TIMEOUT_S
-            ).stdout
-        )
+        argv = [str(program.path), "info", "--json"]
+        document = json.loads(capture(argv, _scrubbed(environment), timeout_s=_TIMEOUT_S).stdout)
     except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
         return ()
-    listed = (
-        (told.get("envs_dirs") or told.get("envs directories") or ())
-        if isinstance(told, dict)
-        else ()
+    if not isinstance(document, dict):
+        return ()
+    listed = document.get("envs_dirs") or document.get("envs directories") or ()
+    return tuple(
+        Path(folder) for folder in listed if isinstance(folder, str) and Path(folder).is_absolute()
     )
-    return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
 
 
 def create_arguments(
     program: CondaProgram, path: Path, listed: Path, *, offline: bool
 ) -> list[str]:
-    """Return the command line that makes a prefix of a list of files, and asks nothing."""
-    own = ["--no-default-packages"] if program.name == "conda" else []
+    """Return the command line that creates a prefix from a list of files without questions."""
+    options = ["--no-default-packages"] if program.name == "conda" else []
     return [
         str(program.path),
         "create",
         "--yes",
         "--quiet",
-        *own,
+        *options,
         *(["--offline"] if offline else []),
         "--prefix",
         str(path),
@@ -131,24 +131,24 @@ def create_arguments(
     ]
 
 
-def _program_from_variable(named: str, environment: Mapping[str, str]) -> CondaProgram:
-    if named == PY_RATTLER:
+def _program_from_variable(program_name: str, environment: Mapping[str, str]) -> CondaProgram:
+    if program_name == PY_RATTLER:
         return CondaProgram(PY_RATTLER, None, f"{PROGRAM_VARIABLE} says so")
-    at = shutil.which(named, path=environment.get("PATH"))
-    if at is None:
+    path = shutil.which(program_name, path=environment.get("PATH"))
+    if path is None:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={named} names no program",
+            f"{PROGRAM_VARIABLE}={program_name} names no program",
             why="nothing that can be run is there",
             hint=f"name conda's own path, or {PY_RATTLER}",
         )
-    if Path(at).stem == _PIXI:
+    if Path(path).stem == _PIXI:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={named} cannot make the environment",
+            f"{PROGRAM_VARIABLE}={program_name} cannot make the environment",
             why=f"pixi {_OF_PROJECTS}",
             hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda",
         )
     return CondaProgram(
-        _program_name(Path(at), Path(at).name), Path(at), f"{PROGRAM_VARIABLE} names it"
+        _program_name(Path(path), Path(path).name), Path(path), f"{PROGRAM_VARIABLE} names it"
     )
 
 
@@ -157,9 +157,7 @@ def _program_name(path: Path, otherwise: str) -> str:
 
 
 def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's variables without those of an environment that is active: the new one is
-    nobody's child, and in no list by its digest.
-    """
+    """Return the caller's variables without those of the active environment."""
     active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
     return {
         key: value
@@ -170,10 +168,10 @@ def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _refuse_other_packages(effect: CreateCondaPrefix) -> None:
     meta = effect.path / "conda-meta"
-    there = {path.stem for path in meta.glob("*.json")} if meta.is_dir() else set()
+    installed = {path.stem for path in meta.glob("*.json")} if meta.is_dir() else set()
     locked = {record.stem for record in effect.records}
-    if there != locked:
-        differ = ", ".join(sorted(there ^ locked)[:6])
+    if installed != locked:
+        differ = ", ".join(sorted(installed ^ locked)[:6])
         hint = f"look at its configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
         raise LockError(
             f"{effect.program.name} made another environment than the locked one",

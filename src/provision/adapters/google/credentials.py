@@ -1,6 +1,4 @@
-"""Who we are to Google: Application Default Credentials, or nobody on loopback. A token is never
-shown, kept or written.
-"""
+"""Application Default Credentials, or none on loopback. Tokens are never shown or stored."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ _LOGIN = "gcloud auth application-default login"
 
 
 def load_credentials(endpoints: Endpoints) -> Any:
-    """Return google-auth's credentials for these endpoints: Application Default Credentials, or
-    anonymous ones on loopback.
+    """Return google-auth's credentials for these endpoints, anonymous ones on loopback.
 
-    Raises CloudError with the way out when there are none, or when they cannot be read.
+    Raises:
+        CloudError: there are no credentials, or they cannot be read.
     """
     if endpoints.is_loopback:
         return import_optional("google.auth.credentials").AnonymousCredentials()
@@ -31,21 +29,23 @@ def load_credentials(endpoints: Endpoints) -> Any:
         # sets it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found, _ = auth.default(scopes=list(SCOPES))
+            credentials, _ = auth.default(scopes=list(SCOPES))
     except exceptions.DefaultCredentialsError as error:
         raise _missing_credentials(error) from error
     except exceptions.GoogleAuthError as error:
         raise expired_credentials(error) from error
-    return found
+    return credentials
 
 
-def refresh_token(given: Any, answer_s: float) -> None:
-    """Fetch a new token, as after one that the service refused; on loopback there is none to fetch.
-    Raises CloudError.
+def refresh_token(credentials: Any, answer_s: float) -> None:
+    """Refresh the token, as after a rejected one; anonymous credentials have none.
+
+    Raises:
+        CloudError: the credentials have expired.
     """
     exceptions = import_optional("google.auth.exceptions")
     try:
-        given.refresh(token_request(answer_s))
+        credentials.refresh(token_request(answer_s))
     except exceptions.InvalidOperation:
         return
     except exceptions.GoogleAuthError as error:
@@ -53,7 +53,7 @@ def refresh_token(given: Any, answer_s: float) -> None:
 
 
 def token_request(answer_s: float) -> Any:
-    """Return what sends a request for a token, each within the limits of every call."""
+    """Return the sender of token requests, with the time limit of every call."""
     session = import_optional("requests").Session()
     for scheme in ("https://", "http://"):
         session.mount(scheme, timeout_adapter(answer_s))
@@ -61,7 +61,7 @@ def token_request(answer_s: float) -> Any:
 
 
 def expired_credentials(error: Exception) -> CloudError:
-    """Return what is said of credentials that give no token any more."""
+    """Return the error for credentials that no longer give a token."""
     hint = (
         f"{_LOGIN}\nfor a service account: a key or workload identity that still holds, named "
         "by GOOGLE_APPLICATION_CREDENTIALS"
@@ -94,5 +94,5 @@ def _missing_credentials(error: Exception) -> CloudError:
 
 
 def _why(error: Exception) -> str:
-    """The first line of google-auth's words; what follows may hold the answer of the token server."""  # noqa: E501
+    """Return the first line of google-auth's message; the rest may be a token server's answer."""
     return redact(escape_control(str(error.args[0] if error.args else error))).split("\n")[0][:300]

@@ -1,4 +1,4 @@
-"""Where Google's services are: at Google, or a look-alike on loopback."""
+"""The addresses of Google's services, or of their emulator on loopback."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ class Endpoints(NamedTuple):
 
     @classmethod
     def from_addresses(cls, addresses: Mapping[str, str]) -> Self:
-        """Return the endpoints that a look-alike names; what it names besides is left out."""
+        """Return the endpoints of an emulator; other keys are ignored."""
         return cls(**{key: addresses[key] for key in cls._fields})
 
     @property
     def is_loopback(self) -> bool:
-        """Whether all of them are on this machine: then, and only then, no credentials are sent.
+        """Whether all of them are on this machine; then, and only then, no credentials are sent.
 
-        Raises ValueError where they are mixed: credentials must never go to an address that is
-        not Google's.
+        Raises:
+            ValueError: they are mixed: credentials must never go to an address that is not
+            Google's.
         """
         here = {_local(address) for address in self}
         if here == {False} and all(

@@ -1,5 +1,6 @@
-"""The ways out that depend on what the service said: quotas, roles, service accounts, policies.
-Words in braces are filled in by `failures`.
+"""Scopes, messages and hints that depend on the values in an error.
+
+Names in braces are filled in by `errors.classify_error`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,24 @@ _ROLE_BY_PERMISSION = (
     ("cloudkms.", "roles/cloudkms.cryptoKeyEncrypterDecrypter"),
 )
 _CONSTRAINT_HINTS = {
-    "compute.vmExternalIpAccess": "write `public_ip: false` under the target: the policy of this project allows no "  # noqa: E501
-    "address on the internet",
-    "compute.requireShieldedVm": "write `shielded: {secure_boot: true}` under the target, with an image whose GPU "  # noqa: E501
-    "driver is signed (workbench-instances-2603)",
-    "compute.trustedImageProjects": "ask who keeps the policy to allow projects/cloud-notebooks-managed, which the images "  # noqa: E501
-    "of Workbench come from",
-    "compute.disableGuestAttributesAccess": "the device cannot tell how far it is; its report still comes through the bucket",  # noqa: E501
-    "compute.restrictCloudNATUsage": "write `nat: false` under the target, and `mirrors:` that the instance reaches",  # noqa: E501
+    "compute.vmExternalIpAccess": (
+        "write `public_ip: false` under the target: the policy of this project allows no "
+        "address on the internet"
+    ),
+    "compute.requireShieldedVm": (
+        "write `shielded: {secure_boot: true}` under the target, with an image whose GPU "
+        "driver is signed (workbench-instances-2603)"
+    ),
+    "compute.trustedImageProjects": (
+        "ask who keeps the policy to allow projects/cloud-notebooks-managed, which the images "
+        "of Workbench come from"
+    ),
+    "compute.disableGuestAttributesAccess": (
+        "the device cannot tell how far it is; its report still comes through the bucket"
+    ),
+    "compute.restrictCloudNATUsage": (
+        "write `nat: false` under the target, and `mirrors:` that the instance reaches"
+    ),
     "gcp.resourceLocations": "write zones under the target that the policy allows",
     "iam.disableServiceAccountCreation": "name a service account that exists in `service_account:`",
 }
@@ -43,72 +54,73 @@ PROXY_HINT = (
 )
 
 
-def quota_scope(words: HintValues) -> str:
-    """How far a quota reaches: a zone, a region, or the whole project."""
-    if words.get("everywhere") or words.get("metric") == "GPUS_ALL_REGIONS":
+def quota_scope(values: HintValues) -> str:
+    """Return the scope of a quota: a zone, a region, or the whole project."""
+    if values.get("everywhere") or values.get("metric") == "GPUS_ALL_REGIONS":
         return "global"
-    return "zone" if words.get("zone") else "region"
+    return "zone" if values.get("zone") else "region"
 
 
-def quota_what(words: HintValues) -> str:
-    """Say which quota is used up, where, and how much it is."""
+def quota_what(values: HintValues) -> str:
+    """Return the message for an exhausted quota."""
     where = (
         "globally"
-        if quota_scope(words) == "global"
-        else "in " + words.get("zone", words.get("region", "the region"))
+        if quota_scope(values) == "global"
+        else "in " + values.get("zone", values.get("region", "the region"))
     )
     return (
         "quota {metric} is used up "
         + where
-        + (f": the limit is {words['limit'].removesuffix('.0')}" if "limit" in words else "")
+        + (f": the limit is {values['limit'].removesuffix('.0')}" if "limit" in values else "")
     )
 
 
-def quota_hint(words: HintValues) -> str:
-    """Say how to see a quota, and where to ask for more."""
+def quota_hint(values: HintValues) -> str:
+    """Return the command that shows a quota, and the page for requesting more."""
     page = (
         "ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project} "
         "(filter: {metric}), or delete what uses it"
     )
-    if quota_scope(words) == "global":
+    if quota_scope(values) == "global":
         return (
             "see what is used: gcloud compute project-info describe --project={project} "
             '--format="yaml(quotas)"\n' + page
         )
-    region, other = (
-        (words["zone"].rpartition("-")[0], "further zones")
-        if "zone" in words
+    region, alternative = (
+        (values["zone"].rpartition("-")[0], "further zones")
+        if "zone" in values
         else ("{region}", "zones of another region")
     )
     return (
         f"see what is used: gcloud compute regions describe {region} --project={{project}} "
-        f'--format="yaml(quotas)"\n{page}, or name {other}'
+        f'--format="yaml(quotas)"\n{page}, or name {alternative}'
     )
 
 
-def capacity_hint(words: HintValues) -> str:
-    """Say what helps where a zone has no machine free, the zones first that the service names."""
-    named = "Google Cloud names zones that have it: {zones}\n" if words.get("zones") else ""
+def capacity_hint(values: HintValues) -> str:
+    """Return the hint for a zone without capacity, with the zones that the service suggests."""
+    suggestion = "Google Cloud names zones that have it: {zones}\n" if values.get("zones") else ""
     return (
-        named + "run it again later, list further zones under the target, or use another GPU; a "
+        suggestion
+        + "run it again later, list further zones under the target, or use another GPU; a "
         "reservation keeps capacity for you"
     )
 
 
-def permission_what(words: HintValues) -> str:
-    """Say which permission is missing, as far as the service told."""
-    return "a permission is missing" + (": {permission}" if words.get("permission") else "")
+def permission_what(values: HintValues) -> str:
+    """Return the message for a missing permission, with its name if the service reports it."""
+    return "a permission is missing" + (": {permission}" if values.get("permission") else "")
 
 
-def permission_hint(words: HintValues) -> str:
-    """Say which role holds a permission, and the command that grants it."""
-    permission = words.get("permission", "")
+def permission_hint(values: HintValues) -> str:
+    """Return the command that grants a role with the missing permission."""
+    permission = values.get("permission", "")
     role = next(
         (role for start, role in _ROLE_BY_PERMISSION if permission.startswith(start)),
         "roles/notebooks.admin",
     )
     if role == "roles/compute.networkUser":
-        host = words.get("host", "HOST_PROJECT")
+        host = values.get("host", "HOST_PROJECT")
         return (
             "in a Shared VPC the service agent of Notebooks and you need the network "
             "(NUMBER: gcloud projects describe {project}):\n"
@@ -123,9 +135,9 @@ def permission_hint(words: HintValues) -> str:
     return f"gcloud projects add-iam-policy-binding {{project}} --role={role} --member=user:YOU"
 
 
-def act_as_hint(words: HintValues) -> str:
-    """Say how a person is allowed to act as a service account."""
-    account = words.get("account", "SERVICE_ACCOUNT").rpartition("/")[2]
+def act_as_hint(values: HintValues) -> str:
+    """Return the command that allows a person to act as a service account."""
+    account = values.get("account", "SERVICE_ACCOUNT").rpartition("/")[2]
     return (
         "who makes an instance must be allowed to act as its service account:\n"
         f"gcloud iam service-accounts add-iam-policy-binding {account} "
@@ -133,13 +145,13 @@ def act_as_hint(words: HintValues) -> str:
     )
 
 
-def policy_hint(words: HintValues) -> str:
-    """Say what to write in the spec so that a policy of the organization holds."""
-    way = _CONSTRAINT_HINTS.get(
-        words.get("constraint", ""),
+def policy_hint(values: HintValues) -> str:
+    """Return the change of the spec that satisfies a policy of the organization."""
+    change = _CONSTRAINT_HINTS.get(
+        values.get("constraint", ""),
         "ask who keeps the policies of the organization, or use another project",
     )
     return (
-        way + "\nsee the policy: gcloud org-policies describe {constraint} --effective "
+        change + "\nsee the policy: gcloud org-policies describe {constraint} --effective "
         "--project={project}"
     )

@@ -1,36 +1,14 @@
-"""The table of failures: how each is known (code, reason, text), how far it reaches, and the way
-out. The first row that holds counts.
+"""The table of Google Cloud's errors; the first pattern that matches counts.
 
-The texts are those of Google's services as people met them: research in
-hashicorp/terraform-provider-google #11228, #18952, #19342, #21371, the capacity
-errors that cockroachdb's roachprod and SkyPilot read, and the documentation of Compute Engine
-and of google.rpc.ErrorInfo.
+The texts are from Google's services as reported in hashicorp/terraform-provider-google #11228,
+#18952, #19342 and #21371, from the capacity errors that cockroachdb's roachprod and SkyPilot
+recognize, and from the documentation of Compute Engine and google.rpc.ErrorInfo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from provision.adapters.google import error_hints
-from provision.adapters.google.error_hints import HintValues
-
-
-class ErrorPattern(NamedTuple):
-    """A row: it holds where the code is among `codes` (none: any) and one of `patterns` is found in
-    the message, or the reason is among `reasons`.
-    """
-
-    kind: str
-    scope: str | Callable[[HintValues], str]
-    what: str | Callable[[HintValues], str]
-    hint: str | Callable[[HintValues], str]
-    patterns: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    codes: tuple[int, ...] = ()
-    operation: bool | None = None
-    max_retries: int | None = 0
-
+from provision.adapters.google.error_pattern import ErrorPattern
 
 _LOGIN = "gcloud auth application-default login"
 _RETRY_HINT = "it usually passes by itself: run the same command again in a few minutes"

@@ -1,6 +1,4 @@
-"""What an error of Google Cloud means: how far it reaches, what it is in plain words, and the way
-out.
-"""
+"""Classifies errors of Google Cloud: scope, plain message and hint."""
 
 from __future__ import annotations
 
@@ -9,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from provision.adapters.google.error_patterns import ERROR_PATTERNS, ErrorPattern
+from provision.adapters.google.error_pattern import ErrorPattern
+from provision.adapters.google.error_patterns import ERROR_PATTERNS
 from provision.adapters.google.service_errors import ServiceError
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, redact
 
 
 class FailureScope(Enum):
-    """How far a failure reaches: what is left to try."""
+    """The scope of a failure, and so what is left to try."""
 
     RETRY = "retry"  # the same call again, later
     ZONE = "zone"  # another zone
@@ -27,12 +26,11 @@ class FailureScope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CloudFailure:
-    """One failure: `kind` names its row of the table, `why` is the service's own text made
-    harmless, `hint` the way out.
+    """A classified error.
 
-    `repeats` is how often the whole call may be made again (None: as often as patience lasts);
-    `zones_available` is where the service says that there is
-    capacity.
+    `kind` names its pattern, `why` is the sanitized text of the service. `max_retries` is how often
+    the whole call may be repeated (None: for as long as the policy allows); `zones_available` are
+    zones with capacity according to the service.
     """
 
     scope: FailureScope
@@ -46,87 +44,84 @@ class CloudFailure:
 
 
 class CloudError(ExternalError):
-    """A call that Google Cloud refused or could not do: `failure` says what it means."""
+    """A call that Google Cloud refused or could not perform."""
 
     def __init__(self, failure: CloudFailure) -> None:
         super().__init__(failure.what, why=failure.why, hint=failure.hint)
         self.failure = failure
 
 
-def classify_error(fault: ServiceError, project: str = "PROJECT") -> CloudFailure:
-    """Return what a fault means; `project` stands in the commands of its hint.
+def classify_error(error: ServiceError, project: str = "PROJECT") -> CloudFailure:
+    """Return the meaning of a service's error; `project` is for the commands of its hint.
 
-    Judged by code, reason and text together, never by one alone: a quota arrives as
-    PERMISSION_DENIED, and Workbench keeps only the message of what
-    Compute Engine told it.
+    Code, reason and text are judged together, never one alone: a quota arrives as
+    PERMISSION_DENIED, and Workbench keeps only the message of Compute Engine's error.
     """
-    for case in ERROR_PATTERNS:
-        if (words := _match_pattern(case, fault)) is not None:
-            return _failure_from_pattern(case, fault, words, project)
+    for pattern in ERROR_PATTERNS:
+        if (groups := _match_pattern(pattern, error)) is not None:
+            return _failure_from_pattern(pattern, error, groups, project)
     raise AssertionError("the last case holds for every fault")
 
 
-def _match_pattern(case: ErrorPattern, fault: ServiceError) -> Mapping[str, str] | None:
-    """The words that the message gives to the case's text; None where the case does not hold."""
-    if (case.codes and fault.code not in case.codes) or (
-        case.operation is not None and case.operation != fault.operation
-    ):
+def _match_pattern(pattern: ErrorPattern, error: ServiceError) -> Mapping[str, str] | None:
+    """Return the named groups of the matching text, {} for a match without, None for no match."""
+    if pattern.codes and error.code not in pattern.codes:
         return None
-    for pattern in case.patterns:
-        if found := re.search(pattern, fault.message):
-            return {key: value for key, value in found.groupdict().items() if value}
-    if fault.reason in case.reasons:
+    if pattern.operation is not None and pattern.operation != error.operation:
+        return None
+    for text in pattern.patterns:
+        if match := re.search(text, error.message):
+            return {key: value for key, value in match.groupdict().items() if value}
+    if error.reason in pattern.reasons or not (pattern.patterns or pattern.reasons):
         return {}
-    return None if case.patterns or case.reasons else {}
+    return None
 
 
 def _failure_from_pattern(
-    case: ErrorPattern, fault: ServiceError, words: Mapping[str, str], project: str
+    pattern: ErrorPattern, error: ServiceError, groups: Mapping[str, str], project: str
 ) -> CloudFailure:
-    said = {**fault.metadata, **words}
     zones = tuple(
         zone
-        for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", ""))
+        for zone in re.split(r"[,\s]+", error.metadata.get("zonesAvailable", ""))
         if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)
     )
-    known = {
-        "project": project,
-        "status": fault.status,
-        **{key: _plain_value(said[key]) for key in said},
-        "zones": ", ".join(zones),
-    }
-    width = case.scope(known) if callable(case.scope) else case.scope
-    what = case.what(known) if callable(case.what) else case.what
-    hint = case.hint(known) if callable(case.hint) else case.hint
+    values = {"project": project, "status": error.status}
+    for key, value in {**error.metadata, **groups}.items():
+        values[key] = _plain_value(value)
+    values["zones"] = ", ".join(zones)
+    scope, what, hint = (
+        template(values) if callable(template) else template
+        for template in (pattern.scope, pattern.what, pattern.hint)
+    )
+    speaker = "the connection" if pattern.kind == "unreachable" else "Google Cloud"
     return CloudFailure(
-        scope=FailureScope(width),
-        kind=case.kind,
-        what=_fill_template(what, known),
-        why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: "
-        f"{redact(escape_control(fault.message))} ({_code_text(fault)})",
-        hint=_fill_template(hint, known),
+        scope=FailureScope(scope),
+        kind=pattern.kind,
+        what=_fill_template(what, values),
+        why=f"{speaker} says: {redact(escape_control(error.message))} ({_code_text(error)})",
+        hint=_fill_template(hint, values),
         zones_available=zones,
-        max_retries=case.max_retries,
-        retry_after_s=fault.retry_after_s,
+        max_retries=pattern.max_retries,
+        retry_after_s=error.retry_after_s,
     )
 
 
-def _code_text(fault: ServiceError) -> str:
-    number = f"HTTP {fault.http}" if fault.http else f"code {fault.code}"
+def _code_text(error: ServiceError) -> str:
+    number = f"HTTP {error.http}" if error.http else f"code {error.code}"
     return ", ".join(
-        word for word in (f"{fault.status}, {number}", _plain_value(fault.reason)) if word
+        part for part in (f"{error.status}, {number}", _plain_value(error.reason)) if part
     )
 
 
 def _plain_value(text: str) -> str:
-    """A word of the service that may stand in a command: what is not one is left out."""
+    """Return a value of the service if it is safe in a command, else ""."""
     return text if re.fullmatch(r"[A-Za-z0-9_./:@ -]{0,300}", text) else ""
 
 
-def _fill_template(template: str, known: Mapping[str, str]) -> str:
-    """The template with what is known; what is not known is written in capitals, as in ZONE."""
+def _fill_template(template: str, replacements: Mapping[str, str]) -> str:
+    """Return the template with the known values; unknown ones are written in capitals, as ZONE."""
     return re.sub(
         r"\{(\w+)\}",
-        lambda match: known.get(match[1]) or match[1].upper().replace("_", "-"),
+        lambda match: replacements.get(match[1]) or match[1].upper().replace("_", "-"),
         template,
     )

@@ -9,8 +9,10 @@ from provision.agent.core.timed_http import TimedCall, TimedConnection, TimeLimi
 
 
 def timeout_adapter(whole_s: float) -> Any:
-    """Return an adapter whose `call` is the one that was begun last; raises WorldError when
-    requests is missing.
+    """Return an adapter whose `call` is the latest call.
+
+    Raises:
+        ExternalError: requests is not installed.
     """
     base: Any = import_optional("requests.adapters").HTTPAdapter
 
@@ -31,9 +33,7 @@ def timeout_adapter(whole_s: float) -> Any:
 
 
 def _timeout_connection(kind: Any, adapter: Any) -> Any:
-    """Return a class of connections of urllib3 that begin a call when they connect, and one with
-    each request.
-    """
+    """Return a urllib3 connection class that begins a timed call on connect and on each request."""
 
     class Connection(TimedConnection, kind):  # type: ignore[misc]
         def connect(self) -> None:

@@ -1,23 +1,19 @@
-"""One instance in one zone: waited for, changed, stopped, started, deleted; each leaves it in a
-state that the service confirms.
-"""
+"""Operations on an instance: each ends in a state that the service confirms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
 from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.operations import running_operation, wait_for_operation
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import ServiceError
-from provision.effects import ProgressCallback
+from provision.effects.system import ProgressCallback
 from provision.sanitize import escape_line, redact
 
-ConsoleReader = Callable[[str], str]
-"""The last lines of the serial console of an instance; "" where they cannot be read."""
-_WHILE_STOPPED = (
+_CHANGED_WHILE_STOPPED = (
     "gce_setup.machine_type",
     "gce_setup.accelerator_configs",
     "gce_setup.shielded_instance_config",
@@ -25,222 +21,194 @@ _WHILE_STOPPED = (
     "gce_setup.min_cpu_platform",
     "gce_setup.reservation_affinity",
 )
-"""What changes on a stopped instance only (Terraform's google_workbench_instance stops it for the
-first four; Compute Engine does for the others).
+"""Fields that change on a stopped instance only.
+
+Terraform's google_workbench_instance stops it for the first four, Compute Engine for the others.
 """
 LINEAGE_LABEL = "provision-lineage"
-"""The label that tells which state made an instance."""
+"""The label with the lineage of the state that made an instance."""
 _CONSOLE_CAUSES = ("Proxy Registration", "Required '", "Unable to get Service Account")
-"""What the console says where an instance cannot register
-(DataBiosphere/terra-workspace-manager#848).
-"""
+"""Console text of an instance that cannot register (DataBiosphere/terra-workspace-manager#848)."""
 _ENDED_STATES = ("DELETED", "ORPHANED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
 
 
-def await_active(
-    notebooks: NotebooksApi,
-    name: str,
-    pace: RetryPolicy,
-    tell: ProgressCallback,
-    serial: ConsoleReader,
-) -> RestResource:
-    """Wait until an instance is ACTIVE, at most `boot_s`, and return it: its operation is done
-    before that.
+@dataclass(frozen=True, slots=True)
+class InstanceOperations:
+    """Operations that wait for their result. All raise CloudError and may block for minutes.
 
-    Raises CloudError: kind "stuck" with what its serial console says of it, "ended" where it
-    stopped instead, "gone" where it never came to be seen.
+    `console` returns the last text of an instance's serial console, "" if it cannot be read.
     """
-    told, end_of_hiding = [""], pace.clock() + pace.visible_s
 
-    def look() -> RestResource | None:
-        found = notebooks.get(name)
-        if found is None:
-            if pace.clock() >= end_of_hiding:
-                raise CloudError(_missing_failure(name))
-            return None
-        state = found.get("state", "")
-        if state != told[0]:
-            told[0] = state
-            tell(f"boot: {name.rpartition('/')[2]} is {state or 'of an unknown state'}")
-        if state in _ENDED_STATES:
-            raise CloudError(_ended_failure(name, state))
-        return found if state == "ACTIVE" else None
+    notebooks: NotebooksApi
+    policy: RetryPolicy
+    progress: ProgressCallback
+    console: Callable[[str], str]
 
-    active = poll_until(
-        look,
-        pace,
-        pace.boot_s,
-        lambda long: tell(
-            f"still boot: {name.rpartition('/')[2]} is {told[0] or 'not seen yet'}, {long}"
-        ),
-    )
-    if active is None:
-        raise CloudError(_stuck_failure(name, told[0], serial(name), pace))
-    return active
+    def wait_for(self, operation: RestResource) -> None:
+        """Wait until a long-running operation is done."""
+        wait_for_operation(self.notebooks, operation, self.policy, self.progress)
 
+    def await_active(self, name: str) -> RestResource:
+        """Wait until an instance is ACTIVE, and return it.
 
-def update_instance(
-    notebooks: NotebooksApi,
-    name: str,
-    body: RestResource,
-    mask: str,
-    pace: RetryPolicy,
-    tell: ProgressCallback,
-    serial: ConsoleReader,
-) -> None:
-    """Change the fields that `mask` names; where one of them needs it, a running instance is
-    stopped before and started after. Raises CloudError.
-    """
-    running = _get_existing(notebooks, name).get("state") != "STOPPED"
-    around = running and any(
-        path.startswith(_WHILE_STOPPED) for path in to_snake_case(mask).split(",")
-    )
-    if around:
-        stop_instance(notebooks, name, pace, tell)
-    try:
-        tell(f"update: {to_snake_case(mask)}")
-        wait_for_operation(
-            notebooks, notebooks.update(name, body, mask, pace.new_uuid()), pace, tell
+        Its creation or start operation is done before that.
+
+        Raises:
+            CloudError: kind "stuck" with the cause on its console, "ended" if it stopped instead,
+                "gone" if it never became visible.
+        """
+        short_name = _short_name(name)
+        last_state = ""
+        visible_until = self.policy.clock() + self.policy.visible_s
+
+        def get_active() -> RestResource | None:
+            nonlocal last_state
+            instance = self.notebooks.get(name)
+            if instance is None:
+                if self.policy.clock() >= visible_until:
+                    raise CloudError(_missing_failure(name))
+                return None
+            state = instance.get("state", "")
+            if state != last_state:
+                last_state = state
+                self.progress(f"boot: {short_name} is {state or 'of an unknown state'}")
+            if state in _ENDED_STATES:
+                raise CloudError(_ended_failure(name, state))
+            return instance if state == "ACTIVE" else None
+
+        def heartbeat(waited: str) -> None:
+            self.progress(f"still boot: {short_name} is {last_state or 'not seen yet'}, {waited}")
+
+        active = poll_until(get_active, self.policy, self.policy.boot_s, heartbeat)
+        if active is None:
+            raise CloudError(_stuck_failure(name, last_state, self.console(name), self.policy))
+        return active
+
+    def update(self, name: str, body: RestResource, mask: str) -> None:
+        """Change the fields that `mask` names, around a stop and a start if one needs it."""
+        paths = to_snake_case(mask)
+        is_running = self._get_existing(name).get("state") != "STOPPED"
+        restarts = is_running and any(
+            path.startswith(_CHANGED_WHILE_STOPPED) for path in paths.split(",")
         )
-    except CloudError as error:
-        if running and not around:
-            raise
-        raise _with_note(
-            error, f"{name.rpartition('/')[2]} is stopped now; `provision apply` starts it again"
-        ) from error
-    if around:
-        start_instance(notebooks, name, pace, tell, serial)
+        if restarts:
+            self.stop(name)
+        try:
+            self.progress(f"update: {paths}")
+            self.wait_for(self.notebooks.update(name, body, mask, self.policy.new_uuid()))
+        except CloudError as error:
+            if is_running and not restarts:
+                raise
+            note = f"{_short_name(name)} is stopped now; `provision apply` starts it again"
+            failure = replace(error.failure, why=f"{error.failure.why}\n{note}")
+            raise CloudError(failure) from error
+        if restarts:
+            self.start(name)
 
+    def resize_disk(self, name: str, disk: str, size_gb: str) -> None:
+        """Enlarge a disk ("bootDisk", "dataDisk") unless it has that size already."""
+        setup = self._get_existing(name).get("gceSetup", {})
+        if disk == "dataDisk":
+            current = (setup.get("dataDisks") or [{}])[0]
+        else:
+            current = setup.get("bootDisk", {})
+        if int(current.get("diskSizeGb", 0)) >= int(size_gb):
+            return
+        self.progress(f"resize: {disk.removesuffix('Disk')} disk to {size_gb} GiB")
+        wait_for_operation(self.notebooks, self.notebooks.resize(name, disk, size_gb), self.policy)
 
-def resize_disk(
-    notebooks: NotebooksApi,
-    name: str,
-    disk: str,
-    size_gb: str,
-    pace: RetryPolicy,
-    tell: ProgressCallback,
-) -> None:
-    """Make a disk ("bootDisk", "dataDisk") larger; nothing happens where it has that size already.
-    Raises CloudError.
-    """
-    setup = _get_existing(notebooks, name).get("gceSetup", {})
-    there = (setup.get("dataDisks") or [{}])[0] if disk == "dataDisk" else setup.get("bootDisk", {})
-    if int(there.get("diskSizeGb", 0)) >= int(size_gb):
-        return
-    tell(f"resize: {'data' if disk == 'dataDisk' else 'boot'} disk to {size_gb} GiB")
-    wait_for_operation(notebooks, notebooks.resize(name, disk, size_gb), pace)
-
-
-def stop_instance(
-    notebooks: NotebooksApi, name: str, pace: RetryPolicy, tell: ProgressCallback
-) -> None:
-    """Stop an instance and wait until it is; nothing happens where it is already. Raises
-    CloudError.
-    """
-    state = _get_existing(notebooks, name).get("state")
-    if state == "STOPPED":
-        return
-    tell(f"stop: {name.rpartition('/')[2]}")
-    if state == "STOPPING" and (pending := running_operation(notebooks, name)):
-        wait_for_operation(notebooks, pending, pace, tell)
-    elif state != "STOPPING":
-        wait_for_operation(notebooks, notebooks.stop(name), pace, tell)
-    found = poll_until(
-        lambda: True if _get_existing(notebooks, name).get("state") == "STOPPED" else None,
-        pace,
-        pace.boot_s,
-        lambda long: tell(f"still stopping, {long}"),
-    )
-    if found is None:
-        raise CloudError(
-            CloudFailure(
-                FailureScope.FATAL,
-                "stuck",
-                f"{name} does not stop",
-                f"asked for {pace.boot_s / 60:.0f} minutes",
-                _inspect_hint(name),
+    def stop(self, name: str) -> None:
+        """Stop an instance and wait until it is stopped."""
+        state = self._get_existing(name).get("state")
+        if state == "STOPPED":
+            return
+        self.progress(f"stop: {_short_name(name)}")
+        if state != "STOPPING":
+            self.wait_for(self.notebooks.stop(name))
+        elif operation := running_operation(self.notebooks, name):
+            self.wait_for(operation)
+        stopped = poll_until(
+            lambda: self._get_existing(name).get("state") == "STOPPED" or None,
+            self.policy,
+            self.policy.boot_s,
+            lambda waited: self.progress(f"still stopping, {waited}"),
+        )
+        if stopped is None:
+            raise CloudError(
+                CloudFailure(
+                    FailureScope.FATAL,
+                    "stuck",
+                    f"{name} does not stop",
+                    f"asked for {self.policy.boot_s / 60:.0f} minutes",
+                    _inspect_hint(name),
+                )
             )
+
+    def start(self, name: str) -> None:
+        """Start an instance and wait until it is ACTIVE."""
+        state = self._get_existing(name).get("state")
+        if state == "ACTIVE":
+            return
+        if operation := running_operation(self.notebooks, name):
+            self.wait_for(operation)
+            state = self._get_existing(name).get("state")
+        if state in ("STOPPED", "SUSPENDED", "STOPPING"):
+            self.progress(f"start: {_short_name(name)}")
+            self.wait_for(self.notebooks.start(name))
+        self.await_active(name)
+
+    def delete(self, name: str, lineage: str | None = None) -> None:
+        """Delete an instance and wait until the service no longer knows it.
+
+        With a lineage, an instance that does not have its label is left alone.
+        """
+        instance = find_instance(self.notebooks, name)
+        if instance is None:
+            return
+        label = instance.get("labels", {}).get(LINEAGE_LABEL)
+        if lineage is not None and label != lineage:
+            owner = f"{LINEAGE_LABEL}={escape_line(str(label or ''))}"
+            self.progress(f"left alone: {name} belongs to another state (label {owner})")
+            return
+        self.progress(f"delete: {_short_name(name)}")
+        operation = self.notebooks.delete(name, self.policy.new_uuid())
+        if operation is not None:
+            self.wait_for(operation)
+        deleted = poll_until(
+            lambda: self.notebooks.get(name) is None or None,
+            self.policy,
+            self.policy.boot_s,
+            lambda waited: self.progress(f"still deleting, {waited}"),
         )
-
-
-def start_instance(
-    notebooks: NotebooksApi,
-    name: str,
-    pace: RetryPolicy,
-    tell: ProgressCallback,
-    serial: ConsoleReader,
-) -> None:
-    """Start an instance and wait until it is ACTIVE; nothing happens where it is already. Raises
-    CloudError.
-    """
-    state = _get_existing(notebooks, name).get("state")
-    if state == "ACTIVE":
-        return
-    if pending := running_operation(notebooks, name):
-        wait_for_operation(notebooks, pending, pace, tell)
-        state = _get_existing(notebooks, name).get("state")
-    if state in ("STOPPED", "SUSPENDED", "STOPPING"):
-        tell(f"start: {name.rpartition('/')[2]}")
-        wait_for_operation(notebooks, notebooks.start(name), pace, tell)
-    await_active(notebooks, name, pace, tell, serial)
-
-
-def delete_instance(
-    notebooks: NotebooksApi,
-    name: str,
-    pace: RetryPolicy,
-    tell: ProgressCallback,
-    lineage: str | None = None,
-) -> None:
-    """Delete an instance and wait until the service no longer knows it; nothing happens where it is
-    gone already. Raises CloudError.
-
-    With a lineage, one that bears another's label, or none, is left alone.
-    """
-    found = find_instance(notebooks, name)
-    if found is None:
-        return
-    if lineage is not None and found.get("labels", {}).get(LINEAGE_LABEL) != lineage:
-        tell(
-            f"left alone: {name} belongs to another state (label "
-            f"{LINEAGE_LABEL}={escape_line(str(found.get('labels', {}).get(LINEAGE_LABEL, '')))})"
-        )
-        return
-    tell(f"delete: {name.rpartition('/')[2]}")
-    operation = notebooks.delete(name, pace.new_uuid())
-    if operation is not None:
-        wait_for_operation(notebooks, operation, pace, tell)
-    if (
-        poll_until(
-            lambda: True if notebooks.get(name) is None else None,
-            pace,
-            pace.boot_s,
-            lambda long: tell(f"still deleting, {long}"),
-        )
-        is None
-    ):
-        hint = f"it may still cost money; delete it again:\n{gcloud_command('delete', name)}"
-        raise CloudError(
-            CloudFailure(
-                FailureScope.FATAL,
-                "stuck",
-                f"{name} is still there",
-                f"deleted, and asked for {pace.boot_s / 60:.0f} minutes",
-                hint,
+        if deleted is None:
+            command = gcloud_command("delete", name)
+            raise CloudError(
+                CloudFailure(
+                    FailureScope.FATAL,
+                    "stuck",
+                    f"{name} is still there",
+                    f"deleted, and asked for {self.policy.boot_s / 60:.0f} minutes",
+                    f"it may still cost money; delete it again:\n{command}",
+                )
             )
-        )
+
+    def _get_existing(self, name: str) -> RestResource:
+        instance = self.notebooks.get(name)
+        if instance is None:
+            raise CloudError(_missing_failure(name))
+        return instance
 
 
 def find_instance(notebooks: NotebooksApi, name: str) -> RestResource | None:
-    """Return an instance, or None if neither a GET nor the list of its zone shows it: a single 404
-    may come from a replica that is behind.
+    """Return an instance, or None if neither a GET nor the list of its zone shows it.
+
+    A single 404 may come from a replica that is behind.
 
     Raises:
-        CloudError: the service did not answer; a list that is not permitted leaves the answer of
-        the GET.
+        CloudError: the service did not answer; a list that is not permitted counts as empty.
     """
-    if (found := notebooks.get(name)) is not None:
-        return found
+    if (instance := notebooks.get(name)) is not None:
+        return instance
     try:
         listed, _ = notebooks.list(name.rpartition("/instances/")[0])
     except CloudError as error:
@@ -251,20 +219,13 @@ def find_instance(notebooks: NotebooksApi, name: str) -> RestResource | None:
 
 
 def gcloud_command(verb: str, name: str) -> str:
-    """Return the gcloud line that does `verb` to an instance."""
+    """Return the gcloud command that performs `verb` on an instance."""
     _, project, _, zone, _, instance = name.split("/")
     return f"gcloud workbench instances {verb} {instance} --project={project} --location={zone}"
 
 
-def _get_existing(notebooks: NotebooksApi, name: str) -> RestResource:
-    found = notebooks.get(name)
-    if found is None:
-        raise CloudError(_missing_failure(name))
-    return found
-
-
-def _with_note(error: CloudError, what: str) -> CloudError:
-    return CloudError(replace(error.failure, why=f"{error.failure.why}\n{what}"))
+def _short_name(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _missing_failure(name: str) -> CloudFailure:
@@ -275,53 +236,40 @@ def _missing_failure(name: str) -> CloudFailure:
     return CloudFailure(
         FailureScope.FATAL,
         "gone",
-        f"there is no instance {name.rpartition('/')[2]}",
+        f"there is no instance {_short_name(name)}",
         f"Google Cloud does not know {name}",
         hint,
     )
 
 
 def _ended_failure(name: str, state: str) -> CloudFailure:
-    hint = f"its log tells why: provision's own is in the bucket; {_inspect_hint(name)}"
     return CloudFailure(
         FailureScope.FATAL,
         "ended",
-        f"{name.rpartition('/')[2]} is {state} instead of ACTIVE",
+        f"{_short_name(name)} is {state} instead of ACTIVE",
         "it was stopped or deleted while it booted",
-        hint,
+        f"its log tells why: provision's own is in the bucket; {_inspect_hint(name)}",
     )
 
 
-def _stuck_failure(name: str, state: str, console: str, pace: RetryPolicy) -> CloudFailure:
-    """What is said of an instance that does not become ACTIVE: a cause that its console names, else
-    where to look.
-    """
+def _stuck_failure(name: str, state: str, console: str, policy: RetryPolicy) -> CloudFailure:
+    """Return the failure of an instance that stays inactive, with the cause on its console."""
     lines = [
         line.strip()[:300]
         for line in console.splitlines()
-        if any(word in line for word in _CONSOLE_CAUSES)
+        if any(text in line for text in _CONSOLE_CAUSES)
     ][-3:]
-    cause = classify_error(ServiceError(9, "\n".join(lines))) if lines else None
+    why = "the operation is done, yet the instance does not become ACTIVE"
+    hint = _inspect_hint(name)
+    if lines:
+        cause = classify_error(ServiceError(9, "\n".join(lines)))
+        shown = "\n".join(f"its console: {escape_line(redact(line))}" for line in lines)
+        why, hint = f"{cause.what}\n{shown}", f"{cause.hint}\n{hint}"
     what = (
-        f"{name.rpartition('/')[2]} is still {state or 'not seen'} after "
-        f"{pace.boot_s / 60:.0f} minutes, and it costs money"
+        f"{_short_name(name)} is still {state or 'not seen'} after "
+        f"{policy.boot_s / 60:.0f} minutes, and it costs money"
     )
-    if cause is None:
-        return CloudFailure(
-            FailureScope.FATAL,
-            "stuck",
-            what,
-            "the operation is done, yet the instance does not become ACTIVE",
-            _inspect_hint(name),
-        )
-    told = "\n".join(f"its console: {escape_line(redact(line))}" for line in lines)
-    return CloudFailure(
-        FailureScope.FATAL,
-        "stuck",
-        what,
-        f"{cause.what}\n{told}",
-        f"{cause.hint}\n{_inspect_hint(name)}",
-    )
+    return CloudFailure(FailureScope.FATAL, "stuck", what, why, hint)
 
 
 def _inspect_hint(name: str) -> str:

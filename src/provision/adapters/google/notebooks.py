@@ -1,6 +1,4 @@
-"""Notebooks v2, the API of Workbench instances: what is asked of it, over REST, and which way a
-call takes.
-"""
+"""Notebooks v2, the API of Workbench instances: the calls, and their REST implementation."""
 
 from __future__ import annotations
 
@@ -17,72 +15,71 @@ T = TypeVar("T")
 
 
 class UnsupportedByGrpc(Exception):
-    """The messages of the gRPC client do not hold all that was read."""
+    """The messages of the gRPC client lack a field, value or call."""
 
 
 class NotebooksApi(Protocol):
-    """The calls that we make. A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE, a
-    `parent` its part up to the zone. All raise CloudError.
+    """The calls that we need. All raise CloudError and may block for minutes.
+
+    A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE, a `parent` its part up to the
+    zone.
     """
 
     def get(self, name: str) -> RestResource | None:
-        """Return an instance, None when there is none."""
+        """Return an instance, None if it does not exist."""
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """Return the instances below a parent (zone `-`: all zones), and the zones that did not
-        answer.
-        """
+        """Return the instances below a parent (zone `-`: all), and the zones without an answer."""
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
-        """Begin to create an instance and return the operation; the same `request` (a UUID) makes
-        it the same call.
+        """Start creating an instance and return the operation.
+
+        A call with the same `request` (a UUID) is the same call.
         """
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
-        """Begin to change the fields that `mask` names and return the operation."""
+        """Start changing the fields that `mask` names and return the operation."""
 
     def delete(self, name: str, request: str) -> RestResource | None:
-        """Begin to delete an instance and return the operation; None when there is none."""
+        """Start deleting an instance and return the operation, None if it does not exist."""
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """Begin to make a disk of an instance larger and return the operation; `disk` is bootDisk
-        or dataDisk.
-        """
+        """Start enlarging a disk (bootDisk or dataDisk) and return the operation."""
 
     def stop(self, name: str) -> RestResource:
-        """Begin to stop an instance and return the operation."""
+        """Start stopping an instance and return the operation."""
 
     def start(self, name: str) -> RestResource:
-        """Begin to start an instance and return the operation."""
+        """Start starting an instance and return the operation."""
 
     def operation(self, name: str) -> RestResource | None:
-        """Return an operation; None when it is forgotten."""
+        """Return an operation, None if the service no longer remembers it."""
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
-        """Return the operations that are remembered below a parent."""
+        """Return the operations below a parent that the service remembers."""
 
 
 class RestNotebooks:
-    """Notebooks v2 over REST: holds everything the service knows."""
+    """Notebooks v2 over REST, which supports everything."""
 
     def __init__(self, rest: RestClient, address: str) -> None:
         self._rest = rest
         self._base = f"{address}/v2/"
 
     def get(self, name: str) -> RestResource | None:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.get_or_none(self._base + resource_path(name))
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """See Notebooks."""
+        """See NotebooksApi."""
         pages = list(self._rest.pages(f"{self._base}{resource_path(parent)}/instances"))
-        instances = tuple(one for page in pages for one in page.get("instances", ()))
+        instances = tuple(item for page in pages for item in page.get("instances", ()))
         return instances, tuple(
             sorted({zone for page in pages for zone in page.get("unreachable", ())})
         )
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.request_json(
             "POST",
             f"{self._base}{resource_path(parent)}/instances",
@@ -91,7 +88,7 @@ class RestNotebooks:
         )
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.request_json(
             "PATCH",
             self._base + resource_path(name),
@@ -100,7 +97,7 @@ class RestNotebooks:
         )
 
     def delete(self, name: str, request: str) -> RestResource | None:
-        """See Notebooks."""
+        """See NotebooksApi."""
         try:
             return self._rest.request_json(
                 "DELETE", self._base + resource_path(name), {"requestId": request}
@@ -111,7 +108,7 @@ class RestNotebooks:
             raise
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """See Notebooks; the gRPC client does not have this call."""
+        """See NotebooksApi; the gRPC client lacks this call."""
         return self._rest.request_json(
             "POST",
             f"{self._base}{resource_path(name)}:resizeDisk",
@@ -119,85 +116,83 @@ class RestNotebooks:
         )
 
     def stop(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.request_json("POST", f"{self._base}{resource_path(name)}:stop", body={})
 
     def start(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.request_json("POST", f"{self._base}{resource_path(name)}:start", body={})
 
     def operation(self, name: str) -> RestResource | None:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.get_or_none(self._base + resource_path(name))
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return tuple(
-            one
+            item
             for page in self._rest.pages(f"{self._base}{resource_path(parent)}/operations")
-            for one in page.get("operations", ())
+            for item in page.get("operations", ())
         )
 
     def config(self, parent: str) -> RestResource | None:
-        """Return what Workbench offers in a zone (getConfig); the gRPC client does not have this
-        call.
-        """
+        """Return what Workbench offers in a zone (getConfig); the gRPC client lacks this call."""
         return self._rest.get_or_none(f"{self._base}{resource_path(parent)}/instances:getConfig")
 
 
 class FallbackNotebooks:
-    """Notebooks v2 over gRPC whenever its messages hold every field, else over REST.
+    """Notebooks v2 over gRPC if its messages have every field, else over REST.
 
-    The client of gRPC is behind the service: what it cannot write goes over REST, and once it
-    read something that it cannot name, reading does too.
+    The gRPC client is behind the service: bodies that it cannot express go over REST, and after it
+    received something that it cannot name, reads do too.
     """
 
     def __init__(
-        self, rest: RestNotebooks, grpc: NotebooksApi, expressible: Callable[[RestResource], bool]
+        self, rest: RestNotebooks, grpc: NotebooksApi, is_supported: Callable[[RestResource], bool]
     ) -> None:
         self._rest = rest
         self._grpc = grpc
-        self._expressible = expressible
+        self._expressible = is_supported
         self._grpc_is_outdated = False
 
     def get(self, name: str) -> RestResource | None:
-        """See Notebooks."""
-        return self._read(lambda way: way.get(name))
+        """See NotebooksApi."""
+        return self._read(lambda api: api.get(name))
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """See Notebooks."""
-        return self._read(lambda way: way.list(parent))
+        """See NotebooksApi."""
+        return self._read(lambda api: api.list(parent))
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._api_for_body(body).create(parent, instance, body, request)
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._api_for_body(body).update(name, body, mask, request)
 
     def delete(self, name: str, request: str) -> RestResource | None:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._grpc.delete(name, request)
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._rest.resize(name, disk, size_gb)
 
     def stop(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._grpc.stop(name)
 
     def start(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._grpc.start(name)
 
     def operation(self, name: str) -> RestResource | None:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._grpc.operation(name)
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._grpc.operations(parent)
 
     def _api_for_body(self, body: RestResource) -> NotebooksApi:
@@ -213,7 +208,5 @@ class FallbackNotebooks:
 
 
 def to_snake_case(mask: str) -> str:
-    """Return the paths of a mask as the service lists them: gceSetup.machineType is
-    gce_setup.machine_type.
-    """
+    """Return the paths of a mask in the service's form: gce_setup.machine_type."""
     return re.sub(r"[A-Z]", lambda match: "_" + match[0].lower(), mask)

@@ -1,4 +1,4 @@
-"""Notebooks v2 over gRPC: google-cloud-notebooks, its messages turned into wire form and back."""
+"""Notebooks v2 over gRPC (google-cloud-notebooks), with messages converted to REST's form."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import ServiceError, parse_operation_error
+from provision.adapters.logs import log
 
 T = TypeVar("T")
 
 
 def is_supported_by_grpc(body: RestResource) -> bool:
-    """Tell whether the client's messages hold every field and value of a body; the messages
-    themselves are asked.
-    """
+    """Return whether the client's messages have every field and value of a body."""
     try:
         _to_message(body)
     except import_optional("google.protobuf.json_format").ParseError:
@@ -30,13 +29,11 @@ def is_supported_by_grpc(body: RestResource) -> bool:
 
 
 class GrpcNotebooks:
-    """Notebooks v2 over gRPC (see Notebooks). On loopback the channel is plain, and no proxy of the
-    environment is asked.
-    """
+    """Notebooks v2 over gRPC. On loopback the channel is plain, and no proxy is used."""
 
-    def __init__(self, given: Any, endpoints: Endpoints, pace: RetryPolicy) -> None:
-        self._credentials = given
-        self._pace = pace
+    def __init__(self, credentials: Any, endpoints: Endpoints, policy: RetryPolicy) -> None:
+        self._credentials = credentials
+        self._policy = policy
         self._v2 = import_optional("google.cloud.notebooks_v2")
         if endpoints.is_loopback:
             channel = import_optional("grpc").insecure_channel(
@@ -50,99 +47,102 @@ class GrpcNotebooks:
             )
         else:
             self._client = self._v2.NotebookServiceClient(
-                credentials=given, client_options={"api_endpoint": endpoints.notebooks_grpc}
+                credentials=credentials, client_options={"api_endpoint": endpoints.notebooks_grpc}
             )
 
     def get(self, name: str) -> RestResource | None:
-        """See Notebooks; raises Inexpressible too."""
-        found = self._call_or_none(
-            lambda: self._client.get_instance({"name": name}, timeout=self._pace.call_timeout_s),
+        """See NotebooksApi; raises UnsupportedByGrpc too."""
+        message = self._call_or_none(
+            lambda: self._client.get_instance({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
-        return None if found is None else to_rest_resource(found)
+        return None if message is None else to_rest_resource(message)
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """See Notebooks; raises Inexpressible too."""
+        """See NotebooksApi; raises UnsupportedByGrpc too."""
         pages = self._call(
             lambda: list(
                 self._client.list_instances(
-                    {"parent": parent}, timeout=self._pace.call_timeout_s
+                    {"parent": parent}, timeout=self._policy.call_timeout_s
                 ).pages
             ),
             parent,
         )
-        return tuple(to_rest_resource(one) for page in pages for one in page.instances), tuple(
+        return tuple(to_rest_resource(item) for page in pages for item in page.instances), tuple(
             sorted({zone for page in pages for zone in page.unreachable})
         )
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
-        """See Notebooks."""
-        asked = {
+        """See NotebooksApi."""
+        message = {
             "parent": parent,
             "instance_id": instance,
             "instance": _to_message(body),
             "request_id": request,
         }
         return self._start_operation(
-            lambda: self._client.create_instance(asked, timeout=self._pace.call_timeout_s), parent
+            lambda: self._client.create_instance(message, timeout=self._policy.call_timeout_s),
+            parent,
         )
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
-        """See Notebooks."""
-        asked = {
+        """See NotebooksApi."""
+        message = {
             "instance": _to_message({**body, "name": name}),
             "update_mask": {"paths": to_snake_case(mask).split(",")},
             "request_id": request,
         }
         return self._start_operation(
-            lambda: self._client.update_instance(asked, timeout=self._pace.call_timeout_s), name
+            lambda: self._client.update_instance(message, timeout=self._policy.call_timeout_s), name
         )
 
     def delete(self, name: str, request: str) -> RestResource | None:
-        """See Notebooks."""
-        found = self._call_or_none(
+        """See NotebooksApi."""
+        message = self._call_or_none(
             lambda: self._client.delete_instance(
-                {"name": name, "request_id": request}, timeout=self._pace.call_timeout_s
+                {"name": name, "request_id": request}, timeout=self._policy.call_timeout_s
             ),
             name,
         )
-        return None if found is None else _operation_to_rest(found.operation)
+        return None if message is None else _operation_to_rest(message.operation)
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """Raise Inexpressible: this client does not have the call."""
+        """Raise UnsupportedByGrpc: this client lacks the call."""
         raise UnsupportedByGrpc(f"resizeDisk of {disk} to {size_gb} GB: {name}")
 
     def stop(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._start_operation(
-            lambda: self._client.stop_instance({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.stop_instance({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
 
     def start(self, name: str) -> RestResource:
-        """See Notebooks."""
+        """See NotebooksApi."""
         return self._start_operation(
-            lambda: self._client.start_instance({"name": name}, timeout=self._pace.call_timeout_s),
+            lambda: self._client.start_instance(
+                {"name": name}, timeout=self._policy.call_timeout_s
+            ),
             name,
         )
 
     def operation(self, name: str) -> RestResource | None:
-        """See Notebooks."""
-        found = self._call_or_none(
-            lambda: self._client.get_operation({"name": name}, timeout=self._pace.call_timeout_s),
+        """See NotebooksApi."""
+        message = self._call_or_none(
+            lambda: self._client.get_operation({"name": name}, timeout=self._policy.call_timeout_s),
             name,
         )
-        return None if found is None else _operation_to_rest(found)
+        return None if message is None else _operation_to_rest(message)
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
-        """See Notebooks; the first page only, which holds what is at work."""
-        found = self._call(
+        """See NotebooksApi; only the first page, which has the running operations."""
+        message = self._call(
             lambda: self._client.list_operations(
-                {"name": parent}, timeout=self._pace.call_timeout_s
+                {"name": parent}, timeout=self._policy.call_timeout_s
             ),
             parent,
         )
-        return tuple(_operation_to_rest(one) for one in found.operations)
+        return tuple(_operation_to_rest(item) for item in message.operations)
 
     def _start_operation(self, call: Callable[[], Any], name: str) -> RestResource:
         return _operation_to_rest(self._call(call, name).operation)
@@ -158,14 +158,16 @@ class GrpcNotebooks:
     def _call(self, call: Callable[[], T], name: str) -> T:
         return retry_call(
             lambda: _call_once(call, name),
-            self._pace,
-            lambda: identity.refresh_token(self._credentials, self._pace.call_timeout_s),
+            self._policy,
+            lambda: identity.refresh_token(self._credentials, self._policy.call_timeout_s),
         )
 
 
 def to_rest_resource(message: Any) -> RestResource:
-    """Return an instance's message in wire form; raises Inexpressible where it holds a value or
-    field that has no name here.
+    """Return an instance in REST's form.
+
+    Raises:
+        UnsupportedByGrpc: it has a value or field without a name in this client.
     """
     raw = type(message).pb(message)
     if _has_unknown_fields(raw):
@@ -174,9 +176,7 @@ def to_rest_resource(message: Any) -> RestResource:
 
 
 def to_rest_resource_lenient(message: Any) -> RestResource:
-    """Return a message in wire form, values that have no name here as UNKNOWN_NUMBER; fields that
-    have none are left out.
-    """
+    """Return a message in REST's form, with unnamed values as UNKNOWN_NUMBER."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         raw = type(message).pb(message)
@@ -194,9 +194,7 @@ def _to_message(body: RestResource) -> Any:
 
 
 def _has_unknown_fields(raw: Any) -> bool:
-    """Whether a message or one inside it holds fields that its type does not know, or enum values
-    without a name.
-    """
+    """Return whether a message has fields or enum values, also nested ones, without a name."""
     if len(import_optional("google.protobuf.unknown_fields").UnknownFieldSet(raw)):
         return True
     for field, value in raw.ListFields():
@@ -206,14 +204,14 @@ def _has_unknown_fields(raw: Any) -> bool:
         ):
             return True
         if field.message_type is not None and any(
-            _has_unknown_fields(one) for one in each if hasattr(one, "ListFields")
+            _has_unknown_fields(item) for item in each if hasattr(item, "ListFields")
         ):
             return True
     return False
 
 
 def _field_values(value: Any) -> list[Any]:
-    """The values of a field: those of a map, of a list, or the one there is."""
+    """Return the values of a field: of a map, of a list, or the single one."""
     if isinstance(value, Mapping):
         return list(value.values())
     return (
@@ -224,40 +222,36 @@ def _field_values(value: Any) -> list[Any]:
 
 
 def _name_unknown_enums(document: Any, raw: Any) -> Any:
-    """The JSON form with numbers of enums, which stand for values without a name, as text."""
+    """Return the JSON form with the numbers of unnamed enum values as text."""
     for field, value in raw.ListFields():
         written = document.get(field.json_name) if isinstance(document, dict) else None
         if field.enum_type is not None and isinstance(written, int):
             document[field.json_name] = f"UNKNOWN_{written}"
         elif field.message_type is not None and not isinstance(value, Mapping):
-            for inner, one in zip(
+            for inner, item in zip(
                 written if isinstance(written, list) else [written],
                 _field_values(value),
                 strict=False,
             ):
-                _name_unknown_enums(inner, one)
+                _name_unknown_enums(inner, item)
     return document
 
 
 def _operation_to_rest(raw: Any) -> RestResource:
-    """An operation in wire form: name, done, metadata (target, verb ...), error. What it made is
-    read anew, by name.
-    """
+    """Return an operation in REST's form: name, done, metadata (target, verb ...), error."""
     v2 = import_optional("google.cloud.notebooks_v2")
-    about = v2.OperationMetadata.pb(v2.OperationMetadata())
-    known = raw.metadata.Unpack(about)
-    metadata = import_optional("google.protobuf.json_format").MessageToDict(about) if known else {}
-    error = {
-        "code": raw.error.code,
-        "message": raw.error.message,
-        "details": [_error_detail(one) for one in raw.error.details],
-    }
-    return {
-        "name": raw.name,
-        "done": raw.done,
-        "metadata": metadata,
-        **({"error": error} if raw.HasField("error") else {}),
-    }
+    metadata_message = v2.OperationMetadata.pb(v2.OperationMetadata())
+    operation = {"name": raw.name, "done": raw.done, "metadata": {}}
+    if raw.metadata.Unpack(metadata_message):
+        json_format = import_optional("google.protobuf.json_format")
+        operation["metadata"] = json_format.MessageToDict(metadata_message)
+    if raw.HasField("error"):
+        operation["error"] = {
+            "code": raw.error.code,
+            "message": raw.error.message,
+            "details": [_error_detail(item) for item in raw.error.details],
+        }
+    return operation
 
 
 def _call_once(call: Callable[[], T], name: str) -> T:
@@ -265,6 +259,7 @@ def _call_once(call: Callable[[], T], name: str) -> T:
         import_optional("google.api_core.exceptions"),
         import_optional("google.auth.exceptions"),
     )
+    log.info("gRPC call on %s", name)
     try:
         return call()
     except exceptions.GoogleAPICallError as error:
@@ -279,26 +274,26 @@ def _call_once(call: Callable[[], T], name: str) -> T:
 
 def _service_error(error: Any) -> ServiceError:
     status = error.grpc_status_code
-    details = [_error_detail(one) for one in error.details or ()]
-    told = parse_operation_error(
+    details = [_error_detail(item) for item in error.details or ()]
+    parsed = parse_operation_error(
         {"code": status.value[0] if status else 14, "message": error.message, "details": details}
     )
     return ServiceError(
-        told.code,
-        told.message,
-        error.reason or told.reason,
-        error.domain or told.domain,
-        error.metadata or told.metadata,
+        parsed.code,
+        parsed.message,
+        error.reason or parsed.reason,
+        error.domain or parsed.domain,
+        error.metadata or parsed.metadata,
         0,
-        told.retry_after_s,
+        parsed.retry_after_s,
     )
 
 
 def _error_detail(raw: Any) -> dict[str, Any]:
-    """A detail of an error as JSON; one of a kind that is not known here is left out."""
+    """Return a detail of an error as JSON, {} for an unknown type."""
     import_optional("google.rpc.error_details_pb2")
     try:
-        found: dict[str, Any] = import_optional("google.protobuf.json_format").MessageToDict(raw)
+        message: dict[str, Any] = import_optional("google.protobuf.json_format").MessageToDict(raw)
     except (TypeError, ValueError):
         return {}
-    return found
+    return message

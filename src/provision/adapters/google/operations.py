@@ -1,4 +1,4 @@
-"""Waiting for a long-running operation by its name: also for one that an earlier run of ours began."""  # noqa: E501
+"""Long-running operations of Notebooks v2, found by name or by their instance."""
 
 from __future__ import annotations
 
@@ -7,80 +7,86 @@ from provision.adapters.google.notebooks import NotebooksApi, RestResource
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import parse_operation_error
-from provision.effects import ProgressCallback
+from provision.effects.system import ProgressCallback
 
 
 def wait_for_operation(
     notebooks: NotebooksApi,
     operation: RestResource,
-    pace: RetryPolicy,
-    tell: ProgressCallback = lambda _: None,
-) -> RestResource | None:
-    """Wait until an operation is done and return it; None where the service has forgotten it (then
-    the instance itself tells).
+    policy: RetryPolicy,
+    progress: ProgressCallback = lambda _: None,
+) -> None:
+    """Wait until an operation is done, or until the service no longer remembers it.
 
-    Raises CloudError: what the operation failed with, or kind "slow" when it is not done after
-    `operation_s`. It goes on without us.
+    Raises:
+        CloudError: the operation failed, or (kind "slow") is not done after `operation_s`; it
+            then continues at the service.
     """
-    forgotten: list[str] = []
+    name, verb = operation["name"], _verb(operation)
+    zone = name.split("/")[3]
 
-    def look() -> RestResource | None:
-        found = operation if operation.get("done") else notebooks.operation(operation["name"])
-        if found is None:
-            forgotten.append(operation["name"])
-        return operation if found is None else found if found.get("done") else None
+    def get_done() -> RestResource | None:
+        if operation.get("done"):
+            return operation
+        current = notebooks.operation(name)
+        if current is None:  # forgotten: the state of the instance shows the result
+            return {"name": name}
+        return current if current.get("done") else None
 
-    doing = operation.get("metadata", {}).get("verb") or "the operation"
-    where = operation["name"].split("/")[3]
-    found = poll_until(
-        look,
-        pace,
-        pace.operation_s,
-        lambda long: tell(f"still waiting for {doing} in {where}, {long}"),
+    done = poll_until(
+        get_done,
+        policy,
+        policy.operation_s,
+        lambda waited: progress(f"still waiting for {verb} in {zone}, {waited}"),
     )
-    if found is None:
-        raise CloudError(_timeout_failure(operation, pace))
-    if "error" in found:
-        raise CloudError(
-            classify_error(parse_operation_error(found["error"]), project_from_name(found["name"]))
-        )
-    return None if forgotten else found
+    if done is None:
+        raise CloudError(_timeout_failure(operation, policy))
+    if "error" in done:
+        error = parse_operation_error(done["error"])
+        raise CloudError(classify_error(error, project_from_name(done["name"])))
 
 
 def latest_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
-    """Return the latest operation on an instance that the service remembers, as of a run that was
-    cut short; None when there is none, or none can be listed.
+    """Return the latest operation on an instance, also one that an earlier run began.
+
+    None if there is none, or they cannot be listed. A running operation comes first.
     """
     try:
-        found = notebooks.operations(name.partition("/instances/")[0])
+        listed = notebooks.operations(name.partition("/instances/")[0])
     except CloudError:
         return None
-    ours = [one for one in found if one.get("metadata", {}).get("target", "").endswith(name)]
     return max(
-        ours,
-        key=lambda one: (not one.get("done"), one["metadata"].get("createTime", "")),
+        (
+            operation
+            for operation in listed
+            if operation.get("metadata", {}).get("target", "").endswith(name)
+        ),
+        key=lambda operation: (
+            not operation.get("done"),
+            operation["metadata"].get("createTime", ""),
+        ),
         default=None,
     )
 
 
 def running_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
-    """Return the operation that is at work on an instance; None when there is none, or none can be
-    listed.
-    """
-    found = latest_operation(notebooks, name)
-    return None if found is None or found.get("done") else found
+    """Return the operation that is running on an instance, None if there is none."""
+    operation = latest_operation(notebooks, name)
+    return None if operation is None or operation.get("done") else operation
 
 
-def _timeout_failure(operation: RestResource, pace: RetryPolicy) -> CloudFailure:
+def _verb(operation: RestResource) -> str:
+    return operation.get("metadata", {}).get("verb") or "the operation"
+
+
+def _timeout_failure(operation: RestResource, policy: RetryPolicy) -> CloudFailure:
     name = operation["name"]
-    what = (
-        f"{operation.get('metadata', {}).get('verb') or 'the operation'} is not done after "
-        f"{pace.operation_s / 60:.0f} minutes"
-    )
+    what = f"{_verb(operation)} is not done after {policy.operation_s / 60:.0f} minutes"
     instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
-    see = (
-        f"gcloud workbench instances {f'describe {instance}' if instance else 'list'} "
+    command = f"describe {instance}" if instance else "list"
+    hint = (
+        "it goes on at Google Cloud: run the same command again to wait for it\n"
+        f"see it: gcloud workbench instances {command} "
         f"--project={project_from_name(name)} --location={name.split('/')[3]}"
     )
-    hint = f"it goes on at Google Cloud: run the same command again to wait for it\nsee it: {see}"
     return CloudFailure(FailureScope.FATAL, "slow", what, f"operation {name}", hint)

@@ -1,6 +1,4 @@
-"""The optional packages that speak to Google: loaded when they are used, and named when they are
-not there.
-"""
+"""Imports the optional packages for Google Cloud when they are used."""
 
 from __future__ import annotations
 
@@ -13,8 +11,10 @@ _EXTRA = ("google", "grpc", "requests", "proto")
 
 
 def import_optional(module: str) -> Any:
-    """Import a module of the extra `workbench`; raises WorldError that says what to install when it
-    is not there.
+    """Import a module of the extra `workbench`.
+
+    Raises:
+        ExternalError: it is not installed; with the command that installs it.
     """
     try:
         return import_module(module)

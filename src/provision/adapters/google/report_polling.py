@@ -1,6 +1,4 @@
-"""Waiting for the report of a run on a device: what it tells on its way, the limits that end it,
-and the one report that is accepted in the end.
-"""
+"""Waits for the report of a run on a device, and validates it."""
 
 from __future__ import annotations
 
@@ -11,13 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.adapters.google.log_tail import (
-    format_duration,
-    format_time,
-    last_console_line,
-    read_log_tail,
-)
-from provision.effects import AwaitReport, CloudReader, ProgressCallback
+from provision.adapters.durations import format_duration, format_time
+from provision.adapters.google.log_tail import last_console_line, read_log_tail
+from provision.effects.google import AwaitReport, CloudReader
+from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, escape_line, redact
 
@@ -33,8 +28,10 @@ _CONSOLE_FAILURE_PREFIX = "ended in phase"
 _VERIFY_PHASES = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
-    "deadline": "boot: max_lifetime is declared and no deadline could be armed, so the instance powers "  # noqa: E501
-    "itself off",
+    "deadline": (
+        "boot: max_lifetime is declared and no deadline could be armed, so the instance powers "
+        "itself off"
+    ),
     "driver": "driver: waiting for the NVIDIA driver",
     "system": "packages: installing system packages",
     "python": "packages: preparing Python",
@@ -46,31 +43,29 @@ _PHASES = {
 
 
 class ReportUnavailable(ExternalError):
-    """No report that can be accepted came: the environment there is unverified."""
+    """No acceptable report came: the environment on the device is unverified."""
 
     exit_code = 3
 
 
 class ReportTimeout(ReportUnavailable):
-    """A limit ended the wait; the device may still be at it."""
+    """A limit ended the wait; the device may still be working."""
 
 
 class DeviceFailed(ReportUnavailable):
-    """The device said that it could not make the environment."""
+    """The device reported that it could not make the environment."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
 class PollingClock:
-    """How waiting is done: seconds between two questions, the clock (never set back), how to sleep,
-    and the time of day in seconds.
+    """The clocks of a wait, and its intervals in seconds.
 
-    20 seconds keep to three questions a minute; all who ask an instance for guest attributes
-    have ten (Compute Engine documentation, Guest attributes).
-    `beat_s`: nothing new for that long is said too. `silent_s`: a device that says nothing at
-    all for that long is given up; it speaks as soon as its program
-    runs, some minutes after the instance is ACTIVE. Our choice.
+    20 seconds between polls are three requests a minute; all readers of an instance's guest
+    attributes share ten (Compute Engine documentation, Guest attributes). `heartbeat_s` is how
+    often a wait without news is reported. `silence_limit_s` is how long a device may send nothing
+    at all; its program starts some minutes after the instance is ACTIVE. Our choice.
     """
 
     interval_s: float = 20.0
@@ -86,39 +81,41 @@ LOOPBACK_CLOCK = PollingClock(interval_s=0.5, heartbeat_s=15.0, silence_limit_s=
 
 
 def await_report(
-    effect: AwaitReport, cloud: CloudReader, tell: ProgressCallback, clock: PollingClock
+    effect: AwaitReport, cloud: CloudReader, progress: ProgressCallback, clock: PollingClock
 ) -> bytes:
-    """Return the report of one run as soon as it is there: it carries our nonce, and its bytes have
-    the sha256 that the device told.
+    """Return the report of a run. May block for an hour.
 
-    Where guest attributes cannot be read, the status object in the bucket tells the same, at the
-    end only. Raises NoReport with what was seen last: Overdue at
-    a limit (the device said nothing at all, its verification takes longer than it may, or the
-    whole does), DeviceFailed where it said so itself.
+    It is accepted if it carries our nonce and has the sha256 that the device announced. If guest
+    attributes are unreadable, the status object in the bucket replaces them, at the end only.
+
+    Raises:
+        ReportTimeout: the device sent nothing at all, or the verification or the run took too long.
+        DeviceFailed: the device reported a failure.
+        ReportUnavailable: the instance ended, or the report is not acceptable.
     """
-    return _ReportPoller(effect, cloud, tell, clock).report()
+    return _ReportPoller(effect, cloud, progress, clock).report()
 
 
 class _ReportPoller:
-    """One wait: `phase` is what the device told last ("" for nothing yet), `since` when that began,
-    `said` the words for it.
-
-    `heard` is when it told something new, `told` when we did.
-    """
+    """The state of one wait: the latest phase of the device, its text, and times."""
 
     def __init__(
-        self, effect: AwaitReport, cloud: CloudReader, tell: ProgressCallback, clock: PollingClock
+        self,
+        effect: AwaitReport,
+        cloud: CloudReader,
+        progress: ProgressCallback,
+        clock: PollingClock,
     ) -> None:
-        self._effect, self._cloud, self._tell, self._clock = effect, cloud, tell, clock
+        self._effect, self._cloud, self._progress, self._clock = effect, cloud, progress, clock
         self._began = self._since = self._last_status_at = self._last_shown_at = clock.now()
         self._phase, self._status_text = "", _NO_STATUS_YET
         self._readable, self._by_console = True, False
 
     def report(self) -> bytes:
         while True:
-            found = self._poll_once()
-            if found is not None:
-                return found
+            report = self._poll_once()
+            if report is not None:
+                return report
             until, why = self._limit()
             if self._clock.now() >= until:
                 if (
@@ -133,11 +130,11 @@ class _ReportPoller:
             self._clock.sleep(min(self._clock.interval_s, max(0.0, until - self._clock.now())))
 
     def _poll_once(self) -> bytes | None:
-        """Ask once, tell what is new, and return the report when it is there."""
+        """Poll once, report what is new, and return the report if it is complete."""
         effect, cloud = self._effect, self._cloud
         attributes = cloud.guest_attributes(effect.name, GUEST_NAMESPACE)
         if attributes is None and self._readable:
-            self._tell(
+            self._progress(
                 "guest attributes of the instance cannot be read: its status comes through "
                 "the bucket, at the end"
             )
@@ -173,19 +170,17 @@ class _ReportPoller:
         return None
 
     def _show_status(self, status: Mapping[str, Any]) -> None:
-        phase, said = str(status.get("p", "")), _phase_text(status)
-        if said == self._status_text:
+        phase, text = str(status.get("p", "")), _phase_text(status)
+        if text == self._status_text:
             return
         if phase != self._phase:
             self._phase, self._since = phase, self._clock.now()
-        self._status_text, self._last_status_at = said, self._clock.now()
+        self._status_text, self._last_status_at = text, self._clock.now()
         self._last_shown_at = self._last_status_at
-        self._tell(said)
+        self._progress(text)
 
     def _limit(self) -> tuple[float, str]:
-        """Return until when this may go on without anything new, and what is said when that is
-        over.
-        """
+        """Return the time at which the wait ends without news, and the reason to show then."""
         end, clock = self._began + self._effect.timeout_s, self._clock
         whole = f"the report did not come within {format_duration(self._effect.timeout_s)}"
         if self._phase in _VERIFY_PHASES:
@@ -205,22 +200,21 @@ class _ReportPoller:
         return (until, why) if until < end else (end, whole)
 
     def _is_running_by_console(self) -> bool:
-        """Tell whether the console shows that the program of a silent device runs: then it cannot
-        write guest attributes, and is heard at the end.
+        """Return whether the console shows that the program of a silent device runs.
+
+        It cannot write guest attributes then, and its result comes at the end.
         """
         line = last_console_line(self._effect.name, self._cloud)
         self._by_console = bool(line) and not line.startswith(_CONSOLE_FAILURE_PREFIX)
         if self._by_console:
-            self._tell(
+            self._progress(
                 "the device writes no guest attributes, but its console shows that its "
                 "program runs: its status comes through the bucket, at the end"
             )
         return self._by_console
 
     def _show_heartbeat(self, until: float) -> None:
-        """Say that nothing is new, where nothing was said for a while: what is waited for, since
-        when, and until when at most.
-        """
+        """Report, after a while without news, the phase with its start and its limit."""
         clock = self._clock
         if clock.now() - self._last_shown_at < clock.heartbeat_s:
             return
@@ -229,29 +223,29 @@ class _ReportPoller:
             f"since {format_time(self._since + ahead)}, until {format_time(until + ahead)} UTC "
             "at the latest"
         )
-        heard = (
-            ""
-            if self._readable and not self._by_console
-            else last_console_line(self._effect.name, self._cloud)
-        )
-        self._tell(f"still {self._status_text} ({limits}){heard and f'; its console: {heard}'}")
+        line = f"still {self._status_text} ({limits})"
+        if not self._readable or self._by_console:
+            console_line = last_console_line(self._effect.name, self._cloud)
+            if console_line:
+                line += f"; its console: {console_line}"
+        self._progress(line)
 
     def _error(self, kind: type[ReportUnavailable], why: str) -> ReportUnavailable:
-        """Return the error with what was seen last."""
-        seen = (
-            f"last word: {self._status_text}, "
-            f"{format_duration(self._clock.now() - self._last_status_at)} ago"
-            if self._phase
-            else "last word: none"
-        )
-        heard = (
-            "readable" if self._readable else "cannot be read (a policy, or a role that is missing)"
-        )
-        facts = [why, seen, f"guest attributes: {heard}"] if kind is ReportTimeout else [why]
-        text = "\n".join(
-            [*facts, *read_log_tail(self._effect, self._cloud, console=kind is not DeviceFailed)]
-        )
-        return kind(f"{self._effect.name.rpartition('/')[2]} was not verified", why=text)
+        """Return the error with the latest status and the end of the log."""
+        facts = [why]
+        if kind is ReportTimeout:
+            latest = "none"
+            if self._phase:
+                age = format_duration(self._clock.now() - self._last_status_at)
+                latest = f"{self._status_text}, {age} ago"
+            attributes = "cannot be read (a policy, or a role that is missing)"
+            if self._readable:
+                attributes = "readable"
+            facts += [f"last word: {latest}", f"guest attributes: {attributes}"]
+        include_console = kind is not DeviceFailed
+        facts += read_log_tail(self._effect, self._cloud, include_console=include_console)
+        instance = self._effect.name.rpartition("/")[2]
+        return kind(f"{instance} was not verified", why="\n".join(facts))
 
 
 def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any] | None) -> bytes:
@@ -283,12 +277,12 @@ def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, An
 
 
 def _parse_own_message(text: str | bytes, nonce: str) -> dict[str, Any] | None:
-    """Return what a device told, where it is of our run; anything else is nobody's."""
+    """Return a message of the device, None if it is not of our run."""
     try:
-        told = json.loads(text) if text and len(text) <= _MAX_STATUS_BYTES else None
+        message = json.loads(text) if text and len(text) <= _MAX_STATUS_BYTES else None
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) and told.get("n") == nonce else None
+    return message if isinstance(message, dict) and message.get("n") == nonce else None
 
 
 def _phase_text(status: Mapping[str, Any]) -> str:

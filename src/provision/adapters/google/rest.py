@@ -1,10 +1,11 @@
-"""REST calls to Google: authorised, bounded, repeated where the failure passes by itself."""
+"""REST calls to Google: authorized, bounded in size and time, repeated if that may help."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,17 +15,18 @@ from provision.adapters.google.http_adapter import timeout_adapter
 from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import parse_http_error
+from provision.adapters.logs import log
 from provision.agent.core.timed_http import TimedCall
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, redact
 
 _CONNECT_S = 10.0
-_LIMIT = 32 * 2**20
-_PAGES = 200
+_MAX_BYTES = 32 * 2**20
+_MAX_PAGES = 200
 
 
 class HttpResponse(NamedTuple):
-    """What a service answered: status below 300, headers, body."""
+    """The response of a service: status below 300, headers and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -32,16 +34,17 @@ class HttpResponse(NamedTuple):
 
 
 class RestClient:
-    """Sends requests with `given` credentials; on loopback no proxy of the environment is asked."""
+    """Sends authorized requests; on loopback it uses no proxy of the environment."""
 
-    def __init__(self, given: Any, pace: RetryPolicy, *, loopback: bool) -> None:
-        self._credentials = given
-        self._pace = pace
-        self._adapter = timeout_adapter(pace.call_timeout_s)
-        # It never refreshes by itself on an answer: that is counted in one place, for REST and gRPC
-        # alike.
+    def __init__(self, credentials: Any, policy: RetryPolicy, *, loopback: bool) -> None:
+        self._credentials = credentials
+        self._policy = policy
+        self._adapter = timeout_adapter(policy.call_timeout_s)
+        # It never refreshes a token by itself: that is done in one place, for REST and gRPC alike.
         self._session = import_optional("google.auth.transport.requests").AuthorizedSession(
-            given, refresh_status_codes=(), auth_request=identity.token_request(pace.call_timeout_s)
+            credentials,
+            refresh_status_codes=(),
+            auth_request=identity.token_request(policy.call_timeout_s),
         )
         for scheme in ("https://", "http://"):
             self._session.mount(scheme, self._adapter)
@@ -50,21 +53,21 @@ class RestClient:
     def request_json(
         self, method: str, url: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> dict[str, Any]:
-        """Send a request with a JSON body and return the JSON answer; raises CloudError."""
+        """Send a request with a JSON body and return the JSON object; raises CloudError."""
         content = None if body is None else json.dumps(body).encode()
-        answer = self.send(method, url, query, content, "application/json; charset=utf-8")
+        response = self.send(method, url, query, content, "application/json; charset=utf-8")
         try:
-            document = json.loads(answer.body or b"{}")
+            document = json.loads(response.body or b"{}")
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise CloudError(_not_json(url, answer.body))
+            raise CloudError(_not_json(url, response.body))
         return document
 
     def get_or_none(
         self, url: str, query: Mapping[str, str] | None = None
     ) -> dict[str, Any] | None:
-        """Return the JSON of an address, None where there is nothing; raises CloudError."""
+        """Return the JSON object at an address, None if it does not exist; raises CloudError."""
         try:
             return self.request_json("GET", url, query)
         except CloudError as error:
@@ -73,14 +76,14 @@ class RestClient:
             raise
 
     def pages(self, url: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-        """Return the pages of a list one by one; raises CloudError."""
-        asked = dict(query or {})
-        for _ in range(_PAGES):
-            page = self.request_json("GET", url, asked)
+        """Yield the pages of a list; raises CloudError."""
+        page_query = dict(query or {})
+        for _ in range(_MAX_PAGES):
+            page = self.request_json("GET", url, page_query)
             yield page
             if not (token := page.get("nextPageToken")):
                 return
-            asked["pageToken"] = str(token)
+            page_query["pageToken"] = str(token)
 
     def send(
         self,
@@ -88,75 +91,73 @@ class RestClient:
         url: str,
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        kind: str = "",
+        content_type: str = "",
         *,
-        limit: int = _LIMIT,
+        limit: int = _MAX_BYTES,
     ) -> HttpResponse:
-        """Send a request, again where its failure passes by itself and always with the same words
-        (and so the same requestId). Raises CloudError.
+        """Send a request, repeatedly while its failure is temporary. May block for minutes.
+
+        A repeated request is the same in every byte, and so in its requestId.
+
+        Raises:
+            CloudError: the service refused, cannot be reached, or sent more than `limit` bytes.
         """
+        request = {
+            "params": dict(query or {}),
+            "data": body,
+            "headers": {"Content-Type": content_type} if body is not None else {},
+        }
         return retry_call(
-            lambda: self._once(method, url, query or {}, body, kind, limit),
-            self._pace,
-            lambda: identity.refresh_token(self._credentials, self._pace.call_timeout_s),
+            lambda: self._send_once(method, url, request, limit),
+            self._policy,
+            lambda: identity.refresh_token(self._credentials, self._policy.call_timeout_s),
         )
 
-    def _once(
-        self,
-        method: str,
-        url: str,
-        query: Mapping[str, str],
-        body: bytes | None,
-        kind: str,
-        limit: int,
+    def _send_once(
+        self, method: str, url: str, request: Mapping[str, Any], limit: int
     ) -> HttpResponse:
-        requests, exceptions = (
-            import_optional("requests"),
-            import_optional("google.auth.exceptions"),
-        )
-        headers = {"Content-Type": kind} if body is not None else {}
+        requests = import_optional("requests")
+        exceptions = import_optional("google.auth.exceptions")
+        start, status = monotonic(), "no response"
         try:
             with self._session.request(
                 method,
                 url,
-                params=dict(query),
-                data=body,
-                headers=headers,
-                timeout=(_CONNECT_S, self._pace.call_timeout_s),
+                timeout=(_CONNECT_S, self._policy.call_timeout_s),
                 stream=True,
                 allow_redirects=False,
+                **request,
             ) as response:
+                status = str(response.status_code)
                 content = _read_bounded(
-                    response, url, limit if response.status_code < 300 else _LIMIT
+                    response, url, limit if response.status_code < 300 else _MAX_BYTES
                 )
-                answer = HttpResponse(response.status_code, dict(response.headers), content)
         except exceptions.RefreshError as error:
             raise identity.expired_credentials(error) from error
         except (requests.RequestException, exceptions.TransportError) as error:
-            raise CloudError(
-                _too_slow(url, self._adapter.call)
-                if self._adapter.call.timed_out
-                else _unreachable(url, error)
-            ) from error
-        if answer.status >= 300:
-            raise CloudError(
-                classify_error(
-                    parse_http_error(answer.status, answer.body, response.headers),
-                    project_from_name(url),
-                )
-            )
-        return answer
+            call = self._adapter.call
+            failure = _too_slow(url, call) if call.timed_out else _unreachable(url, error)
+            raise CloudError(failure) from error
+        finally:
+            seconds = monotonic() - start
+            log.info("%s %s: %s in %.2f s", method, _without_query(url), status, seconds)
+        if response.status_code >= 300:
+            refusal = parse_http_error(response.status_code, content, response.headers)
+            raise CloudError(classify_error(refusal, project_from_name(url)))
+        return HttpResponse(response.status_code, dict(response.headers), content)
 
 
 def project_from_name(address: str) -> str:
-    """Return the project that an address or a resource name speaks of."""
-    found = re.search(r"projects/([a-z0-9:.-]+)", address)
-    return found[1] if found else "PROJECT"
+    """Return the project in an address or resource name, else "PROJECT"."""
+    match = re.search(r"projects/([a-z0-9:.-]+)", address)
+    return match[1] if match else "PROJECT"
 
 
 def resource_path(name: str) -> str:
-    """Return a resource name as the path of an address; raises WorldError where it is none: it
-    would lead elsewhere.
+    """Return a resource name as the path of a URL.
+
+    Raises:
+        ExternalError: it is not a resource name, and its URL would lead elsewhere.
     """
     if not re.fullmatch(r"[A-Za-z0-9._:/-]{1,1000}", name) or any(
         part in ("", ".", "..") for part in name.split("/")
@@ -180,7 +181,7 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
                     FailureScope.FATAL,
                     "too-long",
                     f"the answer is longer than {limit} bytes",
-                    f"asked of {_url_for_message(url)}",
+                    f"asked of {_without_query(url)}",
                     hint,
                 )
             )
@@ -211,7 +212,7 @@ def _too_slow(url: str, call: TimedCall) -> CloudFailure:
     return CloudFailure(
         FailureScope.RETRY,
         "unreachable",
-        f"{_url_for_message(url)} answers too slowly",
+        f"{_without_query(url)} answers too slowly",
         str(call.make_timeout_error()),
         hint,
         max_retries=None,
@@ -219,9 +220,7 @@ def _too_slow(url: str, call: TimedCall) -> CloudFailure:
 
 
 def _not_json(url: str, body: bytes) -> CloudFailure:
-    why = (
-        f"{_url_for_message(url)} answered: {escape_control(body[:200].decode('utf-8', 'replace'))}"
-    )
+    why = f"{_without_query(url)} answered: {escape_control(body[:200].decode('utf-8', 'replace'))}"
     return CloudFailure(
         FailureScope.FATAL,
         "nonsense",
@@ -231,5 +230,5 @@ def _not_json(url: str, body: bytes) -> CloudFailure:
     )
 
 
-def _url_for_message(url: str) -> str:
+def _without_query(url: str) -> str:
     return escape_control(url.split("?", maxsplit=1)[0])

@@ -1,4 +1,4 @@
-"""How calls are repeated: which failures, how long between two, how long in all."""
+"""Repeats calls and waits for results: which failures, the pauses between, the limits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from time import monotonic, sleep
 from typing import TypeVar
 from uuid import uuid4
 
+from provision.adapters.durations import format_duration
 from provision.adapters.google.errors import CloudError, FailureScope
-from provision.adapters.google.log_tail import format_duration
+from provision.adapters.logs import log
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits,
-    and fresh UUIDs; then bounds in seconds.
+    """The clock and the randomness of waiting, and its bounds in seconds.
 
-    The defaults are of google-api-core's retries; 40 minutes are what Terraform's
-    google_workbench_instance gives a creation. `beat_s`: a wait of that long
-    is said, again and again. `answer_s`: how long one call may take (REST: and longer for many
-    bytes). Our choice.
+    `clock` is monotonic, `jitter` returns a number from 0 to 1. The defaults are those of
+    google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a
+    creation. `heartbeat_s` is how often a long wait is reported, `call_timeout_s` how long one
+    call may take (REST: longer for many bytes). Our choice.
     """
 
     sleep: Callable[[float], None] = sleep
@@ -45,61 +45,64 @@ class RetryPolicy:
 LOOPBACK_POLICY = RetryPolicy(
     retry_limit_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, heartbeat_s=15.0
 )
-"""For services on this machine, where nothing takes minutes."""
+"""For services on this machine, which answer within seconds."""
 
 
 def retry_call(
-    call: Callable[[], T], pace: RetryPolicy, refresh: Callable[[], None] = lambda: None
+    call: Callable[[], T], policy: RetryPolicy, refresh: Callable[[], None] = lambda: None
 ) -> T:
-    """Return what `call` returns, made again where its CloudError passes by itself, at most for
-    `patience_s`; a refused token is fetched anew once.
+    """Return the result of `call`, repeating it after temporary failures for `retry_limit_s`.
 
-    Waits grow from `first_s` to `most_s`, each between a half and the whole of that; what the
-    service asks for (Retry-After) is never cut short.
+    A rejected token is refreshed once. Pauses grow from `first_pause_s` to `max_pause_s`, each
+    between half and all of that, and are never shorter than the service's Retry-After.
+
+    Raises:
+        CloudError: the failure is not temporary, or the time is over.
     """
-    end, wait, asked, renewed = pace.clock() + pace.retry_limit_s, pace.first_pause_s, 0, False
+    end, base_pause = policy.clock() + policy.retry_limit_s, policy.first_pause_s
+    attempt, is_refreshed = 0, False
     while True:
-        asked += 1
+        attempt += 1
         try:
             return call()
         except CloudError as error:
             failure = error.failure
-            if failure.kind == "credentials" and not renewed:
-                renewed = True
+            if failure.kind == "credentials" and not is_refreshed:
+                is_refreshed = True
                 refresh()
                 continue
             if failure.scope is not FailureScope.RETRY or failure.max_retries is not None:
                 raise
-            pause = max(wait * (0.5 + pace.jitter() / 2), failure.retry_after_s or 0)
-            if pace.clock() + pause > end:
-                times = "once" if asked == 1 else f"{asked} times"
-                raise CloudError(
-                    replace(failure, why=f"{failure.why}\nasked {times}, and gave up")
-                ) from error
-            pace.sleep(pause)
-            wait = min(wait * 2, pace.max_pause_s)
+            pause = max(base_pause * (0.5 + policy.jitter() / 2), failure.retry_after_s or 0)
+            if policy.clock() + pause > end:
+                times = "once" if attempt == 1 else f"{attempt} times"
+                why = f"{failure.why}\nasked {times}, and gave up"
+                raise CloudError(replace(failure, why=why)) from error
+            log.info("retry %d in %.1f s: %s", attempt, pause, failure.what)
+            policy.sleep(pause)
+            base_pause = min(base_pause * 2, policy.max_pause_s)
 
 
 def poll_until(
-    look: Callable[[], T | None],
-    pace: RetryPolicy,
-    within_s: float,
-    still: Callable[[str], None] = lambda _: None,
+    poll: Callable[[], T | None],
+    policy: RetryPolicy,
+    limit_s: float,
+    heartbeat: Callable[[str], None] = lambda _: None,
 ) -> T | None:
-    """Return what `look` finds as soon as it finds something, None when `within_s` seconds are
-    over; the pauses grow.
+    """Return the first result of `poll` that is not None, or None after `limit_s` seconds.
 
-    `still` is told each `beat_s` for how long it waits, and how long at most.
+    Pauses grow. `heartbeat` receives the time waited so far, and the limit, as text.
     """
-    began, pause, said = pace.clock(), pace.first_poll_s, pace.clock()
-    end = began + within_s
+    start = last_heartbeat = policy.clock()
+    pause = policy.first_poll_s
     while True:
-        if (found := look()) is not None:
-            return found
-        if pace.clock() + pause > end:
+        if (result := poll()) is not None:
+            return result
+        if policy.clock() + pause > start + limit_s:
             return None
-        if pace.clock() - said >= pace.heartbeat_s:
-            said = pace.clock()
-            still(f"for {format_duration(said - began)}, at most {format_duration(within_s)}")
-        pace.sleep(pause)
-        pause = min(pause * 1.6, pace.max_poll_s)
+        if policy.clock() - last_heartbeat >= policy.heartbeat_s:
+            last_heartbeat = policy.clock()
+            waited = format_duration(last_heartbeat - start)
+            heartbeat(f"for {waited}, at most {format_duration(limit_s)}")
+        policy.sleep(pause)
+        pause = min(pause * 1.6, policy.max_poll_s)

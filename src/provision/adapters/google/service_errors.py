@@ -1,6 +1,4 @@
-"""An error as a service of Google told it, whichever way it came: REST body, long-running
-operation, gRPC status.
-"""
+"""Errors of Google's services, parsed from REST bodies, long-running operations and gRPC."""
 
 from __future__ import annotations
 
@@ -50,12 +48,11 @@ _LONGEST = 2000
 
 @dataclass(frozen=True, slots=True)
 class ServiceError:
-    """What a service said: `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the
-    status where the answer had one, else 0.
+    """An error as the service reported it.
 
-    `reason`, `domain` and `metadata` are those of its ErrorInfo, or the reason of an older REST
-    error. `retry_after_s` is how long it asks to wait.
-    `operation`: the call itself was taken, and the operation that it began ended so.
+    `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the HTTP status or 0. `reason`,
+    `domain` and `metadata` are of its ErrorInfo, or of an older REST error. `retry_after_s` is the
+    requested wait. `operation` is true if the call was accepted and its operation failed.
     """
 
     code: int
@@ -74,20 +71,20 @@ class ServiceError:
 
 
 def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """Read the answer to a REST call; one that is no JSON (a proxy's page) is told as it is."""
+    """Return the error in a REST response; its message is the text of a page that is not JSON."""
     try:
         document = json.loads(body)
         error = document["error"]
         details, message = error.get("details") or (), str(error.get("message") or "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         error, details, message = {}, (), _page_text(body)
-    reason, domain, metadata, wait = _parse_details(details)
+    reason, domain, metadata, retry_after_s = _parse_details(details)
     older = next((entry for entry in _mappings(error.get("errors")) if entry.get("reason")), {})
-    named = next(
+    named_code = next(
         (code for code, (name, _) in RPC_CODES.items() if name == error.get("status")), None
     )
     return ServiceError(
-        code=named or _CODE_BY_HTTP_STATUS.get(status, 2 if status >= 500 else 3),
+        code=named_code or _CODE_BY_HTTP_STATUS.get(status, 2 if status >= 500 else 3),
         message=message[:_LONGEST] or f"HTTP {status}",
         reason=reason or str(older.get("reason", "")),
         domain=domain or str(older.get("domain", "")),
@@ -95,15 +92,13 @@ def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> Se
         http=status,
         retry_after_s=_parse_seconds(headers.get("Retry-After"))
         if headers.get("Retry-After")
-        else wait,
+        else retry_after_s,
     )
 
 
 def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
-    """Read the `error` of a long-running operation in its JSON form; its ErrorInfo stands in
-    `details`.
-    """
-    reason, domain, metadata, wait = _parse_details(error.get("details") or ())
+    """Return the error of a long-running operation in JSON form."""
+    reason, domain, metadata, retry_after_s = _parse_details(error.get("details") or ())
     code = error.get("code")
     return ServiceError(
         code=code if isinstance(code, int) and code in RPC_CODES else 2,
@@ -111,44 +106,43 @@ def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
         reason=reason,
         domain=domain,
         metadata=metadata,
-        retry_after_s=wait,
+        retry_after_s=retry_after_s,
         operation=True,
     )
 
 
 def _parse_details(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
-    """The reason, domain and metadata of an ErrorInfo, and the wait of a RetryInfo; Compute Engine
-    wraps its ErrorInfo in `errorInfo`.
+    """Return reason, domain and metadata of the ErrorInfo, and the wait of the RetryInfo.
+
+    Compute Engine wraps its ErrorInfo in `errorInfo`.
     """
-    reason, domain, metadata, wait = "", "", {}, None
+    reason, domain, metadata, retry_after_s = "", "", {}, None
     for entry in _mappings(details):
         wrapped = entry.get("errorInfo")
         inner: Mapping[str, Any] = wrapped if isinstance(wrapped, Mapping) else entry
         if inner.get("reason") and not reason:
             reason, domain = str(inner["reason"]), str(inner.get("domain", ""))
-            found = inner.get("metadata") or inner.get("metadatas")
+            values = inner.get("metadata") or inner.get("metadatas")
             metadata = (
-                {str(key): str(value) for key, value in found.items()}
-                if isinstance(found, Mapping)
+                {str(key): str(value) for key, value in values.items()}
+                if isinstance(values, Mapping)
                 else {}
             )
         if "retryDelay" in entry:
-            wait = _parse_seconds(str(entry["retryDelay"]).removesuffix("s"))
-    return reason, domain, metadata, wait
+            retry_after_s = _parse_seconds(str(entry["retryDelay"]).removesuffix("s"))
+    return reason, domain, metadata, retry_after_s
 
 
-def _mappings(found: Any) -> list[Mapping[str, Any]]:
+def _mappings(values: Any) -> list[Mapping[str, Any]]:
     return (
-        [entry for entry in found if isinstance(entry, Mapping)]
-        if isinstance(found, list | tuple)
+        [entry for entry in values if isinstance(entry, Mapping)]
+        if isinstance(values, list | tuple)
         else []
     )
 
 
 def _parse_seconds(text: Any) -> float | None:
-    """A number of seconds; a date (Retry-After may be one) counts as unknown: our clock is not the
-    service's.
-    """
+    """Return a number of seconds; None for a date, since our clock is not the service's."""
     return (
         float(text)
         if isinstance(text, str) and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text)
@@ -157,7 +151,7 @@ def _parse_seconds(text: Any) -> float | None:
 
 
 def _page_text(body: bytes) -> str:
-    """The first words of an answer that is no JSON, tags left out."""
+    """Return the beginning of a page that is not JSON, without its tags."""
     return " ".join(re.sub(r"<[^>]{0,200}>", " ", body[:4000].decode("utf-8", "replace")).split())[
         :300
     ]

@@ -1,6 +1,4 @@
-"""Objects in Cloud Storage: read, written, listed and deleted, with the generation that each write
-makes.
-"""
+"""Objects in Cloud Storage."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ from provision.errors import ExternalError
 
 
 class StoredObject(NamedTuple):
-    """An object: its address, the generation that tells one content from the next, its size in
-    bytes and its MD5 (base64; "" for composed objects).
+    """An object with its generation, which each write changes, its size in bytes and its MD5.
+
+    The MD5 is base64, and "" for composed objects.
     """
 
     uri: str
@@ -37,8 +36,10 @@ class Storage:
         self._address = address
 
     def get(self, uri: str, limit: int) -> bytes | None:
-        """Return an object's content, None when there is none; more than `limit` bytes are an error
-        (kind "too-long").
+        """Return an object's content, None if it does not exist.
+
+        Raises:
+            CloudError: it is longer than `limit` bytes (kind "too-long").
         """
         try:
             return self._rest.send("GET", self._object(uri), {"alt": "media"}, limit=limit).body
@@ -48,25 +49,28 @@ class Storage:
             raise _with_address(error, uri) from error
 
     def stat(self, uri: str) -> StoredObject | None:
-        """Return what is known of an object, None when there is none."""
+        """Return the description of an object, None if it does not exist."""
         try:
-            found = self._rest.get_or_none(self._object(uri))
+            document = self._rest.get_or_none(self._object(uri))
         except CloudError as error:
             raise _with_address(error, uri) from error
-        return None if found is None else _to_stored_object(uri, found)
+        return None if document is None else _to_stored_object(uri, document)
 
     def put(
         self,
         uri: str,
         content: bytes,
         if_generation: int | None = None,
-        kind: str = "application/octet-stream",
+        content_type: str = "application/octet-stream",
     ) -> StoredObject:
-        """Write an object and return it; with `if_generation` only over that one (0: only where
-        there is none), else kind "changed".
+        """Write an object and return its description.
 
-        A write whose answer was lost is made again: that the condition fails then is no error
-        where our own content is what lies there.
+        With `if_generation`, only over that generation (0: only if it does not exist). A write
+        whose answer was lost is repeated: its condition then fails, which is fine if our own
+        content is there.
+
+        Raises:
+            CloudError: kind "changed" if the generation is another, "broken" if the MD5 differs.
         """
         bucket, name = _split_uri(uri)
         query = {
@@ -77,17 +81,17 @@ class Storage:
         url = f"{self._address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         digest = _md5(content)
         try:
-            found = _to_stored_object(
-                uri, _json(self._rest.send("POST", url, query, content, kind).body)
+            document = _to_stored_object(
+                uri, _json(self._rest.send("POST", url, query, content, content_type).body)
             )
         except CloudError as error:
             if if_generation is None or error.failure.kind != "changed":
                 raise _with_address(error, uri) from error
-            there = self.stat(uri)
-            if there is None or there.md5 != digest or there.generation == if_generation:
+            current = self.stat(uri)
+            if current is None or current.md5 != digest or current.generation == if_generation:
                 raise CloudError(_changed(uri)) from error
-            return there
-        if found.md5 and found.md5 != digest:
+            return current
+        if document.md5 and document.md5 != digest:
             raise CloudError(
                 CloudFailure(
                     FailureScope.FATAL,
@@ -97,7 +101,7 @@ class Storage:
                     "run the same command again",
                 )
             )
-        return found
+        return document
 
     def list(self, prefix: str) -> tuple[StoredObject, ...]:
         """Return the objects whose address begins with `prefix`, sorted by it."""
@@ -108,14 +112,16 @@ class Storage:
         except CloudError as error:
             raise _with_address(error, prefix) from error
         return tuple(
-            _to_stored_object(f"gs://{bucket}/{one['name']}", one)
+            _to_stored_object(f"gs://{bucket}/{item['name']}", item)
             for page in pages
-            for one in page.get("items", ())
+            for item in page.get("items", ())
         )
 
     def delete(self, uri: str, if_generation: int | None = None) -> bool:
-        """Delete an object; False where there was none. With `if_generation` only that one, else
-        kind "changed".
+        """Delete an object, and return whether it existed.
+
+        Raises:
+            CloudError: kind "changed" if its generation is not `if_generation`.
         """
         query = {} if if_generation is None else {"ifGenerationMatch": str(if_generation)}
         try:
@@ -131,26 +137,24 @@ class Storage:
         return True
 
     def upload(self, objects: tuple[tuple[str, bytes], ...]) -> tuple[str, ...]:
-        """Write those objects that are not there with the same content, and return their addresses."""  # noqa: E501
+        """Write the objects whose content in the bucket differs, and return their addresses."""
         written = []
         for uri, content in objects:
-            there = self.stat(uri)
-            if there is None or there.md5 != _md5(content):
+            current = self.stat(uri)
+            if current is None or current.md5 != _md5(content):
                 self.put(uri, content)
                 written.append(uri)
         return tuple(written)
 
     def delete_folder(self, prefix: str) -> int:
-        """Delete every object below an address that ends in a slash, and return how many there
-        were.
-        """
+        """Delete every object below an address that ends in a slash, and return their number."""
         if not re.fullmatch(r"gs://[^/]+/.+/", prefix):
             raise ExternalError(
                 f"{prefix} is no folder in a bucket",
                 why="only a folder of ours is cleared",
                 hint="gs://BUCKET/PREFIX/INSTANCE/",
             )
-        return sum(self.delete(one.uri) for one in self.list(prefix))
+        return sum(self.delete(item.uri) for item in self.list(prefix))
 
     def _object(self, uri: str) -> str:
         bucket, name = _split_uri(uri)
@@ -158,31 +162,31 @@ class Storage:
 
 
 def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
-    found = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
-    if found is None or not (found[2] or folder) or len((found[2] or "").encode()) > 1024:
+    document = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
+    if document is None or not (document[2] or folder) or len((document[2] or "").encode()) > 1024:
         raise ExternalError(
             f"{uri} is no address of Cloud Storage",
             why="it is written gs://BUCKET/NAME",
             hint="look at `bucket:` of the target",
         )
-    return found[1], found[2] or ""
+    return document[1], document[2] or ""
 
 
-def _to_stored_object(uri: str, found: Mapping[str, Any]) -> StoredObject:
+def _to_stored_object(uri: str, document: Mapping[str, Any]) -> StoredObject:
     return StoredObject(
         uri,
-        int(found.get("generation", 0)),
-        int(found.get("size", 0)),
-        str(found.get("md5Hash", "")),
+        int(document.get("generation", 0)),
+        int(document.get("size", 0)),
+        str(document.get("md5Hash", "")),
     )
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}
+        document = {}
+    return document if isinstance(document, dict) else {}
 
 
 def _md5(content: bytes) -> str:
@@ -200,7 +204,7 @@ def _changed(uri: str) -> CloudFailure:
 
 
 def _with_address(error: CloudError, uri: str) -> CloudError:
-    """The same error with the object's address and the bucket in its commands."""
+    """Return the error with the object's address, and the bucket in its commands."""
     failure, bucket = error.failure, uri.removeprefix("gs://").partition("/")[0]
     if failure.kind == "not-found":
         hint = (

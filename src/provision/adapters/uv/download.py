@@ -1,6 +1,4 @@
-"""One file of an index, fetched by the proxy, certificates and credentials that uv gets, and
-checked against its hash.
-"""
+"""Downloads a file of an index with uv's proxy, certificates and credentials."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from provision.adapters.logs import log
 from provision.adapters.uv.pip_config import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,
@@ -29,11 +28,11 @@ from provision.agent.core.timed_http import (
     TooSlow,
 )
 from provision.agent.install.scratch_project import remove_credentials
-from provision.effects import IndexSource, SourceDistribution
+from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import ExternalError, LockError, NetworkError
 from provision.sanitize import redact
 
-_LIMIT = 512 * 2**20
+_MAX_BYTES = 512 * 2**20
 
 
 def download_file(
@@ -43,10 +42,11 @@ def download_file(
     path: Path,
     limits: TimeLimits = DEFAULT_LIMITS,
 ) -> None:
-    """Write a file of an index to `path`. `environment` is uv's.
+    """Download a file of an index to `path`. May block for minutes. `environment` is uv's.
 
-    Raises LockError when it is too large or has another sha256 than the index says, NetworkError
-    when it is out of reach or comes too slowly.
+    Raises:
+        LockError: it is too large, or has another sha256 than the index lists.
+        NetworkError: the index cannot be reached, or is too slow.
     """
     address = urlsplit(file.url)
     if address.scheme not in ("https", "http", "file"):
@@ -58,51 +58,44 @@ def download_file(
             why=why,
             hint="run once with network",
         )
-    found = hashlib.sha256()
     try:
-        with (
-            open_url(file.url, index, environment, TimedCall(limits)) as answer,
-            path.open("wb") as out,
-        ):
-            while chunk := answer.read(2**20):
-                found.update(chunk)
-                out.write(chunk)
-                if out.tell() > _LIMIT:
-                    raise _refused_error(file, f"it is larger than {_LIMIT >> 20} MiB")
-    except urllib.error.HTTPError as error:
-        hint = (
-            "check user name and password in pip's index-url or ~/.netrc"
-            if error.code in (401, 403, 407)
-            else "try again later"
-        )
-        raise NetworkError(
-            f"{file.name} could not be fetched",
-            why=f"{redact(file.url)}: {error.code} {error.reason}",
-            hint=hint,
-        ) from None
+        with open_url(file.url, index, environment, TimedCall(limits)) as response:
+            sha256 = _write_response(file, response, path)
     except (OSError, http.client.HTTPException) as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise ExternalError(
-                "the disk is full", why=f"{error}", hint="free some space and run the command again"
-            ) from None
-        slow = isinstance(error, TooSlow) or isinstance(getattr(error, "reason", None), TooSlow)
-        hint = (
-            "try again later, or name a mirror of the index"
-            if slow
-            else "check network, proxy and certificates"
-        )
-        raise NetworkError(
-            f"{file.name} could not be fetched",
-            why=f"{redact(file.url)}: {getattr(error, 'reason', error)}",
-            hint=hint,
-        ) from None
-    if found.hexdigest() != file.sha256:
-        why = f"sha256 {found.hexdigest()}, where the index says {file.sha256}"
+        raise _download_error(file, error) from None
+    if sha256 != file.sha256:
         raise LockError(
             f"{file.name} is not the file that the index tells of",
-            why=why,
+            why=f"sha256 {sha256}, where the index says {file.sha256}",
             hint="try again; if it stays, the index or the way to it is damaged",
         )
+
+
+def _write_response(file: SourceDistribution, response: Any, path: Path) -> str:
+    sha256 = hashlib.sha256()
+    with path.open("wb") as output:
+        while chunk := response.read(2**20):
+            sha256.update(chunk)
+            output.write(chunk)
+            if output.tell() > _MAX_BYTES:
+                raise _refused_error(file, f"it is larger than {_MAX_BYTES >> 20} MiB")
+    return sha256.hexdigest()
+
+
+def _download_error(file: SourceDistribution, error: Exception) -> ExternalError:
+    why = f"{redact(file.url)}: {getattr(error, 'reason', error)}"
+    hint = "check network, proxy and certificates"
+    if isinstance(error, urllib.error.HTTPError):
+        why = f"{redact(file.url)}: {error.code} {error.reason}"
+        hint = "try again later"
+        if error.code in (401, 403, 407):
+            hint = "check user name and password in pip's index-url or ~/.netrc"
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "free some space and run the command again"
+        return ExternalError("the disk is full", why=str(error), hint=hint)
+    elif isinstance(error, TooSlow) or isinstance(getattr(error, "reason", None), TooSlow):
+        hint = "try again later, or name a mirror of the index"
+    return NetworkError(f"{file.name} could not be fetched", why=why, hint=hint)
 
 
 def _refused_error(file: SourceDistribution, why: str) -> LockError:
@@ -120,10 +113,10 @@ def open_url(
     call: TimedCall,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
-    """Open an address by uv's own proxy and certificates; what opens the index goes to its own host
-    only, and not along with a redirection.
+    """Open a URL with uv's proxy and certificates.
 
-    `call` limits the time of the whole answer, redirections and body included.
+    Credentials of the index go to its own host only, and not along with a redirect. `call` limits
+    the time of the whole response, including redirects and body.
     """
     parts = urlsplit(url)
     request = urllib.request.Request(  # noqa: S310
@@ -138,37 +131,40 @@ def open_url(
         capath=environment.get("SSL_CERT_DIR") or None,
     )
     proxies = urllib.request.ProxyHandler(_proxies(parts.hostname or "", environment))
-    return urllib.request.build_opener(
-        proxies, HttpHandler(call), HttpsHandler(call, context)
-    ).open(request, timeout=call.limits.whole_s)
+    opener = urllib.request.build_opener(proxies, HttpHandler(call), HttpsHandler(call, context))
+    log.info("GET %s", remove_credentials(url).partition("?")[0])
+    response = opener.open(request, timeout=call.limits.whole_s)
+    log.debug("status %s: %s", response.status, parts.hostname)
+    return response
 
 
 def _proxies(host: str, environment: Mapping[str, str]) -> dict[str, str]:
-    said = {
+    variables = {
         name.lower(): value
         for name, value in environment.items()
         if name.lower().endswith("_proxy") and value
     }
-    if urllib.request.proxy_bypass_environment(host, {"no": said.get("no_proxy", "")}):  # type: ignore[attr-defined]  # public, and in no stub
+    if urllib.request.proxy_bypass_environment(host, {"no": variables.get("no_proxy", "")}):  # type: ignore[attr-defined]  # public, and in no stub
         return {}
     return {
         scheme: proxy
         for scheme in ("http", "https")
-        if (proxy := said.get(f"{scheme}_proxy", said.get("all_proxy", "")))
+        if (proxy := variables.get(f"{scheme}_proxy", variables.get("all_proxy", "")))
     }
 
 
 def _find_credentials(
     url: str, index: IndexSource, environment: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """Return user name and password for an address: its own, those of the index where it has the
-    index's host, then those of ~/.netrc.
+    """Return user name and password for a URL.
+
+    They come from the URL, from the index if it has the same host, or from ~/.netrc.
     """
-    parts, of_index = urlsplit(url), urlsplit(index.url)
-    same = of_index.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2]
-    for one in (parts, *([of_index] if same else [])):
-        if one.username or one.password:
-            return unquote(one.username or ""), unquote(one.password or "")
+    parts, index_parts = urlsplit(url), urlsplit(index.url)
+    same = index_parts.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2]
+    for candidate in (parts, *([index_parts] if same else [])):
+        if candidate.username or candidate.password:
+            return unquote(candidate.username or ""), unquote(candidate.password or "")
     name = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", index.name.upper())
     if same and f"{name}_PASSWORD" in environment:
         return environment.get(f"{name}_USERNAME", ""), environment[f"{name}_PASSWORD"]
@@ -179,7 +175,7 @@ def _netrc_credentials(host: str, environment: Mapping[str, str]) -> tuple[str, 
     home = home_folder(environment)
     path = environment.get("NETRC") or (str(home / ".netrc") if home else "")
     try:
-        found = netrc.netrc(path).authenticators(host) if path else None
+        sha256 = netrc.netrc(path).authenticators(host) if path else None
     except (OSError, netrc.NetrcParseError):
         return None
-    return (found[0], found[2] or "") if found else None
+    return (sha256[0], sha256[2] or "") if sha256 else None

@@ -1,4 +1,4 @@
-"""What uv's answers mean when it fails: which of our errors each is, and the way out."""
+"""Classifies uv's failures by their output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from provision.adapters.uv.mirrors import index_override_variable
 from provision.agent.install.uv_messages import HASH_MISMATCH, NETWORK_DISABLED
-from provision.effects import PackageSources, PythonSearchResult, UvProject
+from provision.effects.packages import PackageSources, PythonSearchResult, UvProject
 from provision.errors import ExternalError, LockError, NetworkError, ProvisionError, Unsatisfiable
 from provision.sanitize import redact
 
@@ -46,73 +46,69 @@ _IRRELEVANT_HINT = re.compile(r"\n[ \t]*\n[ \t]*hint: While the active Python ve
 
 
 def error_from_output(
-    verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None
+    verb: str, output: str, code: int, project: UvProject | None, sources: PackageSources | None
 ) -> ProvisionError:
-    """Return the error that a failed call of uv stands for; `said` is what it wrote, without
-    secrets.
-    """
-    said = _without_scratch_names(said)
-    line = " ".join(said.split())  # uv breaks lines anywhere
+    """Return the error for a failed call of uv, whose redacted output is `said`."""
+    output = _without_scratch_names(output)
+    line = " ".join(output.split())  # uv breaks lines anywhere
     error = (
         _machine_error(verb, line)
         or _index_error(verb, line, sources)
         or _package_error(verb, line, code, project, sources)
     )
-    error.why = said
+    error.why = output
     return error
 
 
-def python_not_found_error(known: PythonSearchResult) -> ExternalError:
-    """Return the error of a Python that is not on this machine."""
-    listed = ", ".join(f"{python.version} ({python.path})" for python in known.installed) or "none"
-    hint = f"install Python {known.requested}, or change `python:` in the spec"
+def python_not_found_error(search: PythonSearchResult) -> ExternalError:
+    """Return the error for a Python version that is not on this machine."""
+    listed = ", ".join(f"{python.version} ({python.path})" for python in search.installed) or "none"
+    hint = f"install Python {search.requested}, or change `python:` in the spec"
     return ExternalError(
-        f"no Python {known.requested} on this machine", why=f"found: {listed}", hint=hint
+        f"no Python {search.requested} on this machine", why=f"found: {listed}", hint=hint
     )
 
 
-def python_install_error(minor: str, said: str) -> ProvisionError:
-    """Return the error of a Python that uv could not install; `said` is what uv wrote, without
-    secrets.
-    """
+def python_install_error(minor: str, output: str) -> ProvisionError:
+    """Return the error for a Python that uv could not install, whose redacted output is `said`."""
     what, line, otherwise = (
         f"uv could not install Python {minor}",
-        " ".join(said.split()),
+        " ".join(output.split()),
         f"install Python {minor} yourself, or change `python` in the spec",
     )
     if _NO_SPACE.search(line):
-        return ExternalError(what, why=said, hint="free some space and run the command again")
+        return ExternalError(what, why=output, hint="free some space and run the command again")
     if _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or NETWORK_DISABLED.search(line):
-        way = (
+        mirror_hint = (
             "check network and proxy, or name a mirror of uv's downloads in "
             "UV_PYTHON_INSTALL_MIRROR"
         )
-        return NetworkError(what, why=said, hint=f"{way}\nor {otherwise}")
+        return NetworkError(what, why=output, hint=f"{mirror_hint}\nor {otherwise}")
     if _DENIED.search(line) or "failed to create directory" in line:
         return ExternalError(
             what,
-            why=said,
+            why=output,
             hint=f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}",
         )
-    return ExternalError(what, why=said, hint=otherwise)
+    return ExternalError(what, why=output, hint=otherwise)
 
 
-def _machine_error(verb: str, said: str) -> ProvisionError | None:
+def _machine_error(verb: str, output: str) -> ProvisionError | None:
     if built := _BUILD_FAILED.search(
-        said
+        output
     ):  # first, since what a build writes may read like anything
         hint = (
             "what the build lacks is named above: a Python package goes to `packages`, a "
             "compiler is for the machine to have"
         )
         return ExternalError(f"{built[1]} could not be built from source", hint=hint)
-    if _NO_SPACE.search(said):
+    if _NO_SPACE.search(output):
         return ExternalError(
             "the disk is full",
             hint="free some space (the environment and uv's cache need a few GB) and run the "
             "command again",
         )
-    if _DENIED.search(said):
+    if _DENIED.search(output):
         return ExternalError(
             f"uv {verb} may not write where it has to",
             hint="check the owner and mode of the path it names",
@@ -120,61 +116,61 @@ def _machine_error(verb: str, said: str) -> ProvisionError | None:
     return None
 
 
-def _index_error(verb: str, said: str, sources: PackageSources | None) -> ProvisionError | None:
-    if HASH_MISMATCH.search(said):
+def _index_error(verb: str, output: str, sources: PackageSources | None) -> ProvisionError | None:
+    if HASH_MISMATCH.search(output):
         return LockError(
             "a file on the index is not the one that was locked", hint=_CHANGED_FILE_HINT
         )
-    if NETWORK_DISABLED.search(said):
+    if NETWORK_DISABLED.search(output):
         return NetworkError(
             "something is needed that is not in uv's cache, and the network is switched off",
             hint="run once with network",
         )
-    if _UNAUTHORIZED.search(said):
+    if _UNAUTHORIZED.search(output):
         return NetworkError(
             "a package index refused the credentials, or asks for some",
             hint=_credentials_hint(sources),
         )
-    if verb != "lock" and _DAMAGED.search(said):
+    if verb != "lock" and _DAMAGED.search(output):
         return NetworkError(
             "a wheel came damaged",
             hint="run the command again; when it stays so, a mirror or a proxy has cut the file "
             "short: ask another one",
         )
-    if _NO_SOLUTION in said:  # a derivation names packages, and those may be called anything
+    if _NO_SOLUTION in output:  # a derivation names packages, and those may be called anything
         return None
-    if _CERTIFICATE.search(said):
+    if _CERTIFICATE.search(output):
         return NetworkError(
             "the certificate of a package index is not trusted", hint=_CERTIFICATE_HINT
         )
-    if _UNREACHABLE.search(said):
+    if _UNREACHABLE.search(output):
         return NetworkError(
-            "a package index could not be reached", hint=_network_hint(said, sources)
+            "a package index could not be reached", hint=_network_hint(output, sources)
         )
-    if _NO_INDEX.search(said):
+    if _NO_INDEX.search(output):
         return NetworkError(
             "a package index gave an answer that cannot be read",
             hint="check the address, and whether a proxy answers in its "
-            f"place{_mirror_hint(said, sources)}",
+            f"place{_mirror_hint(output, sources)}",
         )
     return None
 
 
 def _package_error(
-    verb: str, said: str, code: int, project: UvProject | None, sources: PackageSources | None
+    verb: str, output: str, code: int, project: UvProject | None, sources: PackageSources | None
 ) -> ProvisionError:
     if verb == "lock" and code == 1 and project is not None:
-        ways = list(_solution_hints(said, project, sources)) or [
+        hints = list(_solution_hints(output, project, sources)) or [
             "loosen one of the requirements named above"
         ]
         return Unsatisfiable(
             "no set of versions satisfies the spec",
-            hint="\n".join(ways) + _local_wheels_hint(sources),
+            hint="\n".join(hints) + _local_wheels_hint(sources),
         )
-    if verb == "pip" and _NO_SOLUTION in said:
+    if verb == "pip" and _NO_SOLUTION in output:
         return LockError(
             "a version of the lock cannot be had from its index",
-            hint=_MISSING_VERSION_HINT + _mirror_hint(said, sources),
+            hint=_MISSING_VERSION_HINT + _mirror_hint(output, sources),
         )
     return ExternalError(f"uv {verb} failed (exit code {code})")
 
@@ -194,45 +190,43 @@ _MISSING_VERSION_HINT = (
 )
 
 
-def _solution_hints(said: str, project: UvProject, sources: PackageSources | None) -> Iterator[str]:
-    """Give the way out of each cause that a derivation names, other than requirements that exclude
-    each other.
-    """
-    if project.exclude_newer and "exclude-newer" in said:
-        hidden = "what came later, and all of an index that tells no day of upload"
-        (
-            yield f"exclude_newer: {project.exclude_newer} hides {hidden}: take a later day, or "
-            "leave it out"
+def _solution_hints(
+    output: str, project: UvProject, sources: PackageSources | None
+) -> Iterator[str]:
+    """Yield a hint for each cause in a derivation, except requirements that exclude each other."""
+    if project.exclude_newer and "exclude-newer" in output:
+        yield (
+            f"exclude_newer: {project.exclude_newer} hides what came later, and all of an index "
+            "that tells no day of upload: take a later day, or leave it out"
         )
         return
-    for name in dict.fromkeys(one or other for one, other in _NOT_FOUND.findall(said)):
-        (
-            yield f"there is no {name} on {_index_label(name, project, sources)}: check the "
+    names = [missing or no_version for missing, no_version in _NOT_FOUND.findall(output)]
+    for name in dict.fromkeys(names):
+        yield (
+            f"there is no {name} on {_index_label(name, project, sources)}: check the "
             "spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
         )
-    if _OTHER_PYTHON.search(said):
-        (
-            yield f"not every version is made for Python {project.python}: ask for one that is, or "
+    if _OTHER_PYTHON.search(output):
+        yield (
+            f"not every version is made for Python {project.python}: ask for one that is, or "
             "for another `python`"
         )
-    if _OTHER_PLATFORM.search(said):
-        wheel = f"a wheel for Python {project.python} on each platform"
-        (
-            yield f"not every version has {wheel}: ask for one that has, for another `python`, or "
-            "for fewer `platforms`"
+    if _OTHER_PLATFORM.search(output):
+        yield (
+            f"not every version has a wheel for Python {project.python} on each platform: ask "
+            "for one that has, for another `python`, or for fewer `platforms`"
         )
-    for name in dict.fromkeys(_SOURCE_ONLY.findall(said)):
-        (
-            yield f"{name} has no wheels, only source distributions: ask for a version with "
-            "wheels, "
+    for name in dict.fromkeys(_SOURCE_ONLY.findall(output)):
+        yield (
+            f"{name} has no wheels, only source distributions: ask for a version with wheels, "
             f"or write {{name: {name}, build: true}}"
         )
-    if _DAMAGED.search(said):
+    if _DAMAGED.search(output):
         yield "a wheel came damaged: run the command again, or ask another mirror"
 
 
 def _index_label(name: str, project: UvProject, sources: PackageSources | None) -> str:
-    bound = {binding.package: binding.index for binding in project.bindings}.get(name)
+    bound = {binding.package: binding.index_name for binding in project.bindings}.get(name)
     if bound:
         return f"index {bound}"
     return (
@@ -242,15 +236,13 @@ def _index_label(name: str, project: UvProject, sources: PackageSources | None) 
     )
 
 
-def _without_scratch_names(said: str) -> str:
-    """Return uv's words without what belongs to the scratch project: its name, the markers of its
-    platforms, advice on its settings.
-    """
-    if _NO_SOLUTION not in said:
-        return said
+def _without_scratch_names(output: str) -> str:
+    """Return uv's output without the scratch project's name, platform markers and settings."""
+    if _NO_SOLUTION not in output:
+        return output
     return _SCRATCH.sub(
-        lambda found: f"the spec for {found[1]}" if found[1] else "your project",
-        _MARKERS.sub("", _IRRELEVANT_HINT.sub("", said)),
+        lambda match: f"the spec for {match[1]}" if match[1] else "your project",
+        _MARKERS.sub("", _IRRELEVANT_HINT.sub("", output)),
     )
 
 
@@ -264,13 +256,13 @@ def _credentials_hint(sources: PackageSources | None) -> str:
         if sources
         else []
     )
-    named = (
+    index_hint = (
         "; for an index of the spec set "
         f"{', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}"
         if names
         else ""
     )
-    return f"check user name and password in pip's index-url or ~/.netrc{named}"
+    return f"check user name and password in pip's index-url or ~/.netrc{index_hint}"
 
 
 def _local_wheels_hint(sources: PackageSources | None) -> str:
@@ -282,33 +274,31 @@ def _local_wheels_hint(sources: PackageSources | None) -> str:
     )
 
 
-def _network_hint(said: str, sources: PackageSources | None) -> str:
+def _network_hint(output: str, sources: PackageSources | None) -> str:
     return (
-        f"check network, proxy and certificates{_mirror_hint(said, sources)}\nwithout network, "
+        f"check network, proxy and certificates{_mirror_hint(output, sources)}\nwithout network, "
         "--offline makes do with what is in uv's cache"
     )
 
 
-def _mirror_hint(said: str, sources: PackageSources | None) -> str:
-    """Say what names a mirror of the index whose address uv wrote; of each that may be meant where
-    it wrote none that is known here.
-    """
+def _mirror_hint(output: str, sources: PackageSources | None) -> str:
+    """Return the variable that names a mirror of the index in uv's output, else of each index."""
     if sources is None:
         return ""
-    asked = [
+    remote = [
         source
         for source in sources.named
         if source.url and not source.url.startswith("file:") and not source.wheels
     ]
-    if meant := [source.name for source in asked if redact(source.url) in said]:
+    if mentioned := [source.name for source in remote if redact(source.url) in output]:
         return (
-            f"; a mirror of index {meant[0]} is named by the variable "
-            f"{index_override_variable(meant[0])}"
+            f"; a mirror of index {mentioned[0]} is named by the variable "
+            f"{index_override_variable(mentioned[0])}"
         )
-    others = "".join(
-        f", {index_override_variable(source.name)} (index {source.name})" for source in asked
+    variables = "".join(
+        f", {index_override_variable(source.name)} (index {source.name})" for source in remote
     )
     return (
         "; a mirror is named by pip's index-url\nor by a variable: "
-        f"{index_override_variable(sources.default.name)} (default index){others}"
+        f"{index_override_variable(sources.default.name)} (default index){variables}"
     )

@@ -1,6 +1,4 @@
-"""Where packages come from on this machine: overrides, pip's mirrors, and folders of wheels that
-stand in for an index.
-"""
+"""The package sources of this machine: overrides, pip's mirrors and folders of wheels."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from provision.adapters.uv.pip_config import PipConfig, home_folder
-from provision.effects import Index, IndexSource, PackageSources
+from provision.effects.packages import Index, IndexSource, PackageSources
 from provision.sanitize import redact
 
 _PLATFORMS = {
@@ -30,13 +28,11 @@ _TORCH_LIKE = re.compile(
 def locate_sources(
     pip: PipConfig, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str
 ) -> PackageSources:
-    """Decide the address of every index.
+    """Return the package sources.
 
-    The variable PROVISION_INDEX_<NAME> overrides an index; else a folder of wheels in pip's
-    find-links stands in for a flavoured index when it holds
-    all that is wanted of it; pip's index-url takes the place of the default index. pip's
-    extra-index-url is not passed on: there, any index could shadow
-    any package.
+    PROVISION_INDEX_<NAME> overrides an index. Otherwise a folder of wheels in pip's find-links
+    replaces a flavoured index if it has all required wheels, and pip's index-url replaces the
+    default index. pip's extra-index-url is not used: any package on it could replace ours.
     """
     folders = tuple(path for link in pip.find_links if (path := _folder(link, environment)))
     first: dict[str, Path] = {}
@@ -99,8 +95,8 @@ def _fits_interpreter(wheel: Path, flavour: str, minor: str) -> bool:
 def _satisfies_package(wheel: Path, package: str, platform: str) -> bool:
     name, version, _, tags = parse_wheel_filename(wheel.name)
     system, machines = _PLATFORMS[platform]
-    wanted = Requirement(package)
-    is_wanted = name == canonicalize_name(wanted.name) and wanted.specifier.contains(
+    requirement = Requirement(package)
+    is_wanted = name == canonicalize_name(requirement.name) and requirement.specifier.contains(
         version, prereleases=True
     )
     return is_wanted and any(
@@ -146,15 +142,15 @@ def _source_notes(
                 "find-links stand in for it"
             )
     for index, source in zip(indexes, named, strict=True):
-        held = [
+        flavoured = [
             wheel.name for wheel in wheels if index.flavour and f"+{index.flavour}-" in wheel.name
         ]
-        if held and not source.wheels and source.url == index.url:
-            wanted = (
+        if flavoured and not source.wheels and source.url == index.url:
+            requirement = (
                 f"{', '.join(index.packages)} for Python {minor} on {', '.join(index.platforms)}"
             )
             (
                 yield f"index {index.name} itself is asked: pip's find-links hold "
-                f"{', '.join(held)}, "
-                f"but not all of {wanted}"
+                f"{', '.join(flavoured)}, "
+                f"but not all of {requirement}"
             )

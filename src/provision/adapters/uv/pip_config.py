@@ -1,6 +1,4 @@
-"""What the machine's pip configuration says of mirrors: index, wheel folders, proxy and
-certificates.
-"""
+"""The mirrors in the machine's pip configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _SECTIONS = ("global", "install")
 
 @dataclass(frozen=True, slots=True)
 class PipConfig:
-    """The options of pip that say where packages come from; "" or () where nothing is set."""
+    """The options of pip for package sources; "" or () if not set."""
 
     index_url: str = ""
     extra_index_urls: tuple[str, ...] = ()
@@ -28,14 +26,13 @@ class PipConfig:
 def read_pip_config(
     environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)
 ) -> PipConfig:
-    """Read the configuration that `pip install` reads: global, user and site files (in `prefixes`),
-    then PIP_CONFIG_FILE, then PIP_* variables.
+    """Return the configuration of `pip install`.
 
-    Later files win, [install] wins over [global], and variables over both. Source: pip's
-    documentation, "Configuration", and pip's own answer, with which a
-    test compares: PIP_CONFIG_FILE=/dev/null (os.devnull) switches files off, and naming a file
-    that exists switches the user's own off. Unreadable files
-    count as absent.
+    Files come first (global, user, then site in `prefixes`), then PIP_CONFIG_FILE, then PIP_*
+    variables. Later files win over earlier ones, [install] over [global], and variables over both.
+    PIP_CONFIG_FILE=/dev/null (os.devnull) disables all files, and an existing file there replaces
+    the user's. Unreadable files count as absent. Source: pip's documentation, "Configuration", and
+    pip itself, which a test compares with.
     """
     sections: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
     for path in _files(environment, prefixes):
@@ -56,12 +53,12 @@ def read_pip_config(
     )
 
 
-def home_folder(environment: Mapping[str, str], ask: Callable[[], Path] = Path.home) -> Path | None:
-    """Return the caller's home folder; None where there is none, as for a number without a user in
-    a container.
-    """
+def home_folder(
+    environment: Mapping[str, str], get_home: Callable[[], Path] = Path.home
+) -> Path | None:
+    """Return the caller's home folder, None for a user id without a user, as in a container."""
     try:
-        return Path(environment.get("HOME") or ask())
+        return Path(environment.get("HOME") or get_home())
     except RuntimeError:
         return None
 
@@ -70,9 +67,9 @@ def _files(environment: Mapping[str, str], prefixes: tuple[str, ...]) -> tuple[P
     chosen = environment.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return ()
-    own = [] if chosen and Path(chosen).exists() else _user_files(environment)
+    user_files = [] if chosen and Path(chosen).exists() else _user_files(environment)
     site = [Path(prefix) / "pip.conf" for prefix in prefixes]
-    return (*_global_files(environment), *own, *site, *([Path(chosen)] if chosen else []))
+    return (*_global_files(environment), *user_files, *site, *([Path(chosen)] if chosen else []))
 
 
 def _user_files(environment: Mapping[str, str]) -> list[Path]:

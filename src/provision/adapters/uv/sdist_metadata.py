@@ -1,32 +1,28 @@
-"""Source distributions, read and never run: a wheel of what one says of itself stands in for it."""
+"""The metadata of source distributions, read without running their code."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tarfile
-import tempfile
 import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from provision.adapters.uv.commands import local_index_cache
 from provision.adapters.uv.download import download_file
-from provision.effects import IndexSource, Release, SourceDistribution
+from provision.adapters.uv.local_index import create_once, write_index_page
+from provision.effects.packages import IndexSource, Release, SourceDistribution
 from provision.errors import LockError
 
 _CACHE_VERSION = "1"
-"""Part of the name of what is kept: another way to read or write it takes another."""
+"""Part of the name in the cache: to be raised when reading or writing changes."""
 _UNPACKED_LIMIT = 8 * 2**30
 _TEXT_LIMIT = 4 * 2**20
 _READ_ERRORS = (
@@ -42,9 +38,7 @@ _READ_ERRORS = (
 
 
 class _SdistFiles(NamedTuple):
-    """What of a source distribution says what it needs: PKG-INFO, pyproject.toml, and the
-    requires.txt of setuptools; "" for what is not there.
-    """
+    """The files with requirements: PKG-INFO, pyproject.toml and setuptools' requires.txt ("")."""
 
     metadata: str = ""
     pyproject: str = ""
@@ -54,37 +48,33 @@ class _SdistFiles(NamedTuple):
 def create_metadata_index(
     release: Release, index: IndexSource, environment: Mapping[str, str]
 ) -> str:
-    """Return the address of an index with one wheel, which holds what a release's source
-    distribution says of itself, and what its build asks for.
+    """Return the address of an index with a wheel of a source distribution's metadata.
 
-    It is made once for each hash and stays in the user's cache, so that nothing is fetched a
-    second time. `environment` is uv's. Raises LockError when the
-    source cannot be read or is not the one that the index tells of, NetworkError when it is out
-    of reach.
+    It is created once for each hash and stays in the user's cache. `environment` is uv's. May
+    block for minutes; no code of the distribution is run.
+
+    Raises:
+        LockError: the source cannot be read, or is not the one that the index lists.
+        NetworkError: the source cannot be downloaded.
     """
     file = release.source
     if file is None:
         raise ValueError(f"{release.package} {release.version} has no source")
-    folder = local_index_cache(environment) / f"source-{_CACHE_VERSION}-{file.sha256}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
-            fetched = Path(name) / "source"
-            download_file(file, index, environment, fetched)
-            _write_index(
-                Path(name) / "index",
-                release,
-                _render_metadata(release, file, _read_sdist(file, fetched)),
-            )
-            with suppress(OSError):  # another process was first
-                (Path(name) / "index").rename(folder)
-    return folder.as_uri()
+
+    def write(folder: Path) -> None:
+        sdist = folder.with_name("source")
+        download_file(file, index, environment, sdist)
+        metadata = _render_metadata(release, file, _read_sdist(file, sdist))
+        _write_index(folder, release, metadata)
+
+    return create_once(f"source-{_CACHE_VERSION}-{file.sha256}", environment, write)
 
 
 def _write_index(folder: Path, release: Release, metadata: str) -> None:
+    package_folder = folder / release.package
+    package_folder.mkdir(parents=True)
     stem = f"{release.package.replace('-', '_')}-{release.version}"
-    (folder / release.package).mkdir(parents=True)
-    wheel = folder / release.package / f"{stem}-py3-none-any.whl"
+    wheel = package_folder / f"{stem}-py3-none-any.whl"
     info = f"{stem}.dist-info"
     texts = {
         "METADATA": metadata,
@@ -95,33 +85,32 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
     with zipfile.ZipFile(wheel, "w") as archive:
         for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(f"{info}/{name}"), text)
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    page = f'<!DOCTYPE html>\n<a href="{quote(wheel.name)}#sha256={digest}">{wheel.name}</a>\n'
-    (folder / release.package / "index.html").write_text(page, encoding="utf-8")
+    write_index_page(package_folder, [wheel])
 
 
-def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFiles) -> str:
-    """Return the METADATA of the wheel. A requirement of the build counts by its name: it is built
-    with the version that is locked.
+def _render_metadata(release: Release, file: SourceDistribution, files: _SdistFiles) -> str:
+    """Return the METADATA of the wheel.
+
+    Build requirements are included without their versions: the build uses the locked ones.
     """
-    found, _ = parse_email(read.metadata)
-    if canonicalize_name(found.get("name", "")) != release.package:
-        raise _unreadable(file, f"its PKG-INFO is that of {found.get('name') or 'no package'}")
-    extras = list(found.get("provides_extra", []))
-    required = list(found.get("requires_dist", []))
-    if not required and read.requires:  # setuptools before 68 left them out of PKG-INFO
-        required = list(_parse_requires_txt(read.requires))
+    metadata, _ = parse_email(files.metadata)
+    if canonicalize_name(metadata.get("name", "")) != release.package:
+        raise _unreadable(file, f"its PKG-INFO is that of {metadata.get('name') or 'no package'}")
+    extras = list(metadata.get("provides_extra", []))
+    required = list(metadata.get("requires_dist", []))
+    if not required and files.requires:  # setuptools before 68 left them out of PKG-INFO
+        required = list(_parse_requires_txt(files.requires))
         extras = sorted(
             {match[1] for line in required for match in re.finditer(r"extra == '([^']+)'", line)}
             | set(extras)
         )
     try:
         lines = [str(Requirement(line)) for line in required] + list(
-            _build_requirements(release, read.pyproject)
+            _build_requirements(release, files.pyproject)
         )
         python = (
-            [f"Requires-Python: {SpecifierSet(said)}"]
-            if (said := found.get("requires_python"))
+            [f"Requires-Python: {SpecifierSet(requires_python)}"]
+            if (requires_python := metadata.get("requires_python"))
             else []
         )
     except (InvalidRequirement, InvalidSpecifier, TypeError, *_READ_ERRORS) as error:
@@ -139,20 +128,21 @@ def _render_metadata(release: Release, file: SourceDistribution, read: _SdistFil
 
 
 def _build_requirements(release: Release, pyproject: str) -> Iterator[str]:
-    """Yield what the build asks for by name; a source that does not say is built by setuptools (PEP
-    517, "Source trees").
-    """
+    """Yield the build requirements without versions, by default setuptools (PEP 517)."""
     system = tomllib.loads(pyproject).get("build-system", {})
     for line in system.get("requires", ["setuptools"]) if isinstance(system, dict) else ():
-        wanted = Requirement(line)
-        if canonicalize_name(wanted.name) != release.package:
-            extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-            yield f"{wanted.name}{extras}" + (f"; {wanted.marker}" if wanted.marker else "")
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) != release.package:
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            yield f"{requirement.name}{extras}" + (
+                f"; {requirement.marker}" if requirement.marker else ""
+            )
 
 
 def _parse_requires_txt(text: str) -> Iterator[str]:
-    """Yield the requirements of an egg-info's requires.txt: lines, and sections "[extra:marker]" in
-    which either part may be missing.
+    """Yield the requirements of requires.txt: lines, and sections "[extra:marker]".
+
+    Either part of a section's name may be missing.
     """
     condition = ""
     for line in filter(None, (line.strip() for line in text.splitlines())):
@@ -172,12 +162,12 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
         texts = dict(_read_zip(path) if file.name.endswith(".zip") else _read_tar(path))
     except _READ_ERRORS as error:
         raise _unreadable(file, str(error)) from None
-    read = _SdistFiles(
+    files = _SdistFiles(
         texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", "")
     )
-    if not read.metadata:
+    if not files.metadata:
         raise _unreadable(file, "it holds no PKG-INFO, which says what a package needs")
-    return read
+    return files
 
 
 def _read_tar(path: Path) -> Iterator[tuple[str, str]]:
@@ -204,8 +194,9 @@ def _read_zip(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _metadata_file_name(member: str) -> str:
-    """Return the last part of the path of a member that we read, "" for the others: PKG-INFO and
-    pyproject.toml count in the one folder at the top only.
+    """Return the name of a member that we read, "" for others.
+
+    PKG-INFO and pyproject.toml count at the top only.
     """
     parts = member.removeprefix("./").split("/")
     top = len(parts) == 2 and parts[1] in ("PKG-INFO", "pyproject.toml")

@@ -1,6 +1,4 @@
-"""The files of a package as an index lists them: JSON (PEP 691) or HTML (PEP 503), with bounds on
-size and time.
-"""
+"""Lists the files of packages on an index: JSON (PEP 691) or HTML (PEP 503), with limits."""
 
 from __future__ import annotations
 
@@ -18,10 +16,11 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from provision.adapters.uv.commands import default_index_url, hash_file
 from provision.adapters.uv.download import open_url
+from provision.adapters.uv.local_index import hash_file
+from provision.adapters.uv.resolution import default_index_url
 from provision.agent.core.timed_http import TimedCall, TimeLimits
-from provision.effects import IndexSource, ListedFile
+from provision.effects.packages import IndexSource, ListedFile
 from provision.errors import NetworkError
 from provision.sanitize import redact
 
@@ -42,8 +41,9 @@ _Result = tuple[tuple[str, str], FileList | BaseException]
 def list_files_of_packages(
     questions: Sequence[tuple[str, IndexSource]], environment: Mapping[str, str]
 ) -> Mapping[tuple[str, str], FileList]:
-    """Return the files of several packages, by (package, index name), asking several pages at once;
-    raises as `list_files` does.
+    """Return the files of packages, by (package, index name), with several requests at once.
+
+    Raises as `list_package_files` does.
     """
     waiting: queue.SimpleQueue[tuple[str, IndexSource]] = queue.SimpleQueue()
     results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
@@ -58,13 +58,13 @@ def list_files_of_packages(
         threading.Thread(
             target=_run_worker, args=(waiting, results, environment), daemon=True
         ).start()
-    found: dict[tuple[str, str], FileList] = {}
+    files: dict[tuple[str, str], FileList] = {}
     for _ in questions:
-        key, answer = results.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        found[key] = answer
-    return found
+        key, response = results.get()
+        if isinstance(response, BaseException):
+            raise response
+        files[key] = response
+    return files
 
 
 def _run_worker(
@@ -101,18 +101,19 @@ def _files_on_disk(package: str, wheels: tuple[Path, ...]) -> tuple[ListedFile, 
 def list_package_files(
     package: str, index: IndexSource, environment: Mapping[str, str]
 ) -> tuple[ListedFile, ...] | None:
-    """Return the files of a package (canonical name) that an index lists, or None when it does not
-    know the package. `environment` is uv's.
+    """Return the files of a package (canonical name), None if the index does not know it.
 
-    The bounds on time and retries are those that uv is given (UV_HTTP_TIMEOUT: seconds for a
-    page, UV_HTTP_RETRIES). Raises NetworkError when the
-    index cannot be reached, refuses, is too slow, or gives an answer that is not a list of files.
+    `environment` is uv's: UV_HTTP_TIMEOUT (seconds for a page) and UV_HTTP_RETRIES apply.
+
+    Raises:
+        NetworkError: the index cannot be reached, refuses, is too slow, or its answer is
+        unreadable.
     """
     url = _address(package, index)
     attempts = 1 + _retries(environment)
     for attempt in range(1, attempts + 1):
         try:
-            found = _fetch_page(url, index, environment)
+            files = _fetch_page(url, index, environment)
         except (OSError, http.client.HTTPException) as error:
             if _is_absent(error):
                 return None
@@ -121,7 +122,7 @@ def list_package_files(
             ):
                 raise _unreachable(url, index, error) from None
         else:
-            return found
+            return files
     raise AssertionError
 
 
@@ -139,17 +140,17 @@ def _fetch_page(
         environment,
         TimedCall(TimeLimits(_page_timeout_s(environment))),
         {"Accept": _ACCEPT},
-    ) as answer:
+    ) as response:
         parts, length = [], 0
-        while chunk := answer.read(2**16):
+        while chunk := response.read(2**16):
             parts.append(chunk)
             length += len(chunk)
             if length > _LIMIT:
                 raise _unreadable(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
-        expected = answer.headers.get("Content-Length")
+        expected = response.headers.get("Content-Length")
         if expected is not None and expected.isdigit() and length < int(expected):
             raise OSError(f"the answer ended after {length} of {expected} bytes")
-        kind = str(answer.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
+        kind = str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
     text = b"".join(parts).decode("utf-8", "replace")
     try:
         return tuple(_parse_json_page(text) if kind.endswith("json") else _parse_html_page(text))
@@ -159,10 +160,12 @@ def _fetch_page(
 
 def _parse_json_page(text: str) -> Iterator[ListedFile]:
     for row in json.loads(text)["files"]:
+        sha256 = str(row.get("hashes", {}).get("sha256", "")).lower()
         yanked = row.get("yanked", False)
-        hashes = row.get("hashes", {})
-        reason = (yanked if isinstance(yanked, str) else "") if yanked is not False else None
-        yield ListedFile(str(row["filename"]), str(hashes.get("sha256", "")).lower(), reason)
+        reason = None
+        if yanked is not False:
+            reason = yanked if isinstance(yanked, str) else ""
+        yield ListedFile(str(row["filename"]), sha256, reason)
 
 
 def _parse_html_page(text: str) -> Iterator[ListedFile]:
@@ -172,12 +175,10 @@ def _parse_html_page(text: str) -> Iterator[ListedFile]:
         address, fragment = urldefrag(row.get("href") or "")
         name = unquote(urlsplit(address).path).rpartition("/")[2]
         if name:
-            sha256 = (
-                fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else ""
-            )
-            yield ListedFile(
-                name, sha256, (row["data-yanked"] or "") if "data-yanked" in row else None
-            )
+            algorithm, _, digest = fragment.partition("=")
+            sha256 = digest.lower() if algorithm == "sha256" else ""
+            yanked = (row["data-yanked"] or "") if "data-yanked" in row else None
+            yield ListedFile(name, sha256, yanked)
 
 
 class _LinkParser(HTMLParser):

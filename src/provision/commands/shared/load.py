@@ -16,7 +16,7 @@ from provision.source import Source
 from provision.spec import Spec
 
 if TYPE_CHECKING:  # lint reads no lock
-    from provision.effects import Reader
+    from provision.effects.system import Reader
     from provision.lock import Lock
     from provision.targets import SandboxSources
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from provision.effects import ProgressCallback
+from provision.effects.system import ProgressCallback
 from provision.errors import ProvisionError, StateError
 
 ErrorsByTarget = dict[str, ProvisionError]

@@ -12,7 +12,8 @@ from typing import Any
 from provision.commands.colab_report_import import check_probe_version, check_report_time
 from provision.commands.probe import build_probe_expectations, get_locked_context
 from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.sanitize import escape_line
 from provision.state_store import LocalStore

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import MakeFolder, MoveFile, ProgressCallback, RemoveTree, System, WriteFile
+from provision.effects.local import MakeFolder, MoveFile, RemoveTree, WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, Refused
 from provision.kinds.models import ColabTarget
 from provision.sanitize import escape_control

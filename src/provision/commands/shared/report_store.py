@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from provision.effects import ProgressCallback, System, WriteFile
+from provision.effects.local import WriteFile
+from provision.effects.system import ProgressCallback, System
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import TargetContext

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from provision import rules
 from provision.commands.shared.load import LoadedSpec, resolved_sets
 from provision.diagnostics import RouteLocation, Severity
-from provision.effects import ProgressCallback, System
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError
 from provision.facts import Facts
 from provision.lock import Lock

@@ -11,7 +11,7 @@ from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.monitor.sampler import SCHEMA
 from provision.commands.run import run_records_folder
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ProvisionError, Refused
 
 _LIMIT = 4 * 2**20

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects import Index, Reader
+from provision.effects.packages import Index
+from provision.effects.system import Reader
 from provision.errors import UsageError
 from provision.kinds.models import Gpu, Requires, WorkbenchTarget
 from provision.lock import Lock, LockedEnvironment

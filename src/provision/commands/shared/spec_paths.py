@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from provision.errors import UsageError
 
 if TYPE_CHECKING:
-    from provision.effects import Reader
+    from provision.effects.system import Reader
 
 
 def lock_path(path: Path) -> Path:

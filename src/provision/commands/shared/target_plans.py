@@ -16,7 +16,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.sandbox_spec import with_package_sources
 from provision.diagnostics import RouteLocation as SpecPlace
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused, UsageError
 from provision.kinds.models import ColabTarget, LocalTarget
 from provision.lock import Lock, digest_of

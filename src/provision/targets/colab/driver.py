@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.effects import Effect, Reader, RemoveFileIfUnmodified, RemoveTree, WriteFile
+from provision.effects.local import RemoveFileIfUnmodified, RemoveTree, WriteFile
+from provision.effects.system import Effect, Reader
 from provision.errors import Refused
 from provision.facts import Facts, load_facts
 from provision.plan import Action, Operation

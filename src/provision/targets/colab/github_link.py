@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from provision.effects import Reader
+from provision.effects.system import Reader
 from provision.errors import ExternalError
 
 _LIMIT = 2**20

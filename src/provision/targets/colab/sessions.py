@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from provision.effects import StopColabSession
+from provision.effects.colab import StopColabSession
 from provision.plan import Action, Operation
 from provision.state import Ledger
 

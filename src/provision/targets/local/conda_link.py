@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.effects import CondaProgram, CreateSymlink, Effect, Reader, RemoveSymlink
+from provision.effects.conda import CondaProgram
+from provision.effects.local import CreateSymlink, RemoveSymlink
+from provision.effects.system import Effect, Reader
 from provision.plan import Action, Operation
 from provision.targets.base import TargetContext
 from provision.targets.local.conda_prefix import uses_conda

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.effects import CondaChannel, CondaProgram, CreateCondaPrefix, Reader
+from provision.effects.conda import CondaChannel, CondaProgram, CreateCondaPrefix
+from provision.effects.system import Reader
 from provision.lock.conda import requested_conda_names, to_index_name
 from provision.spec import LocalTarget
 from provision.targets.base import Refusal, TargetContext

@@ -12,22 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.effects import (
-    CondaProgram,
+from provision.effects.conda import CondaProgram
+from provision.effects.local import (
     CreateVenv,
     Damage,
-    Effect,
-    Index,
     InstallPackages,
     InstallPython,
     MakeFolder,
-    Pin,
-    PythonSearchResult,
-    Reader,
     RemoveTree,
     ReplaceSymlink,
     WriteFile,
 )
+from provision.effects.packages import Index, Pin, PythonSearchResult
+from provision.effects.system import Effect, Reader
 from provision.errors import Refused
 from provision.lock import LockedPackage
 from provision.plan import Action, Operation

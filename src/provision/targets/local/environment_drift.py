@@ -12,7 +12,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from provision.agent.core.versions import is_same_version
-from provision.effects import Damage, Reader
+from provision.effects.local import Damage
+from provision.effects.system import Reader
 from provision.state import Ledger
 from provision.targets.base import TargetContext
 from provision.targets.local import conda_prefix as conda

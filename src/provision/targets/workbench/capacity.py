@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from provision.effects import CloudReader
+from provision.effects.google import CloudReader
 from provision.facts import Card
 from provision.facts.machines import region_of
 from provision.targets.workbench.resource_names import ResourceNames

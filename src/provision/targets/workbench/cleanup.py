@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provision.effects import DeleteInstance, DeleteObjects, Effect
+from provision.effects.google import DeleteInstance, DeleteObjects
+from provision.effects.system import Effect
 from provision.errors import Refused
 from provision.state import Intent
 

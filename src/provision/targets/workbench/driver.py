@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from provision.effects import CloudReader, Effect, Reader, RemoveTree
+from provision.effects.google import CloudReader
+from provision.effects.local import RemoveTree
+from provision.effects.system import Effect, Reader
 from provision.facts import load_facts
 from provision.plan import Action, Operation
 from provision.state import Ledger

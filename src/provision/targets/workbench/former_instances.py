@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provision.effects import DeleteInstance, DeleteObjects
+from provision.effects.google import DeleteInstance, DeleteObjects
 from provision.plan import Action, Operation
 from provision.state import State
 from provision.targets.workbench.cleanup import plan_instance_deletion

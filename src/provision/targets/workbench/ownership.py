@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from provision.effects import CloudReader
+from provision.effects.google import CloudReader
 from provision.targets.base import TargetContext
 from provision.targets.workbench.resource_names import (
     LINEAGE_LABEL,

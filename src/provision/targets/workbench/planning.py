@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provision.effects import (
+from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
     DeleteObjects,
-    Effect,
     ResizeDisk,
     StartInstance,
     StopInstance,
     UpdateInstance,
     UploadObjects,
 )
+from provision.effects.system import Effect
 from provision.plan import Action, Operation
 from provision.sanitize import escape_line
 from provision.targets.base import TargetContext

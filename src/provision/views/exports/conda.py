@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.lock.target_view import TargetView, is_wheel
 from provision.views.exports import MADE_BY
 

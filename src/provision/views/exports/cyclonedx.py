@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from provision.effects import CondaRecord
+from provision.effects.conda import CondaRecord
 from provision.lock.conda import to_index_name
 from provision.lock.model import LockedPackage
 from provision.lock.target_view import TargetView, ViewedPackage

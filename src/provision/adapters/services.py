@@ -1,0 +1,79 @@
+"""Dispatches effects on services to the adapter of their service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from provision.adapters.google.client import GoogleClient
+    from provision.adapters.google.report_polling import PollingClock
+    from provision.adapters.google.retry import RetryPolicy
+    from provision.effects.service import ServiceEffect
+    from provision.effects.system import ProgressCallback
+
+
+class Services:
+    """The services outside this machine; each is connected to on first use.
+
+    `endpoints` replaces Google's addresses by service (the emulator's), `clock` is for waiting for
+    the report of a device, `retry_policy` for waiting for Google's services.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        endpoints: Mapping[str, str] | None,
+        clock: PollingClock | None,
+        retry_policy: RetryPolicy | None,
+    ) -> None:
+        self.environment = environment
+        self._endpoints = endpoints
+        self._clock = clock
+        self._retry_policy = retry_policy
+
+    @cached_property
+    def google(self) -> GoogleClient:
+        """The client of Google Cloud."""
+        from provision.adapters.google.client import GoogleClient
+        from provision.adapters.google.endpoints import Endpoints
+
+        endpoints = Endpoints.from_addresses(self._endpoints) if self._endpoints else None
+        return GoogleClient(endpoints, self._retry_policy)
+
+    @property
+    def polling_clock(self) -> PollingClock:
+        """The clock for waiting for the report of a device."""
+        from provision.adapters.google.report_polling import LOOPBACK_CLOCK, PollingClock
+
+        if self._clock is not None:
+            return self._clock
+        return LOOPBACK_CLOCK if self._endpoints else PollingClock()
+
+    def perform(self, effect: ServiceEffect, progress: ProgressCallback) -> None:
+        """Perform an effect by the adapter of its service."""
+        PERFORMERS[effect.service](effect, self, progress)
+
+
+def _perform_on_google(
+    effect: ServiceEffect, services: Services, progress: ProgressCallback
+) -> None:
+    from provision.adapters.google.effects import perform
+
+    perform(effect, services.google, services.polling_clock, progress)
+
+
+def _perform_on_colab(
+    effect: ServiceEffect, services: Services, progress: ProgressCallback
+) -> None:
+    from provision.adapters.colab.effects import perform
+
+    perform(effect, services.environment, progress)
+
+
+PERFORMERS: Mapping[str, Callable[[ServiceEffect, Services, ProgressCallback], None]] = {
+    "google": _perform_on_google,
+    "colab": _perform_on_colab,
+}
+"""The adapters by the `service` that an effect carries. Each is imported on first use."""

@@ -1,0 +1,67 @@
+"""Runs the user's program with the caller's terminal and signals."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.adapters.logs import log
+from provision.adapters.process import exec_program
+from provision.errors import ExternalError
+
+if TYPE_CHECKING:
+    from provision.effects.local import MonitorRequest
+
+
+def run_in_terminal(
+    argv: list[str], environment: Mapping[str, str], watch: MonitorRequest | None
+) -> int:
+    """Run a program with the caller's terminal and signals, and return its exit code.
+
+    `argv[0]` is its path. Without `watch`, or elsewhere than on Linux, this process becomes the
+    program.
+
+    Raises:
+        ExternalError: the program cannot be started.
+    """
+    log.info("run %s in the terminal", argv[0])  # its arguments may be secrets
+    try:
+        if watch is None or sys.platform != "linux":
+            exec_program(argv, environment)
+        from provision.adapters.monitored_process import run_monitored
+
+        return run_monitored(argv, environment, watch)
+    except OSError as error:
+        hint = ""
+        if error.errno == errno.ENOEXEC:
+            hint = "a script needs a first line such as #!/usr/bin/env python3"
+        why = os.strerror(error.errno or 0)
+        raise ExternalError(f"cannot start {argv[0]}", why=why, hint=hint) from error
+
+
+def program_not_found(name: str) -> ExternalError:
+    """Return the error for a name that is not a program, with the name to use instead."""
+    if Path(name).is_dir():
+        return ExternalError(f"cannot start {name}", why="it is a folder", hint="name a program")
+    if "/" in name and Path(name).exists():
+        return ExternalError(
+            f"cannot start {name}",
+            why="it is a file that may not be executed",
+            hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first",
+        )
+    hint = "check its spelling, or add its package"
+    if Path(name).is_file():
+        command = shlex.quote(f"./{name}")
+        if name.endswith(".py"):
+            command = f"python {shlex.quote(name)}"
+        hint = f"for the file of that name here write {command}"
+    return ExternalError(
+        f"no program called {name}",
+        why="it is neither in the environment nor on the PATH",
+        hint=hint,
+    )
