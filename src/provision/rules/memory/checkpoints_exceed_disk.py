@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.memory import checkpoint_bytes
 from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
@@ -41,7 +42,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
     kept = _kept(case.spec.training.arguments)
     for site in case.targets:
         work, room = training_workload(case, site), disk_capacity(case, site)
-        each = case.facts.checkpoint_bytes(work) if work else None
+        each = checkpoint_bytes(work, case.facts) if work else None
         if work is None or room is None or each is None or not kept:
             continue
         alone = 4 * work.parameters if work.method == "full" else 0

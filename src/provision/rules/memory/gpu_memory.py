@@ -27,7 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.memory import MemoryEstimate, MemorySaving, Workload
+from provision.facts.memory import (
+    MemoryEstimate,
+    MemorySaving,
+    Workload,
+    combine_savings,
+    estimate_memory,
+    find_savings,
+    minimum_memory,
+)
 from provision.kinds.models import LocalTarget, WorkbenchTarget
 from provision.rules.memory.capacity import Capacity, format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
@@ -58,7 +66,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _judge(
     case: LintContext, site: TargetFacts, work: Workload, room: Capacity
 ) -> Iterator[Diagnostic]:
-    least, found = case.facts.minimum_memory(work), case.facts.estimate_memory(work)
+    least, found = minimum_memory(work, case.facts), estimate_memory(work, case.facts)
     if least > room.bytes and _certain(case):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
@@ -145,7 +153,7 @@ def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tup
     """Return the changes of `training` that are named: the gentlest that is enough, sharding where
     it is, and the one that saves most.
     """
-    levers = case.facts.memory_savings(work, half=half)
+    levers = find_savings(work, case.facts, half=half)
     enough = [lever for lever in levers if lever.total <= room.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
     sharded = [lever for lever in enough if "strategy" in lever.change]
@@ -157,7 +165,7 @@ def _levers(case: LintContext, work: Workload, room: Capacity, half: str) -> tup
         )
     )
     if levers and levers[0].total > room.bytes:
-        together = case.facts.combined_savings(work, room.bytes, half=half)
+        together = combine_savings(work, room.bytes, case.facts, half=half)
         more = (
             f"with {' and '.join(_change(lever) for lever in together[1:])} it leaves "
             f"{format_size(together[-1].total)}"
@@ -172,7 +180,7 @@ def _other(
     case: LintContext, site: TargetFacts, work: Workload, room: Capacity, half: str
 ) -> Iterator[str]:
     """Yield what a program can do beside the fields of `training`."""
-    least = case.facts.minimum_memory(work)
+    least = minimum_memory(work, case.facts)
     if work.method == "full" and least <= room.bytes:
         spread = f" on each of {work.devices} GPUs" if work.devices > 1 else ""
         (
@@ -199,7 +207,7 @@ def _other(
             count
             for count in offered
             if count > work.devices
-            and case.facts.estimate_memory(work._replace(devices=count)).total <= room.bytes
+            and estimate_memory(work._replace(devices=count), case.facts).total <= room.bytes
         )
         if count := next(fits, None):
             yield f"spread the model over more cards, gpu: {site.card.name}:{count}"
@@ -213,7 +221,7 @@ def _change(lever: MemorySaving) -> str:
 
 
 def _larger(case: LintContext, site: TargetFacts, work: Workload) -> str:
-    total = case.facts.estimate_memory(work).total
+    total = estimate_memory(work, case.facts).total
     offered = (
         card
         for card in case.facts.cards
