@@ -38,7 +38,7 @@ def find_page(word: str) -> RulePage:
         raise CheckFailed(
             f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
         )
-    near = nearest_words(word, [name for one in known for name in (one.name, one.id)], most=3)
+    near = nearest_words(word, [name for one in known for name in (one.name, one.id)], limit=3)
     hint = (
         f"did you mean {_either(near)}?"
         if near

@@ -1,4 +1,4 @@
-"""Which known word was meant."""
+"""Suggestions for misspelled words."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_WORD_LENGTH = 64
-"""Code points: comparing takes time with the square of the length, and no word of the language is
-longer.
-"""
+"""Code points: a comparison takes quadratic time, and no word of the spec is longer."""
 _CUTOFF = 0.6
-"""The default of difflib; below it, suggestions puzzle more than they help."""
+"""The default of difflib; less similar suggestions are rarely useful."""
 
 
-def nearest_words(word: str, known: Iterable[str], most: int = 5) -> tuple[str, ...]:
-    """Return the known words that `word` may stand for, best first; one alone when only case, `-`,
-    `_` or blanks differ.
+def nearest_words(word: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
+    """Return the known words nearest to a word, best first.
+
+    Only one word is returned if it differs just in case, `-`, `_` or blanks.
     """
-    words = list(dict.fromkeys(known))
     if len(word) > MAX_WORD_LENGTH:
         return ()
-    folded: dict[str, list[str]] = {}
-    for other in words:
-        folded.setdefault(normalize_word(other), []).append(other)
-    if normalize_word(word) in folded:
-        return tuple(folded[normalize_word(word)][:most])
-    found = get_close_matches(normalize_word(word), list(folded), n=most, cutoff=_CUTOFF)
-    return tuple(other for key in found for other in folded[key])[:most]
+    normalized = normalize_word(word)
+    by_normalized: dict[str, list[str]] = {}
+    for candidate in dict.fromkeys(known):
+        by_normalized.setdefault(normalize_word(candidate), []).append(candidate)
+    keys = [normalized]
+    if normalized not in by_normalized:
+        keys = get_close_matches(normalized, list(by_normalized), n=limit, cutoff=_CUTOFF)
+    return tuple(candidate for key in keys for candidate in by_normalized[key])[:limit]
 
 
 def normalize_word(word: str) -> str:
-    """Return `word` without what is often mistaken: case, and `-`, `_` or blanks between its parts."""  # noqa: E501
+    """Return a word in lower case without `-`, `_` and blanks."""
     return "".join(character for character in word.lower() if character not in "-_ ")
