@@ -35,7 +35,9 @@ from provision.commands.verify import verify
 from provision.effects import AwaitReport, CreateInstance, Effect, ProgressCallback, StopInstance
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
-from provision.sandbox import Faults, Store, serve
+from provision.sandbox.faults import Faults
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
 from provision.state_store import LocalStore
 from tests.rig import Bench
 from tests.views import builders

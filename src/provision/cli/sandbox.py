@@ -72,8 +72,9 @@ def up(
     from provision.errors import ExternalError
 
     silence_grpc()
-    from provision.sandbox import Delays, serve
     from provision.sandbox.client_environment import client_variables
+    from provision.sandbox.lifecycle import Delays
+    from provision.sandbox.serve import serve
 
     with serve(
         folder,

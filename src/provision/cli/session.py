@@ -35,7 +35,7 @@ def open_system(
         yield RealSystem(offline=offline)
         return
     silence_grpc()
-    from provision.sandbox import serve
+    from provision.sandbox.serve import serve
 
     ours = path.resolve().parent / ".provision"
     ours.mkdir(mode=0o700, exist_ok=True)

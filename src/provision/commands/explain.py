@@ -6,7 +6,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from provision.diagnostics import Severity
 from provision.errors import CheckFailed
 from provision.rules import RULES, Rule, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
@@ -58,7 +57,7 @@ def all_pages() -> tuple[RulePage, ...]:
     """Return the pages of all rules, of all findings about a spec's text and shape, and of our own
     faults.
     """
-    bug = FindingKind("BUG000", "rule-failed", Severity.ERROR, _BUG)
+    bug = FindingKind("BUG000", "rule-failed", _BUG)
     return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
 
 

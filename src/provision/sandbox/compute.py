@@ -1,5 +1,6 @@
-"""What of Compute Engine is needed beside: guest attributes, serial output, accelerator and machine
-types, regional quotas. All of it is read only.
+"""The required part of Compute Engine, read only.
+
+It has guest attributes, serial output, accelerator and machine types, and regional quotas.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PLENTY = 64.0
 
 
 def add_routes(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
-    """Route these methods of compute.v1."""
+    """Add the routes of these methods of compute.v1."""
     desk = _Handlers(store, facts, faults)
     router.add("GET", _INSTANCE + "/getGuestAttributes", desk.guest_attributes)
     router.add("GET", _INSTANCE + "/serialPort", desk.serial)
@@ -179,7 +180,7 @@ def _metrics(facts: Facts) -> list[str]:
 
 
 def _usage(store: Store, facts: Facts, project: str, region: str) -> dict[str, float]:
-    """Return how many GPUs of each kind a project's instances take in a region ("": anywhere)."""
+    """Return the number of GPUs of each type in a project's instances, in a region ("": all)."""
     usage: dict[str, float] = {}
     for name, record in store.snapshot()["instances"].items():
         _, owner, _, zone, _, _ = name.split("/")

@@ -1,6 +1,4 @@
-"""Which machine types and cards there are and which go together, from the facts: what Compute
-Engine says when an instance is really made.
-"""
+"""Machine types and cards by zone from the facts, with Compute Engine's errors."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ DEFAULT_MACHINE = "e2-standard-4"
 def hardware_error(
     setup: Mapping[str, Any], project: str, zone: str, facts: Facts
 ) -> ApiError | None:
-    """Return why Compute Engine cannot make a VM of this setup in a zone; None when it can.
+    """Return Compute Engine's error for a VM in a zone, or None if the VM can be created.
 
-    The pairs are refused after the operation has begun: the Notebooks API itself does not look
-    at them (discovery document of AcceleratorConfig).
+    The error appears after the operation has begun: the Notebooks API itself does not check the
+    pair (discovery document of AcceleratorConfig).
     """
     machine = facts.machines.get(machine_type_of(setup))
     asked = first_or_empty(setup.get("acceleratorConfigs"))
@@ -53,9 +51,7 @@ def hardware_error(
 
 
 def is_compatible(machine: MachineType, card: Card, count: int, facts: Facts) -> bool:
-    """Tell whether a machine type goes with that many cards: it carries exactly these, or is an N1
-    small enough to attach them.
-    """
+    """Return whether a machine type has exactly these cards, or is an N1 that can attach them."""
     if machine.card:
         return machine.card == card.name and machine.gpus == count
     row = facts.attachment(card.name, count)
@@ -73,7 +69,7 @@ def machine_type_of(setup: Mapping[str, Any]) -> str:
 
 
 def card_of(asked: Mapping[str, Any], facts: Facts) -> Card | None:
-    """Return the card that an AcceleratorConfig names, or None."""
+    """Return the card of an AcceleratorConfig, or None."""
     return next(
         (card for card in facts.cards if card.workbench and card.workbench == asked.get("type")),
         None,
@@ -86,9 +82,7 @@ def region_of(zone: str) -> str:
 
 
 def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
-    """Return the zones of a region that have a card: () for none, None where only the region is
-    known.
-    """
+    """Return the zones of a region that have a card; None if only the region is known."""
     row = next(
         (row for row in load_zones() if row.card == card.name and row.region == region), None
     )
@@ -98,8 +92,9 @@ def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
 def stockout_error(
     project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]
 ) -> ApiError:
-    """Return what is said when a zone has none left, with the zones of the region that do. Words:
-    Compute Engine's, as cockroachdb/cockroach tests them.
+    """Return the error for a zone without capacity, with the zones of the region that have some.
+
+    The message is Compute Engine's, as cockroachdb/cockroach tests it.
     """
     asked = first_or_empty(setup.get("acceleratorConfigs"))
     card = card_of(asked, facts)
@@ -133,7 +128,7 @@ def quota_metric(card: Card) -> str:
 
 
 def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
-    """Yield the cards that a zone has, each with the most of them on one machine."""
+    """Yield the cards of a zone, each with its maximum count on one machine."""
     for card in facts.cards:
         have = (
             zones_of(card, region_of(zone))

@@ -1,8 +1,8 @@
-"""The first process of an isolated machine: makes its network and its root, starts its program, and
-ends when the outside does. Standard library only.
+"""The first process of an isolated machine: sets up its network and root, and runs its program.
 
-Started by boot.py in new namespaces, with one argument: its plan as JSON. What it makes is gone
-with its namespaces; this machine's mounts stay as they are.
+The standard library is enough to run it. namespace_booter.py starts it in new namespaces, with its
+plan as JSON in one argument. It ends when the channel to the host closes. Its mounts disappear with
+the namespaces, and those of the host do not change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HALT_FILE = "/run/halt"
 
 
 def main() -> int:
-    """Run the machine; return what its program ended with."""
+    """Run the machine and return the exit code of its program."""
     plan = json.loads(sys.argv[1])
     channel = socket.socket(fileno=plan["channel"])
     _network(channel, plan["ports"])
@@ -79,8 +79,10 @@ def _listening(port: int) -> socket.socket:
 
 
 def _root(plan: dict[str, Any]) -> Path:
-    """Make the root: the system's folders with a layer of ours above them and one to write in on
-    top, a data disk, and little else of this machine.
+    """Build the root of the machine and return its folder.
+
+    It contains the host's system folders, with the sandbox's files above them and a writable layer
+    on top, a data disk, and little else of the host.
     """
     root = Path("root")
     root.mkdir(exist_ok=True)
@@ -120,8 +122,10 @@ def _root(plan: dict[str, Any]) -> Path:
 
 
 def _boot_disk(boot: str) -> str:
-    """Return the folder to write in; it is memory where an overlay cannot write to the disk (itself
-    an overlay): such a machine forgets at each start.
+    """Return the folder of the writable layers.
+
+    It is memory if an overlay cannot write to the disk (because the disk is an overlay itself):
+    such a machine loses its changes at each start.
     """
     if not boot:
         return ""
@@ -208,7 +212,7 @@ def _bind_at(source: str, root: Path, place: str) -> None:
 
 
 def _bind(source: str, target: Path) -> None:
-    """Show something of this machine at a place inside, read only."""
+    """Mount a file or folder of the host inside the machine, read only."""
     _mount("--bind", source, str(target))
     with suppress(
         subprocess.CalledProcessError
@@ -226,9 +230,7 @@ def _enter(root: Path) -> None:
 
 
 def _live(plan: dict[str, Any], channel: socket.socket) -> int:
-    """Start the program and wait: for its end, then until the outside lets go, or until the machine
-    is shut down.
-    """
+    """Start the program and wait until it and the channel end, or until the machine halts."""
     capped = (
         ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))]
         if shutil.which("setpriv")

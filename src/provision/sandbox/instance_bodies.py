@@ -1,4 +1,4 @@
-"""The body of an instance: as it is made with what the service adds, and as an update leaves it."""
+"""Bodies of instances: creation with the service's defaults, and updates."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _MAPS = ("labels", "gce_setup.metadata")
 
 
 def build_instance(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return a new instance as the service keeps it: what was asked for, defaults, and what the
-    service adds by itself.
+    """Return a new instance: the request, defaults, and the fields that the service adds.
 
     The tags, labels and keys are those that Terraform's provider is known to ignore;
-    `systemMetadata` repeats the keys that are the service's.
+    `systemMetadata` repeats the service's own keys.
     """
     body: Body = copy.deepcopy(dict(asked))
     project, zone = name.split("/")[1], name.split("/")[3]
@@ -81,8 +80,9 @@ _ONE_OF = {"vmImage": "containerImage", "containerImage": "vmImage"}
 def update_instance(
     body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[str]
 ) -> Body:
-    """Return an instance with the paths of a mask taken from a request; labels and metadata are
-    merged, and a key with value "" goes.
+    """Return an instance with the paths of a mask taken from a request.
+
+    Labels and metadata are merged, and a key with value "" is removed.
     """
     new: Body = copy.deepcopy(dict(body))
     for path in paths:
@@ -109,8 +109,10 @@ def update_instance(
 
 
 def resize_disks(body: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return an instance with the disks that a request names at their new size. Raises Failure
-    where there is none, or one would become smaller.
+    """Return an instance with resized disks.
+
+    Raises:
+        ApiError: a disk does not exist, or would become smaller.
     """
     if not asked:
         raise invalid_argument("One of 'request.boot_disk' and 'request.data_disk' is required")
@@ -178,9 +180,7 @@ def _image(asked: Mapping[str, Any] | None, facts: Facts) -> Body:
 
 
 def newest_image_suffix(facts: Facts, family: str) -> str:
-    """Return the tail of the name of a family's newest image, as far as the facts know a day of
-    one.
-    """
+    """Return the end of the name of a family's newest image in the facts."""
     row = facts.images.get(family)
     days = [
         change.since

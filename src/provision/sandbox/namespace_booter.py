@@ -1,6 +1,4 @@
-"""Booting an instance of the sandbox: its real startup script, run as root in an isolated root of
-this machine, the way an image runs it.
-"""
+"""Boots instances of the sandbox: their real startup script in an isolated root of this host."""
 
 from __future__ import annotations
 
@@ -36,15 +34,15 @@ _NOT_MADE = 125
 
 
 class Faults(Protocol):
-    """What goes wrong on purpose."""
+    """The faults that a device checks."""
 
     def has(self, name: str) -> bool:
-        """Tell whether a fault was asked for."""
+        """Return whether a fault is set."""
 
 
 @dataclass
 class _Machine:
-    """One that runs."""
+    """A running machine."""
 
     store: Store
     name: str
@@ -58,14 +56,13 @@ class _Machine:
 
 @dataclass
 class Booter:
-    """Runs machines in namespaces of their own; what they write lies in FOLDER/machines. `runner`
-    is Google's own metadata script runner, where there is one.
+    """Runs machines in their own namespaces; they write to FOLDER/machines.
 
-    A machine sees this one's programs and libraries (read through an overlay), nobody's home,
-    and of the network: its metadata server, the sandbox, the
-    indexes on loopback that its document names, and ports 80 and 443 of hosts by name. It needs
-    Linux, and root or user namespaces; without root no system
-    package can be installed.
+    A machine sees the host's programs and libraries (read through an overlay) but no home folder.
+    On the network it reaches its metadata server, the sandbox, the loopback indexes that its
+    document names, and ports 80 and 443 of named hosts. It requires Linux, and root or user
+    namespaces; without root, no system package can be installed. `runner` is Google's own metadata
+    script runner, if it is installed.
     """
 
     folder: Path
@@ -78,7 +75,7 @@ class Booter:
     _closed: bool = False
 
     def unavailable_reason(self) -> str:
-        """Return why no machine can be isolated here, "" when one can."""
+        """Return why no machine can be isolated on this host, or "" if one can."""
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if sys.platform != "linux" or missing:
             return f"it needs Linux with {', '.join(missing or _PROGRAMS)}"
@@ -86,8 +83,9 @@ class Booter:
         return tried.stderr.strip() if tried.returncode else ""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
-        """Boot the device of an instance; the boot goes on by itself. Where that is impossible
-        nothing is run, and the serial output says so.
+        """Boot the device of an instance in the background.
+
+        If that is impossible, nothing runs, and the serial output contains the reason.
         """
         with self._booting:
             if not self._closed:
@@ -121,7 +119,7 @@ class Booter:
         ).start()
 
     def stop(self, name: str) -> None:
-        """End the device of an instance; its disks stay, unless the instance is gone."""
+        """End the device of an instance; its disks remain until the instance is deleted."""
         with self._lock:
             machine = self._machines.pop(name, None)
         if machine is None:
@@ -138,23 +136,19 @@ class Booter:
             shutil.rmtree(self._place(name), ignore_errors=True)
 
     def close(self) -> None:
-        """End every device and wait until it has ended; a request that is still served boots none
-        any more.
-        """
+        """End every device and wait for it; requests still in progress do not boot another one."""
         with self._booting:
             self._closed = True
         for name in list(self._machines):
             self.stop(name)
 
     def wait(self, name: str, timeout_s: float) -> int | None:
-        """Wait until the startup of a device has ended; return its exit code, None when it has not,
-        or never began.
-        """
+        """Wait for the startup of a device and return its exit code, None if it has not ended."""
         machine = self._machines.get(name)
         return machine.code if machine is not None and machine.ended.wait(timeout_s) else None
 
     def _forget_gone(self, store: Store) -> None:
-        """Remove the disks of instances that were deleted while no device of theirs ran."""
+        """Remove the disks of instances that were deleted while their device was not running."""
         for about in self.folder.glob("machines/*/name"):
             if store.instance(about.read_text(encoding="utf-8")) is None:
                 shutil.rmtree(about.parent, ignore_errors=True)
@@ -298,9 +292,7 @@ def _uptime() -> str:
 
 
 def _binds() -> Iterator[tuple[str, str]]:
-    """Give what of this machine is shown inside beside the system's folders: the Python that runs
-    us, and uv.
-    """
+    """Yield the host's files that a machine sees besides the system folders: Python and uv."""
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         yield sys.base_prefix, sys.base_prefix
     with suppress(ImportError, FileNotFoundError):
@@ -310,7 +302,7 @@ def _binds() -> Iterator[tuple[str, str]]:
 
 
 def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> dict[str, Any]:
-    """Return the document of an instance's run, {} where there is none that can be read."""
+    """Return the document of an instance's run, or {} if it cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads(
             _object(endpoints, json.loads(attributes["provision-run"])["document"])
@@ -320,9 +312,7 @@ def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> di
 
 
 def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[int]:
-    """Give the ports of this machine that a machine of the sandbox may reach: the sandbox's own,
-    and indexes on loopback.
-    """
+    """Yield the ports of the host that a machine may reach: the sandbox's and loopback indexes."""
     for address in (*endpoints.values(), *_addresses(document)):
         with suppress(ValueError):
             parts = urlsplit(address if "://" in address else f"//{address}")
@@ -331,8 +321,9 @@ def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iter
 
 
 def _folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the folders of this machine that a document names as indexes, and the files that links
-    in them point at: shown at the same places.
+    """Return the host folders that a document names as indexes, and the targets of links in them.
+
+    They have the same paths inside the machine.
     """
     folders = [
         Path(unquote(urlsplit(address).path))
@@ -370,7 +361,7 @@ def _object(endpoints: Mapping[str, str], address: str) -> bytes:
 
 
 def _forge(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> None:
-    """Put another report in place of the device's: of another run, and verified whatever was found."""  # noqa: E501
+    """Replace the device's report by one of another run with the verdict verified."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         address = _document(endpoints, attributes)["report"]["report"]
         report = json.loads(_object(endpoints, address))

@@ -1,12 +1,9 @@
-"""What connects an isolated machine to the outside: its metadata server, the sandbox's own ports,
-and hosts by name.
+"""Connects an isolated machine to its metadata server, the sandbox and named hosts.
 
-Nothing of this machine's network is set up for it.
-
-The machine hands over sockets that listen inside its own network namespace. A socket stays in
-the namespace it was made in, so this process accepts there
-and connects here. Inside, every name resolves to an address of its own below 127.1.0.0/16: the
-address that a connection came to tells the name it is for.
+The host's network needs no setup. The machine passes sockets that listen inside its own network
+namespace. A socket stays in the namespace in which it was created, so this process accepts
+connections there and connects here. Inside, every name resolves to its own address in 127.1.0.0/16:
+the address of a connection identifies the name.
 """
 
 from __future__ import annotations
@@ -31,8 +28,10 @@ _PREFIX = "127.1."
 
 @dataclass
 class NetworkProxy:
-    """The wires of one machine. `loopback` are ports of this machine that it may reach at
-    127.0.0.1; `metadata` serves a connection and closes it.
+    """The connections of a machine.
+
+    `loopback` are the ports of this host that the machine may reach at 127.0.0.1; `metadata` serves
+    a connection and closes it.
     """
 
     loopback_ports: frozenset[int]
@@ -42,14 +41,14 @@ class NetworkProxy:
     _open: list[socket.socket] = field(default_factory=list)
 
     def attach(self, sockets: Sequence[socket.socket]) -> None:
-        """Serve sockets that were made inside: the last one is for DNS, the others listen."""
+        """Serve sockets from inside the machine: the last one is for DNS, the others listen."""
         self._open += sockets
         for one in sockets[:-1]:
             _start(self._accept, one)
         _start(self._resolve, sockets[-1])
 
     def close(self) -> None:
-        """Let go of them; connections end with the machine."""
+        """Close the sockets; connections end with the machine."""
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -114,8 +113,9 @@ class NetworkProxy:
             listening.sendto(self._answer(asked), who)
 
     def _answer(self, asked: bytes) -> bytes:
-        """Answer a DNS question for one name: its address where this machine knows the name,
-        NXDOMAIN where it does not. Source: RFC 1035, section 4.
+        """Return the response to a DNS query for one name, NXDOMAIN if this host cannot resolve it.
+
+        Source: RFC 1035, section 4.
         """
         name, end = _question(asked)
         kind = struct.unpack_from("!H", asked, end)[0]
@@ -135,20 +135,18 @@ class NetworkProxy:
 
 
 def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
-    """Return the sockets that come over a channel, none when the other side ended."""
+    """Return the sockets sent over a channel, none if the other side has ended."""
     _, handles, _, _ = socket.recv_fds(channel, 16, most)
     return [socket.socket(fileno=handle) for handle in handles]
 
 
 def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
-    """Hand sockets over a channel."""
+    """Send sockets over a channel."""
     socket.send_fds(channel, [b"sockets"], [one.fileno() for one in sockets])
 
 
 def _reachable(name: str, port: int) -> str:
-    """Return an address of a name that is not on this machine or its own link (there lies a real
-    metadata server).
-    """
+    """Return an address of a name outside this host and its link (with a real metadata server)."""
     for *_, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
         known = ipaddress.ip_address(address[0])
         if not (

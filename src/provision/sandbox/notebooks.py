@@ -1,6 +1,4 @@
-"""The Notebooks service (v2): what each method does to the store, in JSON bodies; REST and gRPC
-both come here.
-"""
+"""The Notebooks service (v2) over a store, in JSON bodies; REST and gRPC both use it."""
 
 from __future__ import annotations
 
@@ -26,15 +24,13 @@ _ALREADY = {"start": ("ACTIVE", "PROVISIONING"), "stop": ("STOPPED",)}
 
 
 class NotebooksService:
-    """One service over one store. Names are full resource names. Raises Failure for what it
-    refuses.
-    """
+    """The service over a store. Names are full resource names; methods raise ApiError to refuse."""
 
     def __init__(self, store: Store, facts: Facts, faults: Faults, life: Lifecycle) -> None:
         self._store, self._facts, self._faults, self._life = store, facts, faults, life
 
     def create(self, parent: str, instance_id: str, body: Any, request_id: str = "") -> Body:
-        """Begin to make an instance; the operation ends before it is ACTIVE."""
+        """Start to create an instance; the operation ends before the instance is ACTIVE."""
         project, zone = self._place(parent)
         name = f"{parent}/instances/{instance_id}"
         raise_request_fault(self._faults, project, changes=name)
@@ -74,8 +70,9 @@ class NotebooksService:
         return self._once(request_id, "create", name, make)
 
     def get(self, name: str) -> Body:
-        """Return an instance. One that is new is PROVISIONING at least once after its operation has
-        ended.
+        """Return an instance.
+
+        A new one is PROVISIONING at least once after its operation has ended.
         """
         raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0])
         if self._store.instance(name) is not None and self._faults.consume("hidden"):
@@ -94,8 +91,9 @@ class NotebooksService:
             return body
 
     def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
-        """Return the instances of a zone, or with `locations/-` of all; one that is being made is
-        not in it yet.
+        """Return the instances of a zone, or with `locations/-` of all.
+
+        Instances that are being created are not listed.
         """
         project, zone = instance_validation.parse_resource_name(parent)
         raise_request_fault(self._faults, project)
@@ -127,7 +125,7 @@ class NotebooksService:
         )
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
-        """Begin to update what a mask names."""
+        """Start to update the paths of a mask."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
@@ -159,7 +157,7 @@ class NotebooksService:
         return self._once(request_id, "update", name, change)
 
     def resize(self, name: str, body: Any) -> Body:
-        """Begin to make disks larger; a smaller size is refused."""
+        """Start to enlarge disks; a smaller size is refused."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
@@ -172,23 +170,23 @@ class NotebooksService:
         return operations.to_json(operation)
 
     def delete(self, name: str, request_id: str = "") -> Body:
-        """Begin to delete an instance."""
+        """Start to delete an instance."""
         return self._move("delete", name, "STOPPING", request_id)
 
     def start(self, name: str) -> Body:
-        """Begin to start an instance."""
+        """Start to start an instance."""
         return self._move("start", name, "STARTING")
 
     def stop(self, name: str) -> Body:
-        """Begin to stop an instance."""
+        """Start to stop an instance."""
         return self._move("stop", name, "STOPPING")
 
     def reset(self, name: str) -> Body:
-        """Begin to reset an instance: it boots again."""
+        """Start to reset an instance: it boots again."""
         return self._move("reset", name, "STARTING")
 
     def diagnose(self, name: str, body: Any) -> Body:
-        """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
+        """Start to collect logs into a bucket; the sandbox writes the serial output."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
@@ -209,7 +207,7 @@ class NotebooksService:
         return operations.to_json(operation)
 
     def config(self, location: str) -> Body:
-        """Return what can be made in a zone or region."""
+        """Return the images that a zone or region offers."""
         raise_request_fault(self._faults, instance_validation.parse_resource_name(location)[0])
         place = instance_validation.parse_resource_name(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
@@ -261,7 +259,7 @@ class NotebooksService:
         return {"operations": found} if found else {}
 
     def cancel(self, name: str) -> Body:
-        """Ask for the end of an operation."""
+        """Request the cancellation of an operation."""
         with self._store.edit_data() as data:
             operations.cancel(data, name)
         return {}
@@ -294,7 +292,7 @@ class NotebooksService:
         return self._once(request_id, verb, name, begin)
 
     def _once(self, request_id: str, verb: str, name: str, begin: Callable[[Body], Body]) -> Body:
-        """Begin an operation; the same request id again is answered with the operation it began."""
+        """Begin an operation, or return the one that the same request id began."""
         with self._store.edit_data() as data:
             key = f"{verb} {name} {request_id}"
             if request_id and (known := data["operations"].get(data["requests"].get(key))):
@@ -305,7 +303,7 @@ class NotebooksService:
             return operations.to_json(operation)
 
     def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
-        """Return what an update fails with after it has begun."""
+        """Return the error of an update that fails after it has begun, or None."""
         if met := self._faults.consume_scripted_error(
             "update", instance_validation.parse_resource_name(name)[1]
         ):
@@ -345,9 +343,7 @@ class NotebooksService:
 
 
 def filter_unsupported_error() -> ApiError:
-    """Return what is said of a filter or an order of a list: nobody knows what the service does
-    with these.
-    """
+    """Return the error for a filter or an order of a list, whose real behavior is unknown."""
     return ApiError(
         StatusCode.UNIMPLEMENTED,
         "The sandbox neither filters nor orders a list; leave filter and orderBy out",

@@ -1,6 +1,4 @@
-"""The files that lie above this machine's own in a machine of the sandbox, and what of it is not
-real because of them.
-"""
+"""Files that the sandbox's machines have in place of this host's, and what they simulate."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ exec /usr/bin/curl "$@"
 
 
 def jupyter_uid() -> int:
-    """Return the number of the person who uses JupyterLab, as user and as group."""
+    """Return the user and group id of the JupyterLab user."""
     return _OWNER
 
 
 def write_overlay(
     folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool
 ) -> list[str]:
-    """Write the files anew and return, in words, what of the machine is not real."""
+    """Write the files again and return descriptions of what is not real."""
     shutil.rmtree(folder, ignore_errors=True)
     short = str(body.get("name", "")).rpartition("/")[2] or "sandbox"
     hosts = [

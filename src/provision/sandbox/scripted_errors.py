@@ -1,6 +1,4 @@
-"""An error as somebody met it, read from a JSON file: its code and words, and the moment at which
-the look-alike tells it.
-"""
+"""Recorded errors that the emulator repeats: a code and message from a JSON file."""
 
 from __future__ import annotations
 
@@ -33,13 +31,11 @@ _TYPES = (ERROR_INFO, RETRY_INFO)
 
 
 class InvalidErrorFile(ValueError):
-    """The file holds no error; the words say why."""
+    """The file does not contain a valid error; the message explains why."""
 
 
 class ScriptedError(NamedTuple):
-    """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often
-    (None: always).
-    """
+    """An error with its moment (`at`, one of MOMENTS), zone ("": any) and count (None: always)."""
 
     at: str
     zone: str
@@ -47,7 +43,7 @@ class ScriptedError(NamedTuple):
     error: dict[str, Any]
 
     def to_api_error(self) -> ApiError:
-        """Return it as the service's refusal."""
+        """Return the error as the service raises it."""
         words = {
             name: self.error[name]
             for name in ("details", "reason", "http", "headers")
@@ -57,9 +53,7 @@ class ScriptedError(NamedTuple):
 
 
 def read_error_file(path: Path) -> ScriptedError:
-    """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be
-    read.
-    """
+    """Return the error of a file; raises InvalidErrorFile, or OSError if it cannot be read."""
     text = path.read_bytes()
     try:
         found = json.loads(text) if len(text) <= _LONGEST else None

@@ -1,4 +1,4 @@
-"""Secret Manager: a secret, its versions, and access to one."""
+"""Secret Manager: secrets, their versions and access to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECRET = _PROJECT + "/{secret}"
 
 
 def add_routes(router: Router, store: Store) -> None:
-    """Route these methods of secretmanager.v1."""
+    """Add the routes of these methods of secretmanager.v1."""
 
     def access(_request: Request, project: str, secret: str, version: str) -> Response:
         found = store.secret(name := f"projects/{project}/secrets/{secret}", version)

@@ -1,6 +1,4 @@
-"""Cloud Storage's JSON API: media and multipart upload, get, list, delete, with generations and
-preconditions.
-"""
+"""Cloud Storage's JSON API: upload, get, list and delete, with generations and preconditions."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 def add_routes(router: Router, store: Store, faults: Faults) -> None:
-    """Route these methods of storage.v1. The first upload into a bucket makes it, as no person does
-    so here, unless the fault `no-bucket` is on.
+    """Add the routes of these methods of storage.v1.
+
+    The first upload into a bucket creates it, unless the fault `no-bucket` is set.
     """
     desk = _Handlers(store, faults)
     router.add("POST", "/upload/storage/v1/b/{bucket}/o", desk.upload)
@@ -199,8 +198,9 @@ class _Handlers:
 
 
 def _judge(query: Mapping[str, str], held: StoredObject | None) -> None:
-    """Raise Failure (412, or 304) where a precondition does not hold; generation 0 is that of an
-    object that is not there.
+    """Raise ApiError (412, or 304) if a precondition does not hold.
+
+    Generation 0 is that of a missing object.
     """
     have = {
         "Generation": held.about["generation"] if held else "0",
@@ -221,9 +221,7 @@ def _judge(query: Mapping[str, str], held: StoredObject | None) -> None:
 
 
 def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
-    """Return the metadata, the content (as it was sent, byte for byte) and its type of a multipart
-    upload (RFC 2046, two parts).
-    """
+    """Return the metadata, the unchanged content and its type of a multipart upload (RFC 2046)."""
     boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
     pieces = (b"\r\n" + request.body).split(b"\r\n--" + boundary[1].encode()) if boundary else []
     try:

@@ -14,7 +14,8 @@ import pytest
 from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.retry import RetryPolicy
-from provision.sandbox import Delays, Sandbox, serve
+from provision.sandbox.lifecycle import Delays
+from provision.sandbox.serve import Sandbox, serve
 
 PROJECT = "my-project"
 ZONES = ("us-central1-a", "us-central1-b", "us-east1-b")
