@@ -41,10 +41,10 @@ def load_api_schema() -> ApiSchema:
 
 def find_discovery_document() -> Path | None:
     """Return the discovery document of notebooks.v2 in google-api-python-client, or None."""
-    found = find_spec("googleapiclient")
-    if found is None or found.origin is None:
+    module = find_spec("googleapiclient")
+    if module is None or module.origin is None:
         return None
-    path = Path(found.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
+    path = Path(module.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
     return path if path.exists() else None
 
 

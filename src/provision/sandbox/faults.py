@@ -115,12 +115,12 @@ class Faults:
     def consume_scripted_error(self, at: str, zone: str = "") -> ApiError | None:
         """Return the error for a moment (one of MOMENTS) in a zone and count it, or None."""
         with self._lock:
-            for number, one in enumerate(self._met):
-                if one.at != at or one.zone not in ("", zone) or one.times == 0:
+            for number, error in enumerate(self._met):
+                if error.at != at or error.zone not in ("", zone) or error.times == 0:
                     continue
-                if one.times is not None:
-                    self._met[number] = one._replace(times=one.times - 1)
-                return one.to_api_error()
+                if error.times is not None:
+                    self._met[number] = error._replace(times=error.times - 1)
+                return error.to_api_error()
         return None
 
     def _read(self, script: str) -> None:
@@ -139,12 +139,11 @@ class Faults:
                 )
             self._left[name] = int(argument or 1)
         elif bool(kind.argument) is not bool(argument):
-            wanted = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
-            raise UsageError(
-                f"--fault {script}: "
-                f"{'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}",  # noqa: E501
-                hint=f"write {wanted}",
-            )
+            form = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
+            problem = "it takes no argument"
+            if kind.argument:
+                problem = f"a {kind.argument.lower()} is missing"
+            raise UsageError(f"--fault {script}: {problem}", hint=f"write {form}")
         if kind.argument == "FILE":
             self._met.append(_error(script, argument))
         self._places.setdefault(name, set()).add(argument)

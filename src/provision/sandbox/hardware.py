@@ -29,18 +29,18 @@ def hardware_error(
     pair (discovery document of AcceleratorConfig).
     """
     machine = facts.machines.get(machine_type_of(setup))
-    asked = first_or_empty(setup.get("acceleratorConfigs"))
-    if not asked:
+    accelerator = first_or_empty(setup.get("acceleratorConfigs"))
+    if not accelerator:
         return None
-    card = card_of(asked, facts)
-    count = int(asked.get("coreCount", 0))
+    card = card_of(accelerator, facts)
+    count = int(accelerator.get("coreCount", 0))
     if card is None:
         return invalid_argument(
             "Invalid value for field 'resource.guestAccelerators[0].acceleratorType': "
-            f"{asked.get('type', '')!r}"
+            f"{accelerator.get('type', '')!r}"
         )
-    have = zones_of(card, region_of(zone))
-    if card.status in ("retired", "removed") or (have is not None and zone not in have):
+    zones = zones_of(card, region_of(zone))
+    if card.status in ("retired", "removed") or (zones is not None and zone not in zones):
         return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
     if machine is None or not is_compatible(machine, card, count, facts):
         return invalid_argument(
@@ -68,10 +68,14 @@ def machine_type_of(setup: Mapping[str, Any]) -> str:
     return str(setup.get("machineType", DEFAULT_MACHINE)).rsplit("/", 1)[-1]
 
 
-def card_of(asked: Mapping[str, Any], facts: Facts) -> Card | None:
+def card_of(accelerator: Mapping[str, Any], facts: Facts) -> Card | None:
     """Return the card of an AcceleratorConfig, or None."""
     return next(
-        (card for card in facts.cards if card.workbench and card.workbench == asked.get("type")),
+        (
+            card
+            for card in facts.cards
+            if card.workbench and card.workbench == accelerator.get("type")
+        ),
         None,
     )
 
@@ -96,19 +100,21 @@ def stockout_error(
 
     The message is Compute Engine's, as cockroachdb/cockroach tests it.
     """
-    asked = first_or_empty(setup.get("acceleratorConfigs"))
-    card = card_of(asked, facts)
+    accelerator = first_or_empty(setup.get("acceleratorConfigs"))
+    card = card_of(accelerator, facts)
     left = (
         []
         if card is None
         else [
-            one for one in zones_of(card, region_of(zone)) or () if one != zone and one not in out
+            other
+            for other in zones_of(card, region_of(zone)) or ()
+            if other != zone and other not in out
         ]
     )
     metadata = {
         "vmType": machine_type_of(setup),
         "zone": zone,
-        "attachment": "" if card is None else f"{card.gcp}={asked.get('coreCount', '1')}",
+        "attachment": "" if card is None else f"{card.gcp}={accelerator.get('coreCount', '1')}",
         "zonesAvailable": ",".join(left),
     }
     message = (
@@ -130,12 +136,12 @@ def quota_metric(card: Card) -> str:
 def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
     """Yield the cards of a zone, each with its maximum count on one machine."""
     for card in facts.cards:
-        have = (
+        zones = (
             zones_of(card, region_of(zone))
             if card.gcp and card.status not in ("retired", "removed")
             else ()
         )
-        if have is None or zone in have:
+        if zones is None or zone in zones:
             carried = [
                 int(machine.gpus)
                 for machine in facts.machines.values()

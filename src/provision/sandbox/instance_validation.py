@@ -34,9 +34,9 @@ custom metadata.
 
 def parse_resource_name(name: str) -> tuple[str, str]:
     """Return the project and the zone of a full name; raises ApiError for an invalid one."""
-    if (found := _NAME.fullmatch(name)) is None:
+    if (match := _NAME.fullmatch(name)) is None:
         raise invalid_argument(f"Malformed name: '{name}'")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def check_instance_id(text: str) -> None:

@@ -120,6 +120,6 @@ def mark_active(body: Body) -> None:
     """Set the state of an instance to ACTIVE."""
     body.update(state="ACTIVE", healthState="HEALTHY")
     if not body.get("disableProxyAccess"):
-        body["proxyUri"] = (
-            f"{body['id'][:16].replace('-', '')}-dot-{body['name'].split('/')[3].rsplit('-', 1)[0]}.notebooks.googleusercontent.com"  # noqa: E501
-        )
+        prefix = body["id"][:16].replace("-", "")
+        region = body["name"].split("/")[3].rsplit("-", 1)[0]
+        body["proxyUri"] = f"{prefix}-dot-{region}.notebooks.googleusercontent.com"

@@ -42,8 +42,8 @@ class Store(Protocol):
 
 def instance_attributes(store: Store, name: str) -> dict[str, str]:
     """Return the metadata of an instance, with the keys that the service added."""
-    found: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
-    return found
+    value: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
+    return value
 
 
 class MetadataResponse(NamedTuple):
@@ -104,15 +104,15 @@ class MetadataServer:
             connection.close()
 
     def _get(self, path: str, query: Mapping[str, str]) -> MetadataResponse:
-        found = self._found(path)
-        if found is None:
+        value = self._found(path)
+        if value is None:
             return MetadataResponse(404, "The requested URL was not found on this server.\n")
-        if not isinstance(found, dict):
-            return MetadataResponse(200, str(found))
+        if not isinstance(value, dict):
+            return MetadataResponse(200, str(value))
         if query.get("recursive", "").lower() == "true":
             return MetadataResponse(
                 200,
-                json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
+                json.dumps(_camel(value, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
                 "application/json",
             )
         if not path.endswith("/"):
@@ -121,7 +121,7 @@ class MetadataServer:
             200,
             "".join(
                 f"{key}{'/' if isinstance(value, dict) else ''}\n"
-                for key, value in sorted(found.items())
+                for key, value in sorted(value.items())
             ),
         )
 
@@ -138,6 +138,7 @@ class MetadataServer:
         _, project, _, zone, _, short = self.name.split("/")
         number = str(int(hashlib.sha256(project.encode()).hexdigest()[:10], 16))
         setup = body.get("gceSetup", {})
+        machine_type = setup.get("machineType", "").rpartition("/")[2]
         accounts = setup.get("serviceAccounts") or [{}]
         account = {
             "email": accounts[0].get("email", f"{number}-compute@developer.gserviceaccount.com"),
@@ -150,7 +151,7 @@ class MetadataServer:
                 "attributes": {**setup.get("metadata", {}), **self.extra_attributes},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
-                "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",  # noqa: E501
+                "machine-type": f"projects/{number}/machineTypes/{machine_type}",
                 "name": short,
                 "service-accounts": {"default": account, account["email"]: account},
                 "tags": json.dumps(setup.get("tags", [])),

@@ -30,7 +30,7 @@ _RUNNER = "/run/google/google_metadata_script_runner"
 _PROGRAMS = ("unshare", "mount", "umount", "pivot_root")
 _LIMIT = 2**26
 _NOT_MADE = 125
-"""What init_process.py ends with when it cannot make the machine."""
+"""Exit code of init_process.py if it cannot set up the machine."""
 
 
 class Faults(Protocol):
@@ -156,27 +156,27 @@ class Booter:
     def _begun(
         self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults
     ) -> _Machine:
-        place = self._place(name)
+        folder = self._place(name)
         for inner in ("boot", "disk", "root"):
-            (place / inner).mkdir(parents=True, exist_ok=True)
-        (place / "name").write_text(name, encoding="utf-8")
+            (folder / inner).mkdir(parents=True, exist_ok=True)
+        (folder / "name").write_text(name, encoding="utf-8")
         body, attributes = store.instance(name) or {}, instance_attributes(store, name)
         not_real = write_overlay(
-            place / "layer",
+            folder / "layer",
             body,
             wrong_gpu=faults.has("wrong-gpu"),
             failing=faults.has("script-failure"),
         )
-        own = {"provision-simulated": json.dumps(not_real)}
+        extra = {"provision-simulated": json.dumps(not_real)}
         if self.runner and "startup-script" not in attributes:
-            own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
+            extra["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
         document = _document(endpoints, attributes)
         ports = frozenset(_loopback(endpoints, document))
-        wires = NetworkProxy(ports, MetadataServer(store, name, own).serve_connection)
-        ours, theirs = socket.socketpair()
+        wires = NetworkProxy(ports, MetadataServer(store, name, extra).serve_connection)
+        channel, inner_channel = socket.socketpair()
         plan = {
-            **self._plan(place, name, endpoints),
-            "channel": theirs.fileno(),
+            **self._plan(folder, name, endpoints),
+            "channel": inner_channel.fileno(),
             "ports": sorted({*OUTBOUND_PORTS, *ports}),
         }
         plan["binds"] += _folders(document)
@@ -190,21 +190,21 @@ class Booter:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=(theirs.fileno(),),
+            pass_fds=(inner_channel.fileno(),),
             env=_variables(),
         )
-        theirs.close()
-        sockets = receive_sockets(ours, len(plan["ports"]) + 1)
+        inner_channel.close()
+        sockets = receive_sockets(channel, len(plan["ports"]) + 1)
         if not sockets:
-            said, _ = process.communicate()
-            ours.close()
+            output, _ = process.communicate()
+            channel.close()
             raise OSError(
-                said.decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
+                output.decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
             )
         wires.attach(sockets)
-        return _Machine(store, name, process, ours, wires)
+        return _Machine(store, name, process, channel, wires)
 
-    def _plan(self, place: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    def _plan(self, folder: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
         environment = {
             "PATH": _PATH,
             "PROVISION_STORAGE": endpoints["storage"],
@@ -217,7 +217,7 @@ class Booter:
             binds.append((self.runner, _RUNNER))
             command = [_RUNNER, "startup"]
         return {
-            "folder": str(place),
+            "folder": str(folder),
             "boot": "boot" if _root() else "",
             "owner": jupyter_uid() if _root() else None,
             "binds": binds,
@@ -238,8 +238,8 @@ class Booter:
 
     def _watch(self, machine: _Machine, endpoints: Mapping[str, str], forged: bool) -> None:
         with suppress(OSError, ValueError):
-            while told := machine.channel.recv(4096):
-                news = json.loads(told)
+            while message := machine.channel.recv(4096):
+                news = json.loads(message)
                 machine.code = news.get("ended", machine.code)
                 if forged and "ended" in news:
                     _forge(endpoints, instance_attributes(machine.store, machine.name))
@@ -330,21 +330,21 @@ def _folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         for address in _addresses(document)
         if address.startswith(("file://", "/"))
     ]
-    there = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
+    existing = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
     links = [
         link.resolve()
-        for folder in there
+        for folder in existing
         for link in folder.rglob("*")
         if link.is_symlink() and link.is_file()
     ]
-    return [(str(path), str(path)) for path in dict.fromkeys([*there, *links])]
+    return [(str(path), str(path)) for path in dict.fromkeys([*existing, *links])]
 
 
 def _addresses(document: Mapping[str, Any]) -> list[str]:
     install = document.get("install", {})
     return [
-        str(one)
-        for one in (
+        str(address)
+        for address in (
             *install.get("indexes", {}).values(),
             *install.get("links", []),
             document.get("python_mirror") or "",
@@ -355,8 +355,8 @@ def _addresses(document: Mapping[str, Any]) -> list[str]:
 def _object(endpoints: Mapping[str, str], address: str) -> bytes:
     bucket, _, name = address.removeprefix("gs://").partition("/")
     url = f"{endpoints['storage']}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310
-        content: bytes = answer.read(_LIMIT)
+    with urllib.request.urlopen(url, timeout=30) as response:  # noqa: S310
+        content: bytes = response.read(_LIMIT)
         return content
 
 
@@ -368,7 +368,8 @@ def _forge(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> None:
         report["subject"].update(nonce="forged-0000", simulated=[])
         report["verdict"]["result"] = "verified"
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"  # noqa: E501
+        query = f"uploadType=media&name={quote(name, safe='')}"
+        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?{query}"
         request = urllib.request.Request(  # noqa: S310
             url, json.dumps(report).encode(), {"Content-Type": "application/json"}, method="POST"
         )

@@ -43,16 +43,16 @@ class NetworkProxy:
     def attach(self, sockets: Sequence[socket.socket]) -> None:
         """Serve sockets from inside the machine: the last one is for DNS, the others listen."""
         self._open += sockets
-        for one in sockets[:-1]:
-            _start(self._accept, one)
+        for sock in sockets[:-1]:
+            _start(self._accept, sock)
         _start(self._resolve, sockets[-1])
 
     def close(self) -> None:
         """Close the sockets; connections end with the machine."""
-        for one in self._open:
+        for sock in self._open:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
@@ -103,33 +103,33 @@ class NetworkProxy:
     def _resolve(self, listening: socket.socket) -> None:
         while True:
             try:
-                asked, who = listening.recvfrom(1024)
+                query, who = listening.recvfrom(1024)
             except OSError:
                 return
-            _start(self._tell, listening, asked, who)
+            _start(self._tell, listening, query, who)
 
-    def _tell(self, listening: socket.socket, asked: bytes, who: tuple[str, int]) -> None:
+    def _tell(self, listening: socket.socket, query: bytes, who: tuple[str, int]) -> None:
         with suppress(OSError, ValueError, IndexError, struct.error):
-            listening.sendto(self._answer(asked), who)
+            listening.sendto(self._answer(query), who)
 
-    def _answer(self, asked: bytes) -> bytes:
+    def _answer(self, query: bytes) -> bytes:
         """Return the response to a DNS query for one name, NXDOMAIN if this host cannot resolve it.
 
         Source: RFC 1035, section 4.
         """
-        name, end = _question(asked)
-        kind = struct.unpack_from("!H", asked, end)[0]
-        found = self._address_of(name) if _known(name) else None
+        name, end = _question(query)
+        kind = struct.unpack_from("!H", query, end)[0]
+        address = self._address_of(name) if _known(name) else None
         records = (
             b""
-            if found is None or kind != 1
-            else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found)
+            if address is None or kind != 1
+            else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(address)
         )
-        flags = 0x8180 if found else 0x8183
+        flags = 0x8180 if address else 0x8183
         return (
-            asked[:2]
+            query[:2]
             + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0)
-            + asked[12 : end + 4]
+            + query[12 : end + 4]
             + records
         )
 
@@ -142,7 +142,7 @@ def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
 
 def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
     """Send sockets over a channel."""
-    socket.send_fds(channel, [b"sockets"], [one.fileno() for one in sockets])
+    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in sockets])
 
 
 def _reachable(name: str, port: int) -> str:
@@ -165,11 +165,11 @@ def _known(name: str) -> bool:
         return False
 
 
-def _question(asked: bytes) -> tuple[str, int]:
+def _question(query: bytes) -> tuple[str, int]:
     labels, place = [], 12
-    while asked[place]:
-        labels.append(asked[place + 1 : place + 1 + asked[place]].decode("ascii").lower())
-        place += asked[place] + 1
+    while query[place]:
+        labels.append(query[place + 1 : place + 1 + query[place]].decode("ascii").lower())
+        place += query[place] + 1
     return ".".join(labels), place + 1
 
 
@@ -177,9 +177,9 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while chunk := source.recv(_CHUNK):
             sink.sendall(chunk)
-    for one, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)):
+    for sock, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)):
         with suppress(OSError):
-            one.shutdown(how)
+            sock.shutdown(how)
 
 
 def _start(work: Callable[..., None], *words: object) -> None:

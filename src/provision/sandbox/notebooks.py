@@ -35,8 +35,8 @@ class NotebooksService:
         name = f"{parent}/instances/{instance_id}"
         raise_request_fault(self._faults, project, changes=name)
         instance_validation.check_instance_id(instance_id)
-        asked = validate_body(body, "Instance", "instance")
-        instance_validation.check_instance(asked, self._facts)
+        requested = validate_body(body, "Instance", "instance")
+        instance_validation.check_instance(requested, self._facts)
 
         def make(data: Body) -> Body:
             if self._faults.has("exists") and name not in data["instances"]:
@@ -53,8 +53,8 @@ class NotebooksService:
                     f"Resource '{name}' already exists",
                     reason="alreadyExists",
                 )
-            raise_creation_fault(self._faults, zone, asked)
-            setup = asked.get("gceSetup", {})
+            raise_creation_fault(self._faults, zone, requested)
+            setup = requested.get("gceSetup", {})
             error = creation_operation_error(
                 self._faults, project, zone, setup, self._facts
             ) or hardware.hardware_error(setup, project, zone, self._facts)
@@ -62,7 +62,7 @@ class NotebooksService:
                 data, "create", name, self._life.operation_end_time(), error=error
             )
             data["instances"][name] = _record(
-                instance_bodies.build_instance(name, asked, self._facts),
+                instance_bodies.build_instance(name, requested, self._facts),
                 time.time() + self._life.delays.listed,
             )
             return operation
@@ -115,13 +115,11 @@ class NotebooksService:
             )
             first = int(token) if token.isdecimal() else 0
             last = first + (size or len(names))
-            shown: Body = {
+            page: Body = {
                 "instances": [dict(data["instances"][name]["body"]) for name in names[first:last]]
             }
         return (
-            {**shown, **({"nextPageToken": str(last)} if last < len(names) else {})}
-            if names
-            else {}
+            {**page, **({"nextPageToken": str(last)} if last < len(names) else {})} if names else {}
         )
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
@@ -129,7 +127,7 @@ class NotebooksService:
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(
+        requested = validate_body(
             {key: value for key, value in body.items() if key != "name"}
             if isinstance(body, dict)
             else body,
@@ -139,16 +137,16 @@ class NotebooksService:
 
         def change(data: Body) -> Body:
             record = self._known(data, name)
-            paths = instance_validation.parse_update_mask(mask, asked, record["body"]["state"])
+            paths = instance_validation.parse_update_mask(mask, requested, record["body"]["state"])
             if "labels" in paths:
-                instance_validation.check_labels(asked.get("labels", {}))
-            new = instance_bodies.update_instance(record["body"], asked, paths)
+                instance_validation.check_labels(requested.get("labels", {}))
+            new = instance_bodies.update_instance(record["body"], requested, paths)
             operation = operations.begin(
                 data,
                 "update",
                 name,
                 self._life.operation_end_time(),
-                error=self._unfit(name, record["body"], asked, new),
+                error=self._unfit(name, record["body"], requested, new),
             )
             if operation["outcome"] is None:
                 record["next"] = new
@@ -161,10 +159,10 @@ class NotebooksService:
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(body, "ResizeDiskRequest", "request")
+        requested = validate_body(body, "ResizeDiskRequest", "request")
         with self._store.edit_data() as data:
             record = self._known(data, name)
-            new = instance_bodies.resize_disks(record["body"], asked, self._facts)
+            new = instance_bodies.resize_disks(record["body"], requested, self._facts)
             operation = operations.begin(data, "resize", name, self._life.operation_end_time())
             record["next"] = new
         return operations.to_json(operation)
@@ -190,10 +188,10 @@ class NotebooksService:
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(body, "DiagnoseInstanceRequest", "request").get(
+        requested = validate_body(body, "DiagnoseInstanceRequest", "request").get(
             "diagnosticConfig", {}
         )
-        bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
+        bucket = str(requested.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
             raise ApiError(
                 StatusCode.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required"
@@ -201,7 +199,7 @@ class NotebooksService:
         with self._store.edit_data() as data:
             self._known(data, name)
             operation = operations.begin(data, "diagnose", name, self._life.operation_end_time())
-        folder = str(asked.get("relativePath", "")).strip("/")
+        folder = str(requested.get("relativePath", "")).strip("/")
         path = "/".join(part for part in (folder, f"{name.rsplit('/', 1)[-1]}-serial.txt") if part)
         self._store.put_object(bucket, path, self._store.serial(name)[0], "text/plain")
         return operations.to_json(operation)
@@ -223,7 +221,9 @@ class NotebooksService:
         images = [
             {
                 "imageFamily": row.family,
-                "imageName": f"{row.family}-{instance_bodies.newest_image_suffix(self._facts, row.family)}",  # noqa: E501
+                "imageName": "-".join(
+                    (row.family, instance_bodies.newest_image_suffix(self._facts, row.family))
+                ),
                 "releaseName": "sandbox",
                 "description": f"{row.os}, Python {row.python}",
             }
@@ -302,14 +302,16 @@ class NotebooksService:
                 data["requests"][key] = operation["name"]
             return operations.to_json(operation)
 
-    def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
+    def _unfit(
+        self, name: str, body: Body, requested: Mapping[str, Any], new: Body
+    ) -> ApiError | None:
         """Return the error of an update that fails after it has begun, or None."""
-        if met := self._faults.consume_scripted_error(
+        if scripted_error := self._faults.consume_scripted_error(
             "update", instance_validation.parse_resource_name(name)[1]
         ):
-            return met
+            return scripted_error
         try:
-            for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
+            for key, value in requested.get("gceSetup", {}).get("metadata", {}).items():
                 instance_validation.check_metadata(key, value, self._facts, update=True)
         except ApiError as failure:
             return ApiError(failure.code, f"failed updating GCE instance {name}: {failure.message}")

@@ -101,18 +101,20 @@ def _add_person(folder: Path) -> None:
     }
     for name, line in added.items():
         kept = [
-            one
-            for one in Path("/etc", name)
+            entry
+            for entry in Path("/etc", name)
             .read_text(encoding="utf-8", errors="replace")
             .splitlines(keepends=True)
-            if not one.startswith(f"{JUPYTER_USER}:")
+            if not entry.startswith(f"{JUPYTER_USER}:")
         ]
         _write(folder / "etc" / name, "".join(kept) + line)
 
 
 def _cards(body: Mapping[str, Any]) -> list[str]:
     configured = body.get("gceSetup", {}).get("acceleratorConfigs", [])
-    kinds = [(str(one.get("type", "")), int(one.get("coreCount", 1))) for one in configured]
+    kinds = [
+        (str(config.get("type", "")), int(config.get("coreCount", 1))) for config in configured
+    ]
     return [
         _SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " "))
         for kind, count in kinds

@@ -17,12 +17,12 @@ def add_routes(router: Router, store: Store) -> None:
     """Add the routes of these methods of secretmanager.v1."""
 
     def access(_request: Request, project: str, secret: str, version: str) -> Response:
-        found = store.secret(name := f"projects/{project}/secrets/{secret}", version)
-        if found is None:
+        stored = store.secret(name := f"projects/{project}/secrets/{secret}", version)
+        if stored is None:
             raise ApiError(
                 StatusCode.NOT_FOUND, f"Secret Version [{name}/versions/{version}] not found."
             )
-        value, exact = found
+        value, exact = stored
         return json_response({"name": exact, "payload": {"data": base64.b64encode(value).decode()}})
 
     def add_version(request: Request, project: str, secret: str) -> Response:

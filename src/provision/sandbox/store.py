@@ -89,8 +89,8 @@ class Store:
 
     def metadata(self, name: str) -> dict[str, str] | None:
         """Return an instance's metadata with the keys that the service added, or None."""
-        found = self.instance(name)
-        return None if found is None else dict(found.get("gceSetup", {}).get("metadata", {}))
+        body = self.instance(name)
+        return None if body is None else dict(body.get("gceSetup", {}).get("metadata", {}))
 
     def find_instance(self, project: str, zone: str, instance: str) -> str | None:
         """Return the full name of an instance by its parts, or None."""
@@ -249,9 +249,9 @@ class Store:
         """Return the value and the name of a version ("3" or "latest"), or None."""
         with self._lock:
             versions: list[str] = self._data["secrets"].get(secret, [])
-            number = (
-                len(versions) if version == "latest" else int(version) if version.isdecimal() else 0
-            )
+            number = int(version) if version.isdecimal() else 0
+            if version == "latest":
+                number = len(versions)
             if not 0 < number <= len(versions):
                 return None
             return base64.b64decode(versions[number - 1]), f"{secret}/versions/{number}"
