@@ -16,7 +16,7 @@ OPENING = re.compile(r"(?:What|Which|How|Whether|Where|Who|When)\b(?!.*\?$)")
 PHRASES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"\b(?:is|are|was|were) no(?:ne)?\b(?! (?:longer|more|less))",
+        r"(?<!there )\b(?:is|are|was|were) (?-i:no|none)\b(?! (?:longer|more|less))",
         r"\bof none\b",
         r"\bwhere (?:there|it|they|that|none|nothing|one) (?:is|are|was|has|have|does|do)\b",
         r"\b(?:tells?|told|telling|says|said|asks|asked|asking|speaks?|silent)\b",

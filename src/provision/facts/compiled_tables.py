@@ -120,7 +120,7 @@ def expand_rows(table: Mapping[str, Any], part: str = "rows") -> list[dict[str, 
     """Return the rows of a table as mappings.
 
     Rows are stored as mappings, or as lists under `columns`; the column `by` of the latter names
-    an entry of the table's `by`, which holds the evidence that many rows share.
+    an entry of the table's `by`, which has the evidence that many rows share.
     """
     if "columns" not in table:
         return list(table[part])

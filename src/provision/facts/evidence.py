@@ -16,7 +16,7 @@ class Evidence(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether a rule may report an error that rests on this fact alone."""
+        """True if a rule may report an error that rests on this fact alone."""
         return self.confidence != "low"
 
     def cap_severity(self, severity: Severity) -> Severity:

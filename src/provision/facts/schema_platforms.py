@@ -205,7 +205,7 @@ class ProtectedPackage(NamedTuple):
 
     @property
     def critical(self) -> bool:
-        """Whether the kernel runs on exactly this version: pinned, and imported when it starts."""
+        """True if the kernel runs on exactly this version: pinned, and imported when it starts."""
         return self.pinned and self.imported_at_start
 
 

@@ -14,7 +14,7 @@ class TorchRelease(NamedTuple):
     `builds` maps a flavour such as "cu128" to the confidence that it can be installed; `default` is
     the flavour that the public index serves for Linux x86_64. `cudnn`, `nccl` and `cuda_runtime`
     are the pins of that default build ("" for none). `pythons_aarch64` is empty if it equals
-    `pythons`. `torchaudio` and `torchvision` are empty if no release of theirs belongs to this one.
+    `pythons`. `torchaudio` and `torchvision` are empty if they have no release for this one.
     """
 
     release: str

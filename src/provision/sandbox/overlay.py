@@ -19,7 +19,7 @@ _SPECIAL = {
     "NVIDIA_TESLA_V100": "Tesla V100-SXM2-16GB",
     "NVIDIA_RTX6000": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
 }
-"""Where a card calls itself otherwise than its type. Source: nvidia-smi on such cards."""
+"""Names of cards that differ from their type. Source: nvidia-smi on such cards."""
 _OTHER = "Tesla P4"
 _HALT = "#!/bin/sh\n: >/run/halt\n"
 _FAILING = """#!/bin/bash
@@ -73,7 +73,7 @@ def write_overlay(
     not_real.append("uv: that of this machine")
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        # No link: an environment made from a link looks for its library beside the link.
+        # A copy, not a link: an environment created from a link searches for its library next to it.
         _write(
             folder / f"usr/local/bin/{name}",
             f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n',

@@ -97,7 +97,7 @@ class Entry(NamedTuple):
 
     @property
     def is_merge(self) -> bool:
-        """Whether the key is the merge key."""
+        """True if the key is the merge key."""
         return self.key.value == MERGE_KEY and self.key.style == ""
 
 

@@ -53,7 +53,7 @@ class LocatedError:
 
     @property
     def is_private(self) -> bool:
-        """Whether messages must not repeat the value: it may be a secret."""
+        """True if messages must not repeat the value: it may be a secret."""
         return self.route[:1] in (("env",), ("secrets",)) or (
             isinstance(self.value, str) and redact(self.value) != self.value
         )
