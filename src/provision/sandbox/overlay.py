@@ -73,7 +73,7 @@ def write_overlay(
     not_real.append("uv: that of this machine")
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        # A copy, not a link: an environment created from a link searches for its library next to it.
+        # Not a link: an environment created from a link searches for its library next to it.
         _write(
             folder / f"usr/local/bin/{name}",
             f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n',
