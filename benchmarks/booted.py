@@ -30,8 +30,9 @@ from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
-from provision.sandbox import Store, serve
 from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
 
 _MAKING = "provision_device/device/making.py"
 _IN_PLACE = "provision: packages: "

@@ -1,5 +1,6 @@
-"""Compile the fact tables (YAML and CSV, for people) into the JSON that the program loads;
-`--check` only tells whether it is up to date.
+"""Compiles the fact tables (YAML and CSV) into the JSON files that the program loads.
+
+`--check` only reports whether the files are up to date.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ FOR_READERS = ("sources", "csv", "types")
 
 
 def compiled(folder: Path) -> str:
-    """Return the compiled form of all tables in `folder`: sorted keys, one row a line, so that a
-    change of a fact is a change of a line.
+    """Return the compiled form of all tables in a folder.
+
+    Keys are sorted and each row is a line, so that a changed fact is a changed line.
     """
     tables = {path.stem: table(path) for path in sorted(folder.glob("*.yaml"))}
     texts = [
@@ -36,9 +38,7 @@ def compiled(folder: Path) -> str:
 
 
 def parts(folder: Path) -> dict[str, str]:
-    """Return the compiled form of each table that is loaded on demand only, by the name of its
-    file.
-    """
+    """Return the compiled form of each table that is loaded on demand, by file name."""
     return {
         f"{path.stem}.json": f'{{\n"schema": {SCHEMA},\n{body(table(path))}\n}}\n'
         for path in sorted((folder / "parts").glob("*.yaml"))
@@ -46,7 +46,7 @@ def parts(folder: Path) -> dict[str, str]:
 
 
 def table(path: Path) -> dict[str, Any]:
-    """Return one table; every row that stands in it ends up with its own or the table's evidence."""  # noqa: E501
+    """Return a table with its columns and rows, without the keys for its editors."""
     text = path.read_text(encoding="utf-8")
     content = yaml.load(text, yaml.CSafeLoader)
     lost = [key for key in (*EVIDENCE, "keys") if key not in content]
@@ -64,8 +64,9 @@ def table(path: Path) -> dict[str, Any]:
 
 
 def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
-    """Yield the header and the rows of a CSV; a column of type `number` holds numbers, one of type
-    `words` words between spaces.
+    """Yield the header and the rows of a CSV.
+
+    A column of type `number` contains numbers, one of type `words` words between spaces.
     """
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file)
@@ -79,15 +80,16 @@ def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
 
 
 def typed(value: str, kind: str) -> Any:
-    """Return a cell as its column's type has it."""
+    """Return a cell as a value of its column's type."""
     if kind == "number":
         return float(value)
     return value.split() if kind == "words" else value
 
 
 def flat(value: Any) -> Any:
-    """Return `value` with dates as text and lists of lists of names joined (names are grouped for
-    the reader only).
+    """Return a value with dates as text and lists of lists of names joined.
+
+    Names are grouped in the tables for readability only.
     """
     if isinstance(value, datetime.date):
         return value.isoformat()
@@ -114,9 +116,7 @@ def line(value: Any) -> str:
 
 
 def stale(files: dict[Path, str]) -> list[str]:
-    """Return the names of compiled files that are not what the tables make, those that no table
-    makes included.
-    """
+    """Return the names of compiled files that differ from the tables or have no table."""
     moved = [
         path.name
         for path, text in files.items()
@@ -126,7 +126,7 @@ def stale(files: dict[Path, str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the compiled facts, or with `--check` exit 1 when they are stale."""
+    """Write the compiled facts; with `--check`, exit with 1 if they are stale."""
     tables = FACTS / "tables"
     files = {
         COMPILED: compiled(tables),

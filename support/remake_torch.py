@@ -1,20 +1,17 @@
-"""Read the tables of torch releases and of their machine code (torch.yaml, builds.yaml) anew from
-the wheels of the default index.
+"""Remakes the tables of torch releases and their machine code from the wheels of the default index.
 
-torch.yaml: which Pythons have a wheel and the glibc floor (file names), `python` and the pins
-(METADATA), the default flavours (torch/version.py), the
-torchvision and torchaudio releases made for a release (their METADATA). builds.yaml: what the
-index's own builds were compiled for (the compiler flags in
-ATen/cuda/CUDAConfig.h), and from 2.13 on what a release says of the other flavours
-(torch/cuda/__init__.py). Each is a small member that is read by HTTP range;
-what was read is kept in .cache/remake.
+torch.yaml: the Pythons with a wheel and the glibc floor (file names), `python` and the pins
+(METADATA), the default flavours (torch/version.py), and the torchvision and torchaudio releases for
+a release (their METADATA). builds.yaml: the targets of the index's own builds (the compiler flags
+in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other flavours
+(torch/cuda/__init__.py). Each is a small member that is read by HTTP range and cached in
+.cache/remake.
 
-Not touched, because the default index does not tell: `builds` beyond the default flavour, rows
-of builds.yaml about other flavours before 2.13, `released`
-where the index gives no day, and the glibc floor of wheels tagged manylinux1, which asks for
-less than their code needs. Releases before the oldest one in the
-table are not added. A new row names the default flavour only: add the others by hand, from
-PyTorch's own build matrix.
+The default index lacks some values, which the script does not change: `builds` beyond the default
+flavour, rows of builds.yaml about other flavours before 2.13, `released` without a day in the
+index, and the glibc floor of wheels tagged manylinux1, which is lower than that of their code.
+Releases before the oldest one in the table are not added. A new row names the default flavour only:
+add the others by hand, from PyTorch's own build matrix.
 """
 
 from __future__ import annotations

@@ -1,205 +1,66 @@
-"""Measure the structure of src/provision: density, sizes, import cycles, branches on a kind of
-target, and the files that `apply` enters.
+"""Measure the structure of src/provision and compare each figure with its bound.
 
-`make structure` prints one line for each figure with its bound. The exit code is 1 if a bound
-does not hold.
+`make structure` prints one line for each figure, and with `--list` its details. The exit code is 1
+if a figure exceeds its bound.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import os
-import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+from measures.density import FILE_LINES, FUNCTION_LINES, measure_density
+from measures.kinds import KIND_FREE, kind_branches
+from measures.prose import forbidden_phrases
+from measures.trace import entered_files
+from measures.tree import SourceFile, cycles, read_tree
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/provision"
-KINDS = frozenset({"local", "workbench", "colab", "colab-enterprise", "vertex-job"})
-KIND_FREE = ("commands", "cli", "views", "lock", "verification")
-"""Packages that do not branch on the kind of a target."""
-FUNCTION_LINES, FILE_LINES = 60, 400
+MAX_PHRASES = 100
+"""The patterns match ordinary English now and then."""
 
 
-@dataclass(slots=True)
-class Figures:
-    """What the syntax trees of all files show."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, its upper bound, and the lines that `--list` prints."""
 
-    nodes: int = 0
-    code_lines: int = 0
-    conditionals: int = 0
-    nested: int = 0
-    functions: int = 0
-    long_functions: list[str] = field(default_factory=list)
-    long_files: list[str] = field(default_factory=list)
-    kind_branches: list[str] = field(default_factory=list)
-    classes: Counter[str] = field(default_factory=Counter)
+    label: str
+    value: float
+    bound: float
+    details: tuple[str, ...] = ()
 
-
-def measure(source: Path = SOURCE) -> Figures:
-    """Return the figures of all Python files below a folder."""
-    figures = Figures()
-    for path in sorted(source.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        name = path.relative_to(source).as_posix()
-        tree = ast.parse(text)
-        figures.code_lines += _code_lines(tree, text)
-        if text.count("\n") > FILE_LINES:
-            figures.long_files.append(f"{name}: {text.count(chr(10))} lines")
-        for node in ast.walk(tree):
-            _add(figures, node, name)
-        if name.split("/")[0] in KIND_FREE:
-            figures.kind_branches += [f"{name}:{line}" for line in kind_branches(tree)]
-    return figures
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the figure is above its bound."""
+        return self.value > self.bound
 
 
-def _add(figures: Figures, node: ast.AST, name: str) -> None:
-    figures.nodes += isinstance(node, (ast.expr, ast.stmt))
-    if isinstance(node, ast.IfExp):
-        figures.conditionals += 1
-        figures.nested += any(isinstance(child, ast.IfExp) for child in ast.iter_child_nodes(node))
-    elif isinstance(node, ast.ClassDef):
-        figures.classes[node.name] += 1
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        figures.functions += 1
-        lines = (node.end_lineno or node.lineno) - node.lineno + 1
-        if lines > FUNCTION_LINES:
-            figures.long_functions.append(f"{name}:{node.lineno} {node.name}: {lines} lines")
-
-
-def _code_lines(tree: ast.Module, text: str) -> int:
-    """Count the lines that are not blank, comment, import or docstring."""
-    apart: set[int] = set()
-    for node in ast.walk(tree):
-        is_text = (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        )
-        if is_text or isinstance(node, (ast.Import, ast.ImportFrom)):
-            apart.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines = enumerate(text.splitlines(), 1)
-    return sum(
-        1
-        for number, line in lines
-        if line.strip() and number not in apart and not line.strip().startswith("#")
+def measure_source(files: tuple[SourceFile, ...]) -> tuple[Figure, ...]:
+    """Return the figures that the text of the files determines."""
+    density = measure_density(files)
+    return (
+        Figure("syntax nodes", density.nodes, 290_000),
+        Figure("syntax nodes per code line", density.nodes_per_line, 5.5),
+        Figure(
+            "conditional expressions per 100 code lines", density.conditionals_per_100_lines, 3.5
+        ),
+        _list_figure("nested conditional expressions", density.nested),
+        _list_figure(f"functions over {FUNCTION_LINES} lines", density.long_functions),
+        _list_figure(f"files over {FILE_LINES} lines", density.long_files),
+        _list_figure("import cycles between siblings", cycles(files)),
+        _list_figure(f"branches on a kind in {', '.join(KIND_FREE)}", kind_branches(files)),
+        _list_figure("class names defined in more than one module", density.repeated_classes),
+        _list_figure(
+            "forbidden phrases in docstrings and comments", forbidden_phrases(files), MAX_PHRASES
+        ),
     )
 
 
-def kind_branches(tree: ast.Module) -> Iterator[int]:
-    """Yield the lines that compare with a kind's name, match it, use it as a key or member of a
-    set, or import a kind's module.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
-            values = [node.left, *node.comparators]
-        elif isinstance(node, ast.MatchValue):
-            values = [node.value]
-        elif isinstance(node, ast.Dict):
-            values = [key for key in node.keys if key is not None]
-        elif isinstance(node, (ast.Set, ast.Tuple)):
-            values = list(node.elts)
-        elif isinstance(node, ast.Subscript):
-            values = [node.slice]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            if _is_kind_module(node.module) or any(
-                _is_kind_module(f"{node.module}.{alias.name}") for alias in node.names
-            ):
-                yield node.lineno
-            continue
-        else:
-            continue
-        if any(
-            isinstance(value, ast.Constant) and value.value in KINDS
-            for value in values
-            if isinstance(value, ast.Constant)
-        ):
-            yield node.lineno
-
-
-def _is_kind_module(name: str) -> bool:
-    parts = name.split(".")
-    if len(parts) < 3 or parts[0] != "provision" or parts[1] not in ("targets", "kinds"):
-        return False
-    return parts[2].replace("_", "-") in KINDS
-
-
-def cycles() -> list[str]:
-    """Return the import cycles between siblings of any package, as import-linter's
-    `acyclic_siblings` understands them.
-    """
-    import grimp
-
-    graph = grimp.build_graph("provision", cache_dir=None)
-    found = []
-    packages = {module.rpartition(".")[0] for module in graph.modules if "." in module}
-    for package in sorted(packages):
-        children = sorted(graph.find_children(package))
-        below = {child: {child, *graph.find_descendants(child)} for child in children}
-        owner = {module: child for child, modules in below.items() for module in modules}
-        edges: dict[str, set[str]] = {child: set() for child in children}
-        for child in children:
-            for module in below[child]:
-                edges[child] |= {
-                    owner[other]
-                    for other in graph.find_modules_directly_imported_by(module)
-                    if owner.get(other, child) != child
-                }
-        found += [
-            " <-> ".join(sorted(group)) for group in _strongly_connected(edges) if len(group) > 1
-        ]
-    return found
-
-
-def _strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:
-    """Return groups of nodes that reach each other. The graphs here are small: reachability by
-    search is enough.
-    """
-
-    def reached(start: str) -> set[str]:
-        seen: set[str] = set()
-        waiting = [start]
-        while waiting:
-            for after in edges[waiting.pop()] - seen:
-                seen.add(after)
-                waiting.append(after)
-        return seen
-
-    reach = {node: reached(node) for node in edges}
-    groups: list[set[str]] = []
-    for node in edges:
-        group = {node} | {other for other in reach[node] if node in reach[other]}
-        if group not in groups:
-            groups.append(group)
-    return groups
-
-
-_TRACER = """
-import json, sys
-entered = set()
-def profile(frame, event, argument):
-    if event == "call" and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function, neither a module nor a class body
-        entered.add(frame.f_code.co_filename)
-from provision.cli.main import main
-sys.setprofile(profile)
-try:
-    code = main(["apply", "spec.yaml", "--yes"])
-finally:
-    sys.setprofile(None)
-    json.dump(sorted(entered), open("entered.json", "w"))
-sys.exit(code)
-"""  # noqa: E501
-
-
-def files_entered() -> list[str]:
-    """Apply a local spec of two small packages in a folder of its own and return the files outside
-    rules/ in which a function was called.
-    """
+def measure_apply() -> Figure:
+    """Return the number of files that `apply` of a local spec of two small packages enters."""
     sys.path.insert(0, str(ROOT))
     from tests.rig import Bench, make_index, make_wheel, small_spec
 
@@ -212,66 +73,37 @@ def files_entered() -> list[str]:
         bench = Bench(folder / "project", make_index(folder / "index", wheels))
         (bench.folder / "home").mkdir(parents=True)
         bench.spec(small_spec("beta"))
-        done = subprocess.run(
-            [sys.executable, "-c", _TRACER],
-            cwd=bench.folder,
-            env=bench.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+        files = entered_files(
+            SOURCE,
+            "provision.cli.main",
+            *("apply", "spec.yaml", "--yes"),
+            folder=bench.folder,
+            environment=bench.environment(),
         )
-        if done.returncode:
-            raise SystemExit(f"apply ended with {done.returncode}:\n{done.stderr}")
-        entered = json.loads((bench.folder / "entered.json").read_text())
-    names = [os.path.relpath(path, SOURCE) for path in entered if path.startswith(str(SOURCE))]
-    return [name for name in names if not name.startswith("rules/")]
-
-
-def main() -> int:
-    """Print the figures with their bounds."""
-    figures = measure()
-    found = cycles()
-    entered = files_entered()
-    repeated = sorted(name for name, count in figures.classes.items() if count > 1)
-    rows: list[tuple[str, float, float, list[str]]] = [
-        ("syntax nodes", figures.nodes, 290_000, []),
-        ("syntax nodes per code line", round(figures.nodes / figures.code_lines, 2), 5.5, []),
-        (
-            "conditional expressions per 100 code lines",
-            round(100 * figures.conditionals / figures.code_lines, 2),
-            3.5,
-            [],
-        ),
-        ("nested conditional expressions", figures.nested, 0, []),
-        (
-            f"functions over {FUNCTION_LINES} lines",
-            len(figures.long_functions),
-            0,
-            figures.long_functions,
-        ),
-        (f"files over {FILE_LINES} lines", len(figures.long_files), 0, figures.long_files),
-        ("import cycles between siblings", len(found), 0, found),
-        (
-            f"branches on a kind in {', '.join(KIND_FREE)}",
-            len(figures.kind_branches),
-            0,
-            figures.kind_branches,
-        ),
-        ("files outside rules/ that `apply` of a local spec enters", len(entered), 60, []),
-    ]
-    listed = "--list" in sys.argv[1:]
-    for label, value, bound, details in rows:
-        print(f"{'ok  ' if value <= bound else 'over'} {value:>9,} (at most {bound:,})  {label}")
-        if listed:
-            print("".join(f"       {line}\n" for line in details), end="")
-    print(
-        f"     {figures.code_lines:>9,} code lines, {figures.functions:,} functions, "
-        f"{len(repeated)} class names defined more than once"
+    return _list_figure(
+        "files outside rules/ that `apply` of a local spec enters",
+        [name for name in files if not name.startswith("rules/")],
+        60,
     )
-    if listed:
-        print("     ", ", ".join(f"{name} {figures.classes[name]}" for name in repeated))
-    return int(any(value > bound for _, value, bound, _ in rows))
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures with their bounds."""
+    files = read_tree(SOURCE)
+    figures = (*measure_source(files), measure_apply())
+    for figure in figures:
+        status = "over" if figure.is_exceeded else "ok  "
+        print(f"{status} {figure.value:>9,} (at most {figure.bound:,})  {figure.label}")
+        if "--list" in arguments:
+            print("".join(f"       {line}\n" for line in figure.details), end="")
+    density = measure_density(files)
+    print(f"     {density.code_lines:>9,} code lines, {density.functions:,} functions")
+    return int(any(figure.is_exceeded for figure in figures))
+
+
+def _list_figure(label: str, details: list[str], bound: float = 0) -> Figure:
+    return Figure(label, len(details), bound, tuple(details))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -19,7 +19,7 @@ from google.cloud.notebooks_v2.services.notebook_service.transports import (
 )
 from googleapiclient import discovery
 
-from provision.sandbox import Sandbox, serve
+from provision.sandbox.serve import Sandbox, serve
 
 PROJECT = "projects/my-project"
 ZONE = f"{PROJECT}/locations/us-central1-a"

@@ -1,3 +1,1 @@
-"""What the scripts that remake fact tables share: the package index, reading parts of wheels, and
-tables that keep their layout.
-"""
+"""Shared code of the scripts that remake fact tables: package index, wheels and table layout."""

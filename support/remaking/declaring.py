@@ -1,6 +1,4 @@
-"""What a release of a package declares (METADATA) and checks itself (version constants), and runs
-of releases that say the same.
-"""
+"""Declared requirements (METADATA) and checked versions, and ranges of releases with equal ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How each script runs: it prints what would change, `--write` changes the table, `--check` fails
-when anything would change.
-"""
+"""The command line of the scripts: print changes, `--write` them, or `--check` for them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ from provision.effects.google import AwaitReport, CreateInstance, StopInstance
 from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
-from provision.sandbox import Faults, Store, serve
+from provision.sandbox.faults import Faults
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
 from provision.state_store import LocalStore
 from tests.rig import Bench
 from tests.views import builders

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from provision.adapters import RealSystem
-from provision.sandbox import Store
+from provision.sandbox.store import Store
 from provision.state_store import LocalStore
 from tests.rig import MINOR, Bench
 

@@ -20,7 +20,8 @@ from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.errors import ProvisionError
-from provision.sandbox import Store, serve
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
 from tests.commands.test_workbench_texts import SPEC, known, left
 from tests.rig import Bench
 

@@ -14,7 +14,7 @@ from provision.facts.compatibility import (
     CodeForm,
     DeviceCode,
     IncompatibilityKind,
-    code_for,
+    code_for_capability,
     is_driver_at_least,
     runs_machine_code,
 )
@@ -98,16 +98,18 @@ def test_machine_code_runs_on_its_major_and_a_minor_at_least_its_own(
 
 def test_ptx_runs_on_what_is_newer_and_never_on_what_is_older() -> None:
     build = made_for("8.0", "9.0", ptx="9.0")
-    assert code_for("12.0", build, FACTS.capabilities) == DeviceCode(CodeForm.PTX, "9.0")
-    assert code_for("9.0", build, FACTS.capabilities) == DeviceCode(CodeForm.MACHINE, "9.0")
-    assert code_for("7.5", build, FACTS.capabilities) is None
-    assert code_for("12.0", made_for("8.0", "9.0"), FACTS.capabilities) is None
+    assert code_for_capability("12.0", build, FACTS.capabilities) == DeviceCode(CodeForm.PTX, "9.0")
+    assert code_for_capability("9.0", build, FACTS.capabilities) == DeviceCode(
+        CodeForm.MACHINE, "9.0"
+    )
+    assert code_for_capability("7.5", build, FACTS.capabilities) is None
+    assert code_for_capability("12.0", made_for("8.0", "9.0"), FACTS.capabilities) is None
 
 
 def test_the_nearest_code_is_taken() -> None:
-    assert code_for("8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities) == DeviceCode(
-        CodeForm.MACHINE, "8.6"
-    )
+    assert code_for_capability(
+        "8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities
+    ) == DeviceCode(CodeForm.MACHINE, "8.6")
 
 
 _CC = st.sampled_from(sorted(FACTS.capabilities))
@@ -117,9 +119,9 @@ _CC = st.sampled_from(sorted(FACTS.capabilities))
     _CC, st.lists(_CC, max_size=4, unique=True), st.sampled_from(["", *sorted(FACTS.capabilities)])
 )
 def test_more_code_never_covers_less(device: str, sm: list[str], ptx: str) -> None:
-    if code_for(device, made_for(*sm), FACTS.capabilities) is not None:
-        assert code_for(device, made_for(*sm, ptx=ptx), FACTS.capabilities) is not None
-        assert code_for(device, made_for(*sm, "9.0"), FACTS.capabilities) is not None
+    if code_for_capability(device, made_for(*sm), FACTS.capabilities) is not None:
+        assert code_for_capability(device, made_for(*sm, ptx=ptx), FACTS.capabilities) is not None
+        assert code_for_capability(device, made_for(*sm, "9.0"), FACTS.capabilities) is not None
 
 
 def test_what_has_no_row_is_unknown() -> None:
@@ -135,8 +137,6 @@ def test_what_has_no_row_is_unknown() -> None:
     assert FACTS.driver_floor("99.9") is None
     assert FACTS.driver_floor("12.7") is None
     assert FACTS.has_feature(t4._replace(cc="99.0"), "bf16") is None
-    assert FACTS.newest_cuda("nonsense") is None
-    assert FACTS.newest_cuda("390.1") is None
 
 
 @pytest.mark.parametrize(
@@ -167,21 +167,6 @@ def test_driver_ceilings(card: str, branch: str | None) -> None:
     assert found is not None
     last = FACTS.last_driver_branch(found)
     assert (last.branch if last else None) == branch
-
-
-@pytest.mark.parametrize(
-    ("driver", "cuda"),
-    [
-        ("535.104.05", "12.2"),
-        ("550.90.07", "12.4"),
-        ("580.82.07", "13.0"),
-        ("580", "13.0"),
-        ("999.1", "13.3"),
-        ("452.39", "11.0"),
-    ],
-)
-def test_newest_cuda_of_a_driver(driver: str, cuda: str) -> None:
-    assert FACTS.newest_cuda(driver) == cuda
 
 
 @pytest.mark.parametrize(
@@ -268,11 +253,10 @@ def test_features(card: str, has: set[str], has_not: set[str]) -> None:
 
 
 def test_the_c_library_a_place_has() -> None:
-    assert FACTS.glibc("Ubuntu 22.04") == "2.35"
-    assert FACTS.glibc("workbench-instances") == "2.31"
-    assert FACTS.glibc("2026.07") == "2.35"
-    assert FACTS.glibc("workbench-container-host") is None
-    assert FACTS.glibc("Plan 9") is None
+    assert FACTS.systems["Ubuntu 22.04"].glibc == "2.35"
+    assert FACTS.systems[FACTS.images["workbench-instances"].os].glibc == "2.31"
+    assert FACTS.runtimes["2026.07"].glibc == "2.35"
+    assert FACTS.images["workbench-container-host"].os not in FACTS.systems
     old, new = FACTS.torch_release("2.6.0"), FACTS.torch_release("2.7.0")
     assert old is not None
     assert new is not None
@@ -316,32 +300,6 @@ def test_the_driver_of_an_image() -> None:
     assert (before.driver, after.driver) == ("580.65.06", "580.126.20")
     assert FACTS.image_driver("workbench-instances-2603", "20260101") is None
     assert FACTS.image_driver("workbench-instances", "20260713") is None
-
-
-@pytest.mark.parametrize(
-    ("package", "version", "of", "specifier"),
-    [
-        ("accelerate", "1.10.1", "torch", ">=2.0.0"),
-        ("xformers", "0.0.30", "torch", "==2.7.0"),
-        ("vllm", "0.33.0", "torch", "==2.14.0"),
-        ("peft", "0.9.0", "accelerate", ">=0.21.0"),
-        ("trl", "0.15.0", "transformers", ">=4.46.0"),
-        ("accelerate", "1.10.9", "torch", ">=2.0.0"),  # between two rows that say the same
-        ("accelerate", "1.10.9", "huggingface-hub", ">=0.21.0"),
-        ("accelerate", "0.22.9", "huggingface-hub", None),  # only the later row names it
-        ("trl", "0.12.9", "transformers", None),  # between two rows that differ
-        ("vllm", "99.0", "torch", None),
-        ("vllm", "0.1.0", "torch", None),
-        ("vllm", "nonsense", "torch", None),
-        ("unheard-of", "1.0", "torch", None),
-        ("numpy", "2.0.2", "torch", None),
-    ],
-)
-def test_what_a_release_declares(
-    package: str, version: str, of: str, specifier: str | None
-) -> None:
-    found = FACTS.declared_requirement(package, version, of)
-    assert (found.specifier if found else None) == specifier
 
 
 def test_what_is_not_sure_may_warn_and_never_fail() -> None:

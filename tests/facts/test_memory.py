@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.facts import load_facts
-from provision.facts.memory import Workload
+from provision.facts.memory import Workload, checkpoint_bytes, estimate_memory, find_savings
 
 FACTS = load_facts()
 BILLION = 10**9
@@ -26,7 +26,7 @@ SHAPE = Workload(
 
 def model_states(work: Workload) -> float:
     """Bytes for each parameter of weights, gradients and optimizer state."""
-    found = FACTS.estimate_memory(work)
+    found = estimate_memory(work, FACTS)
     return (found.weights + found.gradients + found.optimizer) / work.parameters
 
 
@@ -74,23 +74,24 @@ def test_model_states_are_those_of_accelerates_estimator(
 
 
 def test_4_bit_weights_take_9_bits_with_their_constants() -> None:
-    found = FACTS.estimate_memory(
+    found = estimate_memory(
         Workload(
             parameters=7 * BILLION, method="qlora", precision="bf16", hidden_size=4096, layers=32
-        )
+        ),
+        FACTS,
     )
     assert found.weights == pytest.approx(7 * BILLION * 4.5 / 8, rel=0.01)
     assert found.gradients == 4 * 2 * 2 * 8 * 4096 * 32
 
 
 def test_adapters_train_little_and_freeze_the_rest() -> None:
-    found = FACTS.estimate_memory(SHAPE._replace(method="lora", trainable=1_000_000))
+    found = estimate_memory(SHAPE._replace(method="lora", trainable=1_000_000), FACTS)
     assert found.weights == 2 * SHAPE.parameters + 4_000_000
     assert (found.gradients, found.optimizer) == (4_000_000, 8_000_000)
 
 
 def test_inference_has_neither_gradients_nor_optimizer() -> None:
-    found = FACTS.estimate_memory(SHAPE._replace(method="inference"))
+    found = estimate_memory(SHAPE._replace(method="inference"), FACTS)
     assert (found.gradients, found.optimizer) == (0, 0)
     assert found.activations == 2 * 2 * 4 * 1024 * 2048 * 22  # keys and values, 2 bytes each
     assert found.unknown == ()
@@ -109,7 +110,7 @@ def test_sharding_over_four_devices(
     strategy: str, weights: float, gradients: float, optimizer: float
 ) -> None:
     work = Workload(parameters=BILLION, precision="bf16", devices=4)
-    found = FACTS.estimate_memory(work._replace(strategy=strategy))  # type: ignore[arg-type]
+    found = estimate_memory(work._replace(strategy=strategy), FACTS)  # type: ignore[arg-type]
     assert (found.weights, found.gradients, found.optimizer) == (
         weights * BILLION,
         gradients * BILLION,
@@ -118,22 +119,22 @@ def test_sharding_over_four_devices(
 
 
 def test_activations_are_34_bytes_for_each_token_layer_and_width() -> None:
-    assert FACTS.estimate_memory(SHAPE).activations == 34 * 4 * 1024 * 2048 * 22
+    assert estimate_memory(SHAPE, FACTS).activations == 34 * 4 * 1024 * 2048 * 22
     assert (
-        FACTS.estimate_memory(SHAPE._replace(precision="fp32")).activations
+        estimate_memory(SHAPE._replace(precision="fp32"), FACTS).activations
         == 2 * 34 * 4 * 1024 * 2048 * 22
     )
     assert (
-        FACTS.estimate_memory(SHAPE._replace(checkpointing=True)).activations
+        estimate_memory(SHAPE._replace(checkpointing=True), FACTS).activations
         == (2 * 22 + 34) * 4 * 1024 * 2048
     )
-    logits = FACTS.estimate_memory(SHAPE._replace(vocabulary=32_000))
-    assert logits.activations - FACTS.estimate_memory(SHAPE).activations == 4 * 1024 * 32_000 * 6
+    logits = estimate_memory(SHAPE._replace(vocabulary=32_000), FACTS)
+    assert logits.activations - estimate_memory(SHAPE, FACTS).activations == 4 * 1024 * 32_000 * 6
     assert logits.unknown == ()
 
 
 def test_what_is_not_given_is_named_and_not_guessed() -> None:
-    found = FACTS.estimate_memory(Workload(parameters=BILLION, optimizer="no_such_optimizer"))
+    found = estimate_memory(Workload(parameters=BILLION, optimizer="no_such_optimizer"), FACTS)
     assert found.optimizer == 0
     assert found.activations == 0
     assert any("no_such_optimizer" in what for what in found.unknown)
@@ -141,24 +142,24 @@ def test_what_is_not_given_is_named_and_not_guessed() -> None:
     assert any("batch_size" in what for what in found.unknown)
     assert any(
         "adapter" in what
-        for what in FACTS.estimate_memory(Workload(parameters=BILLION, method="lora")).unknown
+        for what in estimate_memory(Workload(parameters=BILLION, method="lora"), FACTS).unknown
     )
 
 
 def test_the_total_is_the_sum_and_the_largest_part_is_named() -> None:
-    found = FACTS.estimate_memory(SHAPE)
+    found = estimate_memory(SHAPE, FACTS)
     assert (
         found.total
         == found.weights + found.gradients + found.optimizer + found.activations + found.overhead
     )
     assert found.largest == "optimizer"
     assert found.total > 24 * BILLION  # more than an L4 has
-    assert FACTS.estimate_memory(SHAPE._replace(batch_size=64)).largest == "activations"
+    assert estimate_memory(SHAPE._replace(batch_size=64), FACTS).largest == "activations"
 
 
 def test_levers_save_what_they_say_and_stand_in_order() -> None:
-    found = FACTS.memory_savings(SHAPE)
-    now = FACTS.estimate_memory(SHAPE).total
+    found = find_savings(SHAPE, FACTS)
+    now = estimate_memory(SHAPE, FACTS).total
     assert [next(iter(lever.change)) for lever in found] == [
         "method",
         "method",
@@ -169,18 +170,18 @@ def test_levers_save_what_they_say_and_stand_in_order() -> None:
     assert all(lever.saved_bytes > 0 and lever.total == now - lever.saved_bytes for lever in found)
     assert found[2].change == {"optimizer": "adamw_bnb_8bit"}
     assert found[2].saved_bytes == 6 * SHAPE.parameters
-    wide = FACTS.memory_savings(SHAPE._replace(batch_size=64))
+    wide = find_savings(SHAPE._replace(batch_size=64), FACTS)
     assert [lever.change for lever in wide[:2]] == [
         {"batch_size": 1},
         {"gradient_checkpointing": True},
     ]
     assert {"strategy": "fsdp"} in [
-        lever.change for lever in FACTS.memory_savings(SHAPE._replace(devices=8))
+        lever.change for lever in find_savings(SHAPE._replace(devices=8), FACTS)
     ]
     assert {"precision": "fp16"} in [
         lever.change
-        for lever in FACTS.memory_savings(
-            SHAPE._replace(precision="fp32", method="inference"), half="fp16"
+        for lever in find_savings(
+            SHAPE._replace(precision="fp32", method="inference"), FACTS, half="fp16"
         )
     ]
 
@@ -195,7 +196,7 @@ def test_nothing_is_offered_where_nothing_saves() -> None:
         hidden_size=1,
         layers=1,
     )
-    assert FACTS.memory_savings(small) == ()
+    assert find_savings(small, FACTS) == ()
 
 
 @given(st.integers(1, 10**12), st.integers(1, 64), st.integers(1, 8), st.booleans())
@@ -205,13 +206,13 @@ def test_more_of_anything_never_takes_less(
     work = SHAPE._replace(
         parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing
     )
-    total = FACTS.estimate_memory(work).total
-    assert FACTS.estimate_memory(work._replace(parameters=parameters + 1000)).total >= total
-    assert FACTS.estimate_memory(work._replace(batch_size=batch + 1)).total >= total
-    assert FACTS.estimate_memory(work._replace(strategy="fsdp")).total <= total
+    total = estimate_memory(work, FACTS).total
+    assert estimate_memory(work._replace(parameters=parameters + 1000), FACTS).total >= total
+    assert estimate_memory(work._replace(batch_size=batch + 1), FACTS).total >= total
+    assert estimate_memory(work._replace(strategy="fsdp"), FACTS).total <= total
 
 
 def test_checkpoints() -> None:
-    assert FACTS.checkpoint_bytes(SHAPE) == 12 * SHAPE.parameters
-    assert FACTS.checkpoint_bytes(SHAPE._replace(method="lora", trainable=1000)) == 12_000
-    assert FACTS.checkpoint_bytes(SHAPE._replace(optimizer="no_such_optimizer")) is None
+    assert checkpoint_bytes(SHAPE, FACTS) == 12 * SHAPE.parameters
+    assert checkpoint_bytes(SHAPE._replace(method="lora", trainable=1000), FACTS) == 12_000
+    assert checkpoint_bytes(SHAPE._replace(optimizer="no_such_optimizer"), FACTS) is None

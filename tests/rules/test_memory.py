@@ -6,8 +6,8 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.facts import Facts
-from provision.facts.memory import Workload
-from provision.rules.examples import example_spec
+from provision.facts.memory import Workload, estimate_memory, minimum_memory
+from provision.rules.workbench_instances import example_spec
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: {gpu}\npython: "3.12"\npackages: [torch]\ntraining: {{{training}}}\n'
@@ -202,8 +202,8 @@ def test_what_cannot_be_done_without_is_less_than_the_estimate(facts: Facts) -> 
             work = Workload(
                 10**9, method=method, strategy=strategy, devices=2, hidden_size=2048, layers=24
             )  # type: ignore[arg-type]
-            assert facts.minimum_memory(work) <= facts.estimate_memory(work).total
-    assert facts.minimum_memory(Workload(10**9)) == 8 * 10**9
+            assert minimum_memory(work, facts) <= estimate_memory(work, facts).total
+    assert minimum_memory(Workload(10**9), facts) == 8 * 10**9
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from google.protobuf import json_format
 from googleapiclient.errors import HttpError
 
 from provision.errors import UsageError
-from provision.sandbox import Faults
-from provision.sandbox.faults import FAULT_KINDS
+from provision.sandbox.faults import FAULT_KINDS, Faults
 from provision.sandbox.scripted_errors import TRIGGERS
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 

@@ -11,7 +11,7 @@ from google.cloud import notebooks_v2 as nb
 from google.protobuf import json_format
 from googleapiclient.errors import HttpError
 
-from provision.sandbox import Delays
+from provision.sandbox.lifecycle import Delays
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 
 

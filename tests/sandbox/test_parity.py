@@ -192,7 +192,8 @@ def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
 def test_the_extract_serves_where_the_document_is_not_installed() -> None:
     code = (
         "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery "
-        "import find_discovery_document, load_api_schema\nprint(find_discovery_document(), len(load_api_schema().mask_paths))"  # noqa: E501
+        "import find_discovery_document, load_api_schema\n"
+        "print(find_discovery_document(), len(load_api_schema().mask_paths))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True

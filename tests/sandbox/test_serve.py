@@ -18,9 +18,12 @@ import pytest
 
 from provision.errors import ExternalError
 from provision.extras import install_command
-from provision.sandbox import Delays, Faults, Store, serve
 from provision.sandbox import http_server as sandbox_http
+from provision.sandbox.faults import Faults
 from provision.sandbox.http_server import Request, Router, json_response
+from provision.sandbox.lifecycle import Delays
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
 from tests import fork_server
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
@@ -121,7 +124,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\nsys.modules['grpc'] = None\n"
-        "from provision.sandbox import serve\nfrom provision.errors import ExternalError\n"
+        "from provision.sandbox.serve import serve\nfrom provision.errors import ExternalError\n"
         "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept ExternalError as "
         "error:\n    print(error.hint)\n"
     )
@@ -207,7 +210,7 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
 
 def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, http.client\nfrom provision.sandbox import serve\n"
+        "import sys, pathlib, http.client\nfrom provision.sandbox.serve import serve\n"
         "with serve(pathlib.Path(sys.argv[1])) as running:\n"
         "    asked = "
         "http.client.HTTPConnection(running.endpoints['storage'].removeprefix('http://'))\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import StateError
-from provision.sandbox import Store
+from provision.sandbox.store import Store
 
 NAME = "projects/p/locations/us-central1-a/instances/one"
 

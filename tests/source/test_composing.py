@@ -177,8 +177,8 @@ def test_without_libyaml_nothing_is_read_and_the_way_out_is_named(folder):
     program = (
         "import sys, yaml; yaml.__with_libyaml__ = False\n"
         "from pathlib import Path; from provision.errors import SourceError; from "
-        "provision.source import read\n"
-        "try: read(Path(sys.argv[1]), None)\n"
+        "provision.source import read_spec_file\n"
+        "try: read_spec_file(Path(sys.argv[1]), None)\n"
         "except SourceError as error: print(error.what, error.hint)\n"
     )
     done = subprocess.run(

@@ -12,7 +12,7 @@ import click
 from provision.cli.options import OUTPUT_FORMAT, examples, output_format_option
 
 if TYPE_CHECKING:
-    from provision.sandbox import Sandbox
+    from provision.sandbox.serve import Sandbox
 
 
 @click.group(
@@ -75,8 +75,9 @@ def up(
     from provision.cli.session import silence_grpc
 
     silence_grpc()
-    from provision.sandbox import Delays, serve
+    from provision.sandbox.lifecycle import Delays
     from provision.sandbox.namespace_booter import Booter
+    from provision.sandbox.serve import serve
 
     with serve(
         folder,

@@ -52,8 +52,8 @@ def open_system(
         yield RealSystem(offline=offline)
         return
     silence_grpc()
-    from provision.sandbox import serve
     from provision.sandbox.namespace_booter import Booter
+    from provision.sandbox.serve import serve
 
     folder = path.resolve().parent / ".provision"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -6,7 +6,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from provision.diagnostics import Severity
 from provision.errors import CheckFailed
 from provision.rules import RULES, Rule, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
@@ -57,7 +56,7 @@ def _check(word: str) -> Check | None:
 @cache
 def all_pages() -> tuple[RulePage, ...]:
     """Return the pages of all rules, all findings about text and shape, and our own faults."""
-    bug = FindingKind("BUG000", "rule-failed", Severity.ERROR, _BUG)
+    bug = FindingKind("BUG000", "rule-failed", _BUG)
     return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
 
 

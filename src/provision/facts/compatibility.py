@@ -1,45 +1,42 @@
-"""Which compiled code runs on which GPU, which driver runs which CUDA, which system runs which
-wheel: the arithmetic over the tables.
-"""
+"""Compatibility of compiled code with GPUs and of CUDA versions with drivers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from provision.facts.evidence import Evidence
+from provision.facts.fact_tables import FactTables
 from provision.facts.schema_torch import (
     Card,
     ComputeCapability,
     CudaToolkit,
+    CudnnSupport,
     DriverBranch,
-    Evidence,
     TorchBuild,
+    TorchRelease,
 )
 from provision.facts.versions import parse_version, require_version
 
 
 class CodeForm(StrEnum):
-    """How code for a GPU is shipped: machine code, or PTX that the driver compiles when the program
-    starts.
-    """
+    """The form of GPU code: machine code, or PTX that the driver compiles at program start."""
 
     MACHINE = "sm"
     PTX = "ptx"
 
 
 class DeviceCode(NamedTuple):
-    """The code of a build that a GPU would run."""
+    """The code of a build that a GPU runs."""
 
     form: CodeForm
     cc: str
 
 
 class IncompatibilityKind(StrEnum):
-    """What keeps a build from running on a card with a driver. UNKNOWN: a table has no row that
-    would tell.
-    """
+    """The reason why a build does not run on a card; UNKNOWN: a table lacks the row."""
 
     UNKNOWN = "unknown"
     NO_CODE = "no code for the card in the build"
@@ -50,26 +47,148 @@ class IncompatibilityKind(StrEnum):
 
 
 class Incompatibility(NamedTuple):
-    """One hindrance: the value that would do (the driver or branch to have, "" where there is
-    none), and the facts it rests on.
-    """
+    """One reason, the driver or branch that would work ("" if none would), and its evidence."""
 
     kind: IncompatibilityKind
     required: str
     evidence: tuple[Evidence, ...]
 
 
-def code_for(
+class CompatibilityFacts(FactTables):
+    """Lookups about torch builds, cards and drivers. An unknown value has the result None."""
+
+    def torch_release(self, version: str) -> TorchRelease | None:
+        """Return the release of a version such as "2.13" or "2.13.0+cu130"."""
+        return self._torch_by_release.get(_torch_release_name(version))
+
+    def build(self, torch: str, flavour: str, platform: str = "linux-x86_64") -> TorchBuild | None:
+        """Return a CUDA build of torch; CPU builds are not in the table."""
+        release = self.torch_release(torch)
+        return release and self.builds.get(f"{release.release}:{flavour}:{platform}")
+
+    def code_for(self, card: Card, build: TorchBuild) -> DeviceCode | None:
+        """Return the code of a build that a card runs, or None if it has none.
+
+        See `code_for_capability` for the rule and its source.
+        """
+        return code_for_capability(card.cc, build, self.capabilities)
+
+    def has_code_for(self, card: Card, build: TorchBuild) -> bool:
+        """Return whether a build has code that a card runs."""
+        return self.code_for(card, build) is not None
+
+    def builds_for_card(
+        self, card: Card, torch: str, platform: str = "linux-x86_64"
+    ) -> tuple[TorchBuild, ...]:
+        """Return the builds of a torch release that have code for a card, oldest CUDA first."""
+        release = self.torch_release(torch)
+        builds = []
+        for flavour in release.builds if release else ():
+            build = self.build(torch, flavour, platform)
+            if build is not None and self.has_code_for(card, build):
+                builds.append(build)
+        return tuple(sorted(builds, key=lambda build: require_version(cuda_of(build.flavour))))
+
+    def has_feature(self, card: Card, name: str) -> bool | None:
+        """Return whether a card has tensor_cores, tf32, bf16, fp8 or fp4 in hardware."""
+        capability = self.capabilities.get(card.cc)
+        if capability is None:
+            return None
+        return name in capability.features and name not in card.lacks
+
+    def driver_floor(self, cuda: str, *, windows: bool = False) -> str | None:
+        """Return the oldest driver that runs programs of a CUDA version.
+
+        Source: NVIDIA, CUDA Compatibility, minor version compatibility (11.x: 450, 12.x: 525,
+        13.x: 580 on Linux).
+        """
+        toolkit = self.toolkits.get(cuda)
+        return toolkit and toolkit.driver_floor(windows=windows)
+
+    def last_driver_branch(self, card: Card) -> DriverBranch | None:
+        """Return the last driver branch for a card's generation, or None if none drops it.
+
+        It is 470 for Kepler and 580 for Maxwell, Pascal and Volta.
+        """
+        branches = (branch for branch in self.drivers if card.arch in branch.drops_after)
+        return next(branches, None)
+
+    def cudnn_floor(self, cuda: str, version: str) -> CudnnSupport | None:
+        """Return the row for a cuDNN release ("9.11.0") and a CUDA major ("12")."""
+        release = parse_version(version)
+        rows = [
+            row
+            for row in self.cudnn
+            if row.cuda == cuda and release is not None and require_version(row.first) <= release
+        ]
+        return max(rows, key=lambda row: require_version(row.first), default=None)
+
+    def incompatibilities(
+        self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False
+    ) -> tuple[Incompatibility, ...]:
+        """Return all reasons why a build does not run on a card with a driver.
+
+        The only reason is UNKNOWN if the build is None or the driver is not a version. Floors:
+        NVIDIA, CUDA Compatibility (minor versions), which does not cover PTX: PTX requires a
+        driver that is as new as the build's own CUDA.
+        """
+        toolkit = self.toolkits.get(cuda_of(build.flavour)) if build else None
+        if build is None or toolkit is None or parse_version(_full_driver(driver)) is None:
+            return (Incompatibility(IncompatibilityKind.UNKNOWN, "", ()),)
+        reasons = []
+        code = self.code_for(card, build)
+        if code is None:
+            evidence = (card.evidence, build.evidence)
+            reasons.append(Incompatibility(IncompatibilityKind.NO_CODE, "", evidence))
+        reasons += _toolkit_incompatibilities(driver, build, code, toolkit, windows=windows)
+        branch = int(driver.split(".", maxsplit=1)[0])
+        last = self.last_driver_branch(card)
+        if last is not None and branch > int(last.branch):
+            evidence = (card.evidence, last.evidence)
+            reasons.append(
+                Incompatibility(IncompatibilityKind.DRIVER_AFTER_CARD, last.branch, evidence)
+            )
+        capability = self.capabilities.get(card.cc)
+        first = capability and capability.first_driver
+        if capability is not None and first is not None and branch < int(first):
+            evidence = (card.evidence, capability.evidence)
+            reasons.append(Incompatibility(IncompatibilityKind.DRIVER_BEFORE_CARD, first, evidence))
+        return tuple(reasons)
+
+    def can_run(
+        self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False
+    ) -> bool | None:
+        """Return whether a build runs on a card with a driver."""
+        reasons = self.incompatibilities(driver, build, card, windows=windows)
+        if any(reason.kind is IncompatibilityKind.UNKNOWN for reason in reasons):
+            return None
+        return not reasons
+
+    @cached_property
+    def _torch_by_release(self) -> dict[str, TorchRelease]:
+        return {row.release: row for row in self.torch}
+
+
+def flavour_of(cuda: str) -> str:
+    """Return the torch build family of a CUDA version: "cu128" for "12.8", "cpu" for "none"."""
+    return "cpu" if cuda == "none" else "cu" + cuda.replace(".", "")
+
+
+def cuda_of(flavour: str) -> str:
+    """Return the CUDA version of a build family: "12.8" for "cu128", "none" for "cpu"."""
+    return "none" if flavour == "cpu" else f"{flavour[2:-1]}.{flavour[-1]}"
+
+
+def code_for_capability(
     cc: str, build: TorchBuild, capabilities: Mapping[str, ComputeCapability]
 ) -> DeviceCode | None:
-    """Return the code that a device of capability `cc` ("8.9") would run from a build, the nearest
-    machine code first; None when there is none.
+    """Return the code of a build that a device of capability `cc` ("8.9") runs, or None.
 
-    Machine code runs on the same major and a minor at least its own, with the exceptions in
-    `capabilities` (DEVICE_REQUIREMENT of
-    torch/cuda/__init__.py, torch 2.13.0). PTX runs on every capability at or above its own; it
-    never stands for an older one (CUDA C++ Programming Guide,
-    binary and PTX compatibility). A capability without a row has no exceptions.
+    The nearest machine code comes first. Machine code runs on the same major and a minor at least
+    its own, with the exceptions in `capabilities` (DEVICE_REQUIREMENT of torch/cuda/__init__.py,
+    torch 2.13.0); a capability without a row has no exceptions. PTX runs on every capability at or
+    above its own, and never on an older one (CUDA C++ Programming Guide, binary and PTX
+    compatibility).
     """
     machine = [code for code in build.sm if runs_machine_code(cc, code, capabilities)]
     if machine:
@@ -80,124 +199,59 @@ def code_for(
 
 
 def runs_machine_code(cc: str, code: str, capabilities: Mapping[str, ComputeCapability]) -> bool:
-    """Tell whether a device of capability `cc` runs machine code made for capability `code`; source
-    as in `code_for`.
+    """Return whether a device of capability `cc` runs machine code for capability `code`.
+
+    See `code_for_capability` for the source.
     """
-    rule = capabilities.get(code)
-    if rule is not None and cc in rule.code_not_on:
+    capability = capabilities.get(code)
+    if capability is not None and cc in capability.code_not_on:
         return False
-    if rule is not None and cc in rule.code_also_on:
+    if capability is not None and cc in capability.code_also_on:
         return True
-    return _same_major(cc, code)
-
-
-@lru_cache(maxsize=4096)
-def _same_major(cc: str, code: str) -> bool:
-    device, made_for = require_version(cc), require_version(code)
-    return device.major == made_for.major and device >= made_for
-
-
-def last_driver_branch(card: Card, drivers: Iterable[DriverBranch]) -> DriverBranch | None:
-    """Return the last driver branch that knows the card's generation; None when no branch in the
-    table drops it.
-    """
-    return next((branch for branch in drivers if card.arch in branch.drops_after), None)
-
-
-def newest_cuda(driver: str, toolkits: Iterable[CudaToolkit]) -> str | None:
-    """Return the newest CUDA ("12.8") whose first driver is not newer than `driver`, by the Linux
-    numbers of NVIDIA's runfiles.
-
-    A branch alone ("580") is taken as any driver of that branch. None for a driver older than
-    all in the table, or text that is no version.
-    """
-    have = parse_version(_full_driver_version(driver))
-    if have is None:
-        return None
-    brought = [
-        row.cuda
-        for row in toolkits
-        if row.driver_first is not None and require_version(row.driver_first) <= have
-    ]
-    return max(brought, key=require_version, default=None)
+    return _is_same_major(cc, code)
 
 
 def is_driver_at_least(driver: str, floor: str) -> bool | None:
-    """Tell whether a driver ("535.104.05", or a branch alone: "535") is at or above a floor
-    ("525.60.13"); None when it is no version.
+    """Return whether a driver is at or above a floor; None if it is not a version.
 
-    Of a branch alone, its newest driver is meant: what a machine has of it is known only on the
-    machine.
+    A branch alone ("535") is its newest driver: the exact one is known only on the machine.
     """
-    have = parse_version(_full_driver_version(driver))
-    return None if have is None else have >= require_version(floor)
+    version = parse_version(_full_driver(driver))
+    return None if version is None else version >= require_version(floor)
 
 
-def find_incompatibilities(
-    driver: str,
-    card: Card,
-    build: TorchBuild | None,
-    toolkit: CudaToolkit | None,
-    drivers: Iterable[DriverBranch],
-    tables: Mapping[str, ComputeCapability],
-    *,
-    windows: bool,
-) -> tuple[Incompatibility, ...]:
-    """Return all that keeps a build from running on a card with a driver; () when it runs.
-
-    Floors: NVIDIA, CUDA Compatibility (minor versions); PTX is not covered by that and asks for
-    a driver that brings the build's own CUDA.
-    """
-    if build is None or toolkit is None or parse_version(_full_driver_version(driver)) is None:
-        return (Incompatibility(IncompatibilityKind.UNKNOWN, "", ()),)
-    capability, last = tables.get(card.cc), last_driver_branch(card, drivers)
-    code, known = code_for(card.cc, build, tables), (card.evidence, build.evidence)
-    floor = toolkit.floor_windows if windows else toolkit.floor_linux
-    found = []
-    if code is None:
-        found.append(Incompatibility(IncompatibilityKind.NO_CODE, "", known))
+def _toolkit_incompatibilities(
+    driver: str, build: TorchBuild, code: DeviceCode | None, toolkit: CudaToolkit, *, windows: bool
+) -> list[Incompatibility]:
+    """Return the reason, if any, why a driver is too old for a build's CUDA version."""
+    floor = toolkit.driver_floor(windows=windows)
     if not is_driver_at_least(driver, floor):
-        found.append(
-            Incompatibility(IncompatibilityKind.DRIVER_TOO_OLD, floor, (toolkit.evidence,))
-        )
-    elif (
-        not windows
-        and code is not None
-        and code.form is CodeForm.PTX
-        and toolkit.driver_first is not None
-        and not is_driver_at_least(driver, toolkit.driver_first)
-    ):
-        found.append(
-            Incompatibility(
-                IncompatibilityKind.PTX_NEEDS_DRIVER,
-                toolkit.driver_first,
-                (toolkit.evidence, build.evidence),
-            )
-        )
-    if last is not None and int(_branch(driver)) > int(last.branch):
-        found.append(
-            Incompatibility(
-                IncompatibilityKind.DRIVER_AFTER_CARD, last.branch, (card.evidence, last.evidence)
-            )
-        )
-    if (
-        capability is not None
-        and capability.first_driver is not None
-        and int(_branch(driver)) < int(capability.first_driver)
-    ):
-        found.append(
-            Incompatibility(
-                IncompatibilityKind.DRIVER_BEFORE_CARD,
-                capability.first_driver,
-                (card.evidence, capability.evidence),
-            )
-        )
-    return tuple(found)
+        evidence: tuple[Evidence, ...] = (toolkit.evidence,)
+        return [Incompatibility(IncompatibilityKind.DRIVER_TOO_OLD, floor, evidence)]
+    if windows or code is None or code.form is not CodeForm.PTX:
+        return []
+    first = toolkit.driver_first
+    if first is None or is_driver_at_least(driver, first):
+        return []
+    evidence = (toolkit.evidence, build.evidence)
+    return [Incompatibility(IncompatibilityKind.PTX_NEEDS_DRIVER, first, evidence)]
 
 
-def _branch(driver: str) -> str:
-    return driver.split(".", maxsplit=1)[0]
+@lru_cache(maxsize=4096)
+def _is_same_major(cc: str, code: str) -> bool:
+    device, built_for = require_version(cc), require_version(code)
+    return device.major == built_for.major and device >= built_for
 
 
-def _full_driver_version(driver: str) -> str:
+@lru_cache(maxsize=4096)
+def _torch_release_name(version: str) -> str:
+    """Return the release of a version in three parts, or "" if it is not a final release."""
+    parsed = parse_version(version)
+    if parsed is None or parsed.is_prerelease or parsed.is_postrelease or len(parsed.release) > 3:
+        return ""
+    return ".".join(str(part) for part in (*parsed.release, 0, 0)[:3])
+
+
+def _full_driver(driver: str) -> str:
+    """Return a driver version that sorts after all drivers of a branch, if only that is known."""
     return driver if "." in driver else f"{driver}.999999"

@@ -1,32 +1,29 @@
-"""How much GPU memory a training takes, from its method, optimizer, precision and shape, and which
-change would save most.
-"""
+"""Estimates the GPU memory of a training and the changes that would save memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
-from provision.facts.schema_packages import MemoryOverhead, OptimizerState
+from provision.facts.fact_tables import FactTables
 
 Method = Literal["full", "lora", "qlora", "inference"]
 Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]
 _FIELDS = {"gradient_checkpointing": "checkpointing"}
 _HALF_PRECISIONS = ("fp16", "bf16", "fp8")
 _OFFLOADED_STATE_PREFIXES = ("paged_", "adafactor")
-"""How optimizers begin whose state need not be on the GPU: paged state may lie in RAM (bitsandbytes
-documentation, Optimizers), and Adafactor without a first
-moment keeps the second one as a row and a column of it (arXiv 1804.04235, section 3), which is
-next to nothing.
+"""Prefixes of optimizers whose state does not have to be on the GPU.
+
+Paged state may be in RAM (bitsandbytes documentation, Optimizers). Adafactor without a first moment
+stores only a row and a column of the second one (arXiv 1804.04235, section 3), which is negligible.
 """
 
 
 class Workload(NamedTuple):
-    """What is trained. `parameters` in units; `hidden_size`, `layers`, `batch_size` (a device) and
-    `sequence_length` None where unknown; `devices` of one job.
+    """A training or inference job; None is an unknown value.
 
-    `trainable` is the number of adapter parameters of LoRA, when known; `vocabulary` the number
-    of tokens that logits are computed for.
+    `parameters` in units; `batch_size` is per device; `devices` are those of one job; `trainable`
+    is the number of adapter parameters of LoRA; `vocabulary` is the number of tokens with logits.
     """
 
     parameters: int
@@ -45,8 +42,10 @@ class Workload(NamedTuple):
 
 
 class MemoryEstimate(NamedTuple):
-    """Bytes on each GPU by what takes them. `unknown` names what was not counted: the total is then
-    a lower bound. `assumed` names what was assumed.
+    """Bytes on each GPU by purpose.
+
+    `unknown` names what was not counted: the total is then a lower bound. `assumed` names the
+    assumptions.
     """
 
     weights: int
@@ -59,12 +58,12 @@ class MemoryEstimate(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Bytes on each GPU, all together."""
+        """The sum of all parts, in bytes on each GPU."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.overhead
 
     @property
     def largest(self) -> str:
-        """The part that takes most."""
+        """The name of the largest part."""
         return max(
             ("weights", "gradients", "optimizer", "activations", "overhead"),
             key=lambda part: int(getattr(self, part)),
@@ -72,36 +71,33 @@ class MemoryEstimate(NamedTuple):
 
 
 class MemorySaving(NamedTuple):
-    """A change of `training` (field to value) that saves memory: bytes saved on each GPU, and the
-    total that remains.
-    """
+    """A change of `training` (field to value), the bytes saved on each GPU, and the new total."""
 
     change: Mapping[str, str | int | bool]
     saved_bytes: int
     total: int
 
 
-def estimate_memory(
-    work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead]
-) -> MemoryEstimate:
-    """Return the memory that a workload takes on each GPU, in bytes.
+def estimate_memory(work: Workload, facts: FactTables) -> MemoryEstimate:
+    """Return the memory of a workload on each GPU.
 
-    Bytes a parameter, from Hugging Face transformers documentation, Model training anatomy:
-    weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer
-    state by name; together 18 for AdamW in mixed precision, which is also what accelerate's
-    estimator (1.15.0) reckons. Frozen weights of LoRA and inference
-    take the bytes of the precision; 4-bit weights 0.5 and 0.5 bits of constants for blocks of 64
-    (QLoRA, arXiv 2305.14314, section 3). Sharding divides
-    optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the number of
-    devices (ZeRO, arXiv 1910.02054). Inference on several devices
-    spreads its weights over all of them. Of an unknown optimizer nothing is counted but weights
-    in the precision: LOMO and the layerwise forms of GaLore keep
-    no gradients either (arXiv 2306.09782; 2403.03507).
+    Bytes per parameter, from Hugging Face transformers documentation, Model training anatomy:
+    weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer state by name; together 18
+    for AdamW in mixed precision, as in accelerate's estimator (1.15.0). Frozen weights of LoRA and
+    inference take the bytes of the precision; 4-bit weights 0.5 and 0.5 bits of constants for
+    blocks of 64 (QLoRA, arXiv 2305.14314, section 3).
+
+    Sharding divides optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the
+    number of devices (ZeRO, arXiv 1910.02054). Inference on several devices divides its weights
+    among all of them.
+
+    Only the weights are counted for an unknown optimizer, in the precision of the training: LOMO
+    and the layerwise forms of GaLore do not store gradients either (arXiv 2306.09782; 2403.03507).
     """
     unknown: list[str] = []
     assumed: list[str] = []
     trained = _trained(work, unknown, assumed)
-    state = optimizers.get(work.optimizer)
+    state = facts.optimizers.get(work.optimizer)
     paged = work.optimizer.startswith("paged_")
     if trained and state is None:
         unknown.append(f"gradients and state of optimizer {work.optimizer}")
@@ -111,110 +107,105 @@ def estimate_memory(
         assumed.append(
             f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)"
         )
-    parts, states = _shards(work)
+    weight_shards, state_shards = _shards(work)
+    gradient_bytes = 4 if state else 0
+    state_bytes = state.bytes if state and not paged else 0
     return MemoryEstimate(
-        weights=round(_weights(work, trained, copied=state is not None) / parts),
-        gradients=round((4 if state else 0) * trained / states),
-        optimizer=round(trained * (state.bytes if state and not paged else 0) / states),
+        weights=round(_weights(work, trained, has_copy=state is not None) / weight_shards),
+        gradients=round(gradient_bytes * trained / state_shards),
+        optimizer=round(trained * state_bytes / state_shards),
         activations=_activations(work, unknown, assumed),
-        overhead=round(sum(row.bytes for row in overhead.values())),
+        overhead=round(sum(row.bytes for row in facts.overhead.values())),
         unknown=tuple(unknown),
         assumed=tuple(assumed),
     )
 
 
-def minimum_memory(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
-    """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without,
-    however the program is written.
+def minimum_memory(work: Workload, facts: FactTables) -> int:
+    """Return the minimum bytes on each GPU for weights, gradients and optimizer state.
 
-    Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint,
-    and torch optimizers keep state in the format of the weights.
-    LoRA over 8-bit weights, inference over 4-bit ones. State that need not be on the GPU is left
-    out, an unknown optimizer may keep neither state nor
-    gradients, and a model that is trained without a strategy may be spread over all devices.
+    Everything trained is in 16 bits: transformers 5 loads weights in the format of the checkpoint,
+    and torch optimizers store state in the format of the weights. LoRA uses 8-bit weights,
+    inference 4-bit ones. State that does not have to be on the GPU is not counted, an unknown
+    optimizer may store neither state nor gradients, and a model without a strategy may be divided
+    among all devices.
     """
     trained = _trained(work, [], [])
-    state = optimizers.get(work.optimizer)
-    each = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
-    parts, states = (work.devices, work.devices) if work.strategy == "none" else _shards(work)
-    held = (
-        0.0
-        if state is None
-        else 2 + (0 if work.optimizer.startswith(_OFFLOADED_STATE_PREFIXES) else state.bytes / 2)
+    state = facts.optimizers.get(work.optimizer)
+    weight_bytes = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
+    weight_shards, state_shards = _shards(work)
+    if work.strategy == "none":
+        weight_shards = state_shards = work.devices
+    trained_bytes = 0.0
+    if state is not None:
+        is_offloaded = work.optimizer.startswith(_OFFLOADED_STATE_PREFIXES)
+        trained_bytes = 2 + (0 if is_offloaded else state.bytes / 2)
+    return round(
+        work.parameters * weight_bytes / weight_shards + trained * trained_bytes / state_shards
     )
-    return round(work.parameters * each / parts + trained * held / states)
 
 
 def find_savings(
-    work: Workload,
-    optimizers: Mapping[str, OptimizerState],
-    overhead: Mapping[str, MemoryOverhead],
-    *,
-    half: str = "bf16",
+    work: Workload, facts: FactTables, *, half: str = "bf16"
 ) -> tuple[MemorySaving, ...]:
-    """Return the single changes that save memory, the one that saves most first; `half` is the
-    16-bit format the card computes in.
+    """Return the single changes that save memory, the largest saving first.
+
+    `half` is the 16-bit format that the card supports.
     """
-    now = estimate_memory(work, optimizers, overhead).total
-    changes: list[tuple[dict[str, str | int | bool], Workload]] = [
-        ({"precision": half}, work._replace(precision=half))
-    ]
+    changes: list[dict[str, str | int | bool]] = [{"precision": half}]
     if work.method != "inference":
-        changes.append(({"gradient_checkpointing": True}, work._replace(checkpointing=True)))
-        changes.append(({"optimizer": "adamw_bnb_8bit"}, work._replace(optimizer="adamw_bnb_8bit")))
+        changes += [{"gradient_checkpointing": True}, {"optimizer": "adamw_bnb_8bit"}]
         if work.method == "full":
-            changes.append(({"method": "lora"}, work._replace(method="lora")))
-        changes.append(({"method": "qlora"}, work._replace(method="qlora")))
+            changes.append({"method": "lora"})
+        changes.append({"method": "qlora"})
         if work.devices > 1:
-            changes.append(({"strategy": "fsdp"}, work._replace(strategy="fsdp")))
+            changes.append({"strategy": "fsdp"})
     if work.batch_size is not None and work.batch_size > 1:
-        changes.append(({"batch_size": 1}, work._replace(batch_size=1)))
-    totals = [
-        (change, estimate_memory(changed, optimizers, overhead).total)
-        for change, changed in changes
-    ]
-    found = [MemorySaving(change, now - total, total) for change, total in totals if total < now]
-    return tuple(sorted(found, key=lambda lever: -lever.saved_bytes))
+        changes.append({"batch_size": 1})
+    now = estimate_memory(work, facts).total
+    totals = ((change, estimate_memory(_changed(work, change), facts).total) for change in changes)
+    savings = (MemorySaving(change, now - total, total) for change, total in totals if total < now)
+    return tuple(sorted(savings, key=lambda saving: -saving.saved_bytes))
 
 
 def combine_savings(
-    work: Workload,
-    room: float,
-    optimizers: Mapping[str, OptimizerState],
-    overhead: Mapping[str, MemoryOverhead],
-    *,
-    half: str = "bf16",
+    work: Workload, limit: float, facts: FactTables, *, half: str = "bf16"
 ) -> tuple[MemorySaving, ...]:
-    """Return changes that fit a workload into `room` bytes when they are made together, each time
-    the one that saves most; () when none do.
+    """Return changes that together fit a workload into `limit` bytes; () if none do.
+
+    Each change is the one that saves most after the changes before it.
     """
-    made: list[MemorySaving] = []
-    while estimate_memory(work, optimizers, overhead).total > room:
-        best = next(iter(find_savings(work, optimizers, overhead, half=half)), None)
+    savings: list[MemorySaving] = []
+    while estimate_memory(work, facts).total > limit:
+        best = next(iter(find_savings(work, facts, half=half)), None)
         if best is None:
             return ()
-        made.append(best)
-        work = work._replace(**{_FIELDS.get(key, key): value for key, value in best.change.items()})  # type: ignore[arg-type]
-    return tuple(made)
+        savings.append(best)
+        work = _changed(work, best.change)
+    return tuple(savings)
 
 
-def checkpoint_bytes(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int | None:
-    """Return the bytes of one Trainer checkpoint: the trained weights in fp32 and the optimizer's
-    state; None when that state is unknown.
+def _changed(work: Workload, change: Mapping[str, str | int | bool]) -> Workload:
+    values: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in change.items()}
+    return work._replace(**values)
 
-    Source: transformers Trainer saves model, optimizer, scheduler and random state; the last two
-    are negligible.
+
+def checkpoint_bytes(work: Workload, facts: FactTables) -> int | None:
+    """Return the bytes of one Trainer checkpoint; None if the optimizer is unknown.
+
+    It contains the trained weights in fp32 and the optimizer's state. Source: transformers Trainer
+    saves model, optimizer, scheduler and random state; the last two are negligible.
     """
-    state = optimizers.get(work.optimizer)
+    state = facts.optimizers.get(work.optimizer)
     if state is None:
         return None
-    trained = _trained(work, [], [])
-    return round(trained * (4 + state.bytes))
+    return round(_trained(work, [], []) * (4 + state.bytes))
 
 
 def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
-    """Return the number of trained parameters; LoRA's default is rank 8 on two square matrices a
-    layer (peft LoraConfig: r=8; query and value).
+    """Return the number of trained parameters.
+
+    LoRA's default is rank 8 on two square matrices a layer (peft LoraConfig: r=8; query and value).
     """
     match work.method:
         case "full":
@@ -233,12 +224,14 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
             assert_never(work.method)
 
 
-def _weights(work: Workload, trained: int, *, copied: bool) -> float:
-    """Return the bytes of weights; `copied` where mixed precision keeps them in 32 bits and in 16."""  # noqa: E501
+def _weights(work: Workload, trained: int, *, has_copy: bool) -> float:
+    """Return the bytes of weights; `has_copy`: mixed precision has them in 32 and in 16 bits."""
     half = work.precision in _HALF_PRECISIONS
     match work.method:
         case "full":
-            return work.parameters * (4 if not half else 6 if copied else 2)
+            if not half:
+                return work.parameters * 4
+            return work.parameters * (6 if has_copy else 2)
         case "lora" | "inference":
             return work.parameters * (2 if half else 4) + 4 * trained
         case "qlora":
@@ -248,9 +241,7 @@ def _weights(work: Workload, trained: int, *, copied: bool) -> float:
 
 
 def _shards(work: Workload) -> tuple[int, int]:
-    """Return over how many devices weights are spread, and over how many gradients and optimizer
-    state.
-    """
+    """Return the number of devices that share the weights, and that share the training state."""
     match work.strategy:
         case "none" if work.method == "inference":
             return work.devices, 1
@@ -267,10 +258,10 @@ def _shards(work: Workload) -> tuple[int, int]:
 def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     """Return the bytes of activations.
 
-    A transformer layer keeps 34 s b h bytes in 16 bits without its attention scores, and 2 s b h
-    when it is recomputed, with one layer whole at a time
-    (Korthikanti et al., arXiv 2205.05198, table 2); twice that in 32 bits. Inference keeps keys
-    and values: 2 s b h values a layer at most.
+    A transformer layer stores 34 s b h bytes in 16 bits without its attention scores, and 2 s b h
+    with checkpointing, plus one complete layer at a time (Korthikanti et al., arXiv 2205.05198,
+    table 2); twice that in 32 bits. Inference stores keys and values: 2 s b h values a layer at
+    most.
     """
     if (
         work.batch_size is None
@@ -288,8 +279,11 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     if work.method == "inference":
         return round(2 * 2 * unit * work.layers / _shards(work)[0])
     assumed.append("attention that keeps no scores (sdpa or flash attention)")
+    logits = 0
     if work.vocabulary is None:
         unknown.append("the logits: the size of the vocabulary is not given")
-    logits = 0 if work.vocabulary is None else tokens * work.vocabulary * (4 + 2 * width)
-    layers = 2 * unit * work.layers + 34 * unit if work.checkpointing else 34 * unit * work.layers
-    return layers + logits
+    else:
+        logits = tokens * work.vocabulary * (4 + 2 * width)
+    if work.checkpointing:
+        return 2 * unit * work.layers + 34 * unit + logits
+    return 34 * unit * work.layers + logits

@@ -1,21 +1,19 @@
-"""The rows of the fact tables about packages: what releases declare, what they are built for, what
-they check themselves.
-"""
+"""Row types of the fact tables about packages: declared requirements, wheels and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from provision.facts.schema_torch import Evidence
+from provision.facts.evidence import Evidence
 from provision.facts.versions import require_version
 
 
 class ReleaseRange(NamedTuple):
-    """A run of releases, `first` to `last`, that declare the same.
+    """The releases `first` to `last` of a package, which declare the same requirements.
 
-    `declared` maps a package, or "package[extra]" when only that extra asks for it, to a
-    specifier; `floors` are checked inside the package itself.
+    `declared` maps a package, or "package[extra]" if only that extra requires it, to a specifier;
+    the package itself checks `floors` at run time.
     """
 
     package: str
@@ -28,8 +26,9 @@ class ReleaseRange(NamedTuple):
 
 
 class WheelPythons(NamedTuple):
-    """The Pythons that the releases `first` to `last` of a package have wheels for; `newest` is ""
-    where those run on newer Pythons too.
+    """The Pythons that the releases `first` to `last` of a package have wheels for.
+
+    `newest` is "" if the wheels run on newer Pythons too.
     """
 
     package: str
@@ -40,24 +39,16 @@ class WheelPythons(NamedTuple):
     evidence: Evidence
 
     def supports(self, python: str) -> bool:
-        """Tell whether there is a wheel for a Python such as "3.12"."""
+        """Return whether there is a wheel for a Python such as "3.12"."""
         return require_version(self.oldest) <= require_version(python) and (
             not self.newest or require_version(python) <= require_version(self.newest)
         )
 
 
-class DeclaredRequirement(NamedTuple):
-    """What a release declares about another package: the specifier ("" for any version), and where
-    that is known from.
-    """
-
-    specifier: str
-    evidence: Evidence
-
-
 class FlashAttentionWheels(NamedTuple):
-    """The ready-made wheels of a flash-attn release: torch minors, CUDA majors, Pythons (empty: not
-    read).
+    """The prebuilt wheels of a flash-attn release.
+
+    `pythons` is empty if the Pythons were not read.
     """
 
     version: str
@@ -69,8 +60,9 @@ class FlashAttentionWheels(NamedTuple):
 
 
 class BitsandbytesBinaries(NamedTuple):
-    """The CUDA versions whose binary a bitsandbytes release carries; whether it falls back to a
-    lower minor of the same major.
+    """The CUDA versions that a bitsandbytes release has a binary for.
+
+    `falls_back`: it uses the binary of a lower minor of the same major if the exact one is missing.
     """
 
     version: str
@@ -80,9 +72,7 @@ class BitsandbytesBinaries(NamedTuple):
 
 
 class CudaWheels(NamedTuple):
-    """The releases `first` to `last` of a package, whose wheels on PyPI are compiled for one CUDA
-    major: "12".
-    """
+    """Releases of a package whose wheels on PyPI are built for one CUDA major."""
 
     package: str
     first: str
@@ -92,8 +82,9 @@ class CudaWheels(NamedTuple):
 
 
 class CapabilityFloor(NamedTuple):
-    """The least compute capability that a use of a package runs on; `cc_max` is the newest where
-    there is one, `last` the last release it holds for.
+    """The lowest compute capability that a use of a package runs on.
+
+    `cc_max` is the highest one ("" if unlimited), `last` the last release to which the row applies.
     """
 
     package: str
@@ -106,8 +97,10 @@ class CapabilityFloor(NamedTuple):
 
 
 class CudaOnlyUse(NamedTuple):
-    """A use of a package that needs an NVIDIA card before release `cpu` on a CPU, `mps` on Apple
-    silicon ("": in all releases up to `read`).
+    """A use of a package that requires an NVIDIA card in older releases.
+
+    It runs on a CPU from release `cpu` on, and on Apple silicon from release `mps` on ("": in no
+    release up to `read`).
     """
 
     package: str
@@ -119,8 +112,9 @@ class CudaOnlyUse(NamedTuple):
 
 
 class SourceOnlyPackage(NamedTuple):
-    """A package that comes as source alone, up to the release `last`, and what its build needs:
-    packages, and nvcc.
+    """A package without wheels up to release `last`, and its build requirements.
+
+    `needs` lists packages and nvcc.
     """
 
     package: str
@@ -131,13 +125,14 @@ class SourceOnlyPackage(NamedTuple):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What its build needs of Python packages."""
+        """The Python packages that its build requires."""
         return tuple(name for name in self.needs if name != "nvcc")
 
 
 class NumpyFloor(NamedTuple):
-    """The first release of a package that was built for NumPy 2; older ones need numpy<2, which
-    `declared_first` to `declared_last` declare ("" for none).
+    """The first release of a package that was built for NumPy 2; older ones require numpy<2.
+
+    The releases `declared_first` to `declared_last` declare that ("" for none).
     """
 
     package: str
@@ -148,9 +143,7 @@ class NumpyFloor(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """What a package needs, in words: whom it applies to, what it requires, what one sees
-    otherwise.
-    """
+    """A requirement of a package in prose: the affected users, the requirement and the symptom."""
 
     key: str
     applies_to: str
@@ -162,11 +155,10 @@ class Constraint(NamedTuple):
 
 
 class Symptom(NamedTuple):
-    """The text of an error (`regex`, to search for), the layer it comes from, its cause and what
-    helps.
+    """An error message (`regex`, for a search), the layer that reports it, its cause and its fix.
 
-    `rules` find the cause in a spec, `checks` on a device. `tells` names what each group of
-    `regex` holds (provision.verification.told).
+    `rules` detect the cause in a spec, `checks` on a device. `tells` names the content of each
+    group of `regex` (see provision.verification.error_lookup).
     """
 
     id: str
@@ -182,9 +174,7 @@ class Symptom(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """Bytes of optimizer state for each trained parameter, by the name that
-    TrainingArguments(optim=...) takes.
-    """
+    """Bytes of optimizer state per trained parameter, by name in TrainingArguments(optim=...)."""
 
     name: str
     bytes: float
@@ -192,7 +182,7 @@ class OptimizerState(NamedTuple):
 
 
 class MemoryOverhead(NamedTuple):
-    """Bytes that a process takes on a GPU beside the tensors of training."""
+    """Bytes that a process takes on a GPU in addition to the tensors of training."""
 
     name: str
     bytes: float
@@ -200,9 +190,7 @@ class MemoryOverhead(NamedTuple):
 
 
 class PrecisionCheck(NamedTuple):
-    """Before release `first` of a package, Trainer refuses a precision on cards below capability
-    `cc_min`.
-    """
+    """A precision that Trainer refuses below capability `cc_min`, before release `first`."""
 
     package: str
     precision: str
@@ -212,8 +200,9 @@ class PrecisionCheck(NamedTuple):
 
 
 class TrainerCall(NamedTuple):
-    """From release `first` of transformers on, Trainer makes a call that accelerate has from
-    release `accelerate` on, which neither of them declares.
+    """A call of Trainer that exists in accelerate from release `accelerate` on.
+
+    Trainer makes it from transformers `first` on. Neither package declares the requirement.
     """
 
     first: str
@@ -223,10 +212,10 @@ class TrainerCall(NamedTuple):
 
 
 class UndeclaredRequirement(NamedTuple):
-    """What the releases `first` to `last` of a package ("" for any older, any newer) need of
-    another without declaring it.
+    """A requirement of the releases `first` to `last` of a package that they do not declare.
 
-    `effect` is what one sees otherwise, `severity` the gravest a finding may be.
+    `first` and `last` are "" without a bound, `effect` is the symptom, and `severity` the highest
+    severity of a finding.
     """
 
     package: str
@@ -248,7 +237,7 @@ class PlatformWheels(NamedTuple):
 
 
 class KnownDependencies(NamedTuple):
-    """A package, or "package[extra]", and those that it depends on."""
+    """A package, or "package[extra]", and its dependencies."""
 
     package: str
     brings: tuple[str, ...]
@@ -256,7 +245,7 @@ class KnownDependencies(NamedTuple):
 
 
 class TransformersUse(NamedTuple):
-    """A package that transformers is listed for, in place of Trainer, and what it uses of it."""
+    """A package that uses transformers without Trainer, and the parts it uses."""
 
     package: str
     what: str
@@ -264,7 +253,7 @@ class TransformersUse(NamedTuple):
 
 
 class ExclusivePackages(NamedTuple):
-    """Packages that install the same module, so that an environment takes one of them."""
+    """Packages that install the same module, so that an environment can have only one of them."""
 
     module: str
     packages: tuple[str, ...]
@@ -272,8 +261,10 @@ class ExclusivePackages(NamedTuple):
 
 
 class StrategyFloor(NamedTuple):
-    """What a strategy needs of a package: `version` for sure, refused below `refused_below` by
-    accelerate from its release `since` on.
+    """The release of a package that a strategy requires.
+
+    `version` always works; accelerate from its release `since` on refuses releases below
+    `refused_below`.
     """
 
     strategy: str
@@ -285,9 +276,7 @@ class StrategyFloor(NamedTuple):
 
 
 class Tracker(NamedTuple):
-    """A tracker as TrainingArguments(report_to=...) takes it, and the packages of which one must be
-    there.
-    """
+    """A tracker of TrainingArguments(report_to=...), and the packages of which it requires one."""
 
     tracker: str
     packages: tuple[str, ...]
@@ -295,11 +284,11 @@ class Tracker(NamedTuple):
 
 
 class TrainingArgument(NamedTuple):
-    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("":
-    the oldest, the newest that was read).
+    """An argument of TrainingArguments in the releases `first` to `last` of transformers.
 
-    `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what
-    to do where nothing did.
+    `first` and `last` are "" for the oldest and the newest release that was read. `replaced_by`
+    replaced it, with the same values if it is `renamed`; `instead` describes the alternative if no
+    argument replaced it.
     """
 
     argument: str
@@ -313,7 +302,7 @@ class TrainingArgument(NamedTuple):
 
 
 class SubclassArgument(NamedTuple):
-    """An argument that TrainingArguments does not take, and `of` its subclasses one does."""
+    """An argument that only the subclass `of` of TrainingArguments takes."""
 
     argument: str
     of: str
@@ -321,8 +310,9 @@ class SubclassArgument(NamedTuple):
 
 
 class OptimizerName(NamedTuple):
-    """An optimizer as TrainingArguments(optim=...) takes it, in the releases `first` to `last`;
-    `needs` is the package that it comes from.
+    """A name of TrainingArguments(optim=...) in the releases `first` to `last`.
+
+    `needs` is the package that implements the optimizer.
     """
 
     optimizer: str
@@ -330,3 +320,48 @@ class OptimizerName(NamedTuple):
     first: str = ""
     last: str = ""
     needs: str = ""
+
+
+class TransformersReleases(NamedTuple):
+    """The transformers releases `first` to `last`, which have the same requirements.
+
+    `accelerate` is the floor that Trainer enforces, `torch` the release below which transformers
+    disables torch at import; None if unknown. `floors` (at least) and `ceilings` (below) apply to
+    packages that transformers checks when it uses them.
+    """
+
+    first: str
+    last: str
+    python: str
+    accelerate: str | None
+    torch: str | None
+    declared: Mapping[str, str]
+    evidence: Evidence
+    floors: Mapping[str, str] = {}
+    ceilings: Mapping[str, str] = {}
+
+
+class VersionFloor(NamedTuple):
+    """The lowest version that works.
+
+    `version` always works, a version below `certain` never does, and between them nothing was read.
+    """
+
+    version: str
+    certain: str | None
+    evidence: Evidence
+
+
+class ReplacedPackage(NamedTuple):
+    """A package name that leads elsewhere.
+
+    `kind` is stub (empty or refuses to install), other (another project), abandoned or hostile. The
+    row applies if each package of `beside` can be a release that its specifier admits.
+    """
+
+    name: str
+    instead: str
+    kind: str
+    what: str
+    evidence: Evidence
+    beside: Mapping[str, str] = {}

@@ -1,6 +1,4 @@
-"""The rows of the fact tables about places: machine types, images, Colab runtimes, zones and
-prices.
-"""
+"""Row types of the fact tables about platforms: machines, images, Colab runtimes and prices."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from provision.facts.schema_torch import Evidence
+from provision.facts.evidence import Evidence
 
 
 class MachineType(NamedTuple):
-    """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself (""
-    and 0 for none; a fraction is a share of a card).
+    """A machine type of Compute Engine: vCPUs, memory in GiB and built-in cards.
 
-    `only` is "spot", "reservation" or "vgpu" where it cannot be had otherwise.
+    `card` and `gpus` are "" and 0 for none; a fraction is a share of a card. `only` is "spot",
+    "reservation" or "vgpu" if the type is not available otherwise.
     """
 
     name: str
@@ -33,7 +31,7 @@ class MachineType(NamedTuple):
 
 
 class GpuAttachment(NamedTuple):
-    """How large an N1 machine may be with that many cards of a kind attached."""
+    """The largest N1 machine to which that many cards can be attached."""
 
     card: str
     gpus: int
@@ -43,11 +41,10 @@ class GpuAttachment(NamedTuple):
 
 
 class ImageFamily(NamedTuple):
-    """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was
-    published), and when its support ends.
+    """An image family: operating system, Python, frameworks, CUDA, driver and end of support.
 
-    `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day
-    since when Secure Boot works with a GPU, "" for never.
+    An unpublished value is "". `kind` is workbench, container, container-host or dlvm.
+    `secure_boot_with_gpu` is the first day on which Secure Boot works with a GPU, "" for never.
     """
 
     family: str
@@ -70,17 +67,17 @@ class ImageFamily(NamedTuple):
 
 
 def split_image_name(image: str) -> tuple[str, str]:
-    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a
-    name of any other form is a family, with day "".
+    """Return the family and the day of an image name.
 
-    Source: docs.cloud.google.com, Workbench instances, image versioning.
+    The forms are FAMILY-YYYYMMDD-HHMM-rcN and FAMILY-vYYYYMMDD; any other name is a family with day
+    "". Source: docs.cloud.google.com, Workbench instances, image versioning.
     """
     dated = re.fullmatch(r"(.+)-(?:(\d{8})-\d{4}-rc\d+|v(\d{8}))", image)
     return (dated[1], dated[2] or dated[3]) if dated else (image, "")
 
 
 class ImageDriver(NamedTuple):
-    """The driver that images of a family carry from a day ("20260809") or a milestone ("M121") on."""  # noqa: E501
+    """The driver of a family's images from a day ("20260809") or a milestone ("M121") on."""
 
     family: str
     since: str
@@ -89,10 +86,10 @@ class ImageDriver(NamedTuple):
 
 
 class MetadataKey(NamedTuple):
-    """A metadata key of Workbench ("proxy-*" for all that begin so) that is not the author's.
+    """A metadata key of Workbench that the author of a spec cannot set freely.
 
-    `owner` is service (refused), create (taken when the instance is made only) or provision;
-    `instead` the field that says the same, "" for none.
+    `key` may end in "*" ("proxy-*"). `owner` is service (refused), create (accepted only at
+    creation) or provision; `instead` is the spec field with the same effect, "" for none.
     """
 
     key: str
@@ -101,21 +98,19 @@ class MetadataKey(NamedTuple):
     instead: str = ""
 
     def matches(self, key: str) -> bool:
-        """Tell whether `key` is this key, or one of these."""
+        """Return whether a key is this key or matches its prefix."""
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
 
 
 class ReservedLabel(NamedTuple):
-    """A label that Workbench sets by itself."""
+    """A label that Workbench sets itself."""
 
     key: str
     evidence: Evidence
 
 
 class DiskType(NamedTuple):
-    """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start
-    from it.
-    """
+    """A disk type by its name in a spec and in the API; `boot`: an instance can start from it."""
 
     type: str
     api: str
@@ -124,7 +119,7 @@ class DiskType(NamedTuple):
 
 
 class WorkbenchLimit(NamedTuple):
-    """A number that holds for Workbench instances, with its unit."""
+    """A limit of Workbench instances, with its unit."""
 
     name: str
     value: float
@@ -144,7 +139,7 @@ class OperatingSystem(NamedTuple):
 
 
 class ColabRuntime(NamedTuple):
-    """A Colab runtime version: its GPU image at the day of its list of packages."""
+    """A Colab runtime version: its GPU image on the day of its package list."""
 
     runtime: str
     released: str
@@ -166,8 +161,9 @@ class ColabRuntime(NamedTuple):
 
 
 class ColabShape(NamedTuple):
-    """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk
-    in GB, GPU memory in MiB; None where unpublished.
+    """A Colab machine: card ("none" for CPU) and memory shape (standard or high).
+
+    RAM is in GiB, disk in GB and GPU memory in MiB; unpublished values are None.
     """
 
     card: str
@@ -184,9 +180,7 @@ class ColabShape(NamedTuple):
 
 
 class ColabProperty(NamedTuple):
-    """Something that holds on every Colab machine since a day, whatever the runtime: its driver,
-    compiler, lifetime of runtimes.
-    """
+    """A property of every Colab machine since a day: its driver, compiler, lifetime of runtimes."""
 
     name: str
     value: str
@@ -196,8 +190,10 @@ class ColabProperty(NamedTuple):
 
 
 class ProtectedPackage(NamedTuple):
-    """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a
-    restart when replaced; `kills` it at such versions.
+    """A package that Colab's kernel depends on.
+
+    It is pinned by google-colab, imported at start, or requires a restart when it is replaced; a
+    version that `kills` matches stops the kernel from working.
     """
 
     package: str
@@ -209,9 +205,7 @@ class ProtectedPackage(NamedTuple):
 
     @property
     def critical(self) -> bool:
-        """Whether the kernel itself runs on exactly this version: pinned by google-colab, and
-        imported when it starts.
-        """
+        """True if the kernel runs on exactly this version: pinned, and imported when it starts."""
         return self.pinned and self.imported_at_start
 
 
@@ -228,7 +222,7 @@ class MachinePrice(NamedTuple):
 
 
 class CardZones(NamedTuple):
-    """The zones of a region that have a card; empty where only the region is known."""
+    """The zones of a region that have a card; empty if only the region is known."""
 
     card: str
     region: str
@@ -237,8 +231,9 @@ class CardZones(NamedTuple):
 
 
 class ImageChange(NamedTuple):
-    """What images of a family have from a day ("20261004") on; `cc_below`: before it they had no
-    working driver for cards below that capability.
+    """A feature of a family's images from a day ("20261004") on.
+
+    Before that day they had no working driver for cards below capability `cc_below`.
     """
 
     family: str

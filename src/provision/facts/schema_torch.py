@@ -1,44 +1,20 @@
-"""The rows of the fact tables about torch, CUDA and cards, as types: each carries where it comes
-from, as of when, and how sure we are.
-"""
+"""Row types of the fact tables about torch, CUDA, cards and Python."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
-from provision.diagnostics import Severity
-
-
-class Evidence(NamedTuple):
-    """Where a fact comes from, as of which day, and how sure we are: high, medium or low. What is
-    low may warn, never fail.
-    """
-
-    source: str
-    as_of: str
-    confidence: str
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether a rule may call something an error on this fact alone."""
-        return self.confidence != "low"
-
-    def cap_severity(self, severity: Severity) -> Severity:
-        """Return the gravest severity, up to `severity`, that a finding may have which rests on
-        this fact.
-        """
-        return Severity.WARNING if severity is Severity.ERROR and not self.is_sure else severity
+from provision.facts.evidence import Evidence
 
 
 class TorchRelease(NamedTuple):
-    """One release of torch: the Pythons (major.minor) that have a wheel, and the CUDA flavours it
-    was built in.
+    """A release of torch: its Pythons (major.minor) and the CUDA flavours of its builds.
 
-    `builds` maps a flavour such as "cu128" to the confidence that it can be installed; `default`
-    is the flavour that the public index serves for Linux x86_64.
-    `cudnn`, `nccl` and `cuda_runtime` are the pins of that default build ("" for none). No
-    torchaudio or torchvision: none was made for this release.
+    `builds` maps a flavour such as "cu128" to the confidence that it can be installed; `default` is
+    the flavour that the public index serves for Linux x86_64. `cudnn`, `nccl` and `cuda_runtime`
+    are the pins of that default build ("" for none). `pythons_aarch64` is empty if it equals
+    `pythons`. `torchaudio` and `torchvision` are empty if they have no release for this one.
     """
 
     release: str
@@ -47,11 +23,11 @@ class TorchRelease(NamedTuple):
     builds: Mapping[str, str]
     python: str
     pythons: tuple[str, ...]
-    pythons_aarch64: tuple[str, ...]
     glibc: str
     triton: str
     torchvision: tuple[str, ...]
     evidence: Evidence
+    pythons_aarch64: tuple[str, ...] = ()
     torchaudio: tuple[str, ...] = ()
     default_aarch64: str = "cpu"
     glibc_aarch64: str = ""
@@ -61,37 +37,37 @@ class TorchRelease(NamedTuple):
 
     @property
     def flavours(self) -> tuple[str, ...]:
-        """All build families, `cpu` first: the PyTorch index serves a CPU build of every release in
-        the table.
-        """
+        """All build families, `cpu` first: the PyTorch index has a CPU build of every release."""
         return ("cpu", *self.builds)
 
     def pythons_on(self, platform: str) -> tuple[str, ...]:
-        """Return the Pythons that have a wheel on a platform such as "linux-aarch64"; macOS and
-        Windows are taken as Linux x86_64.
+        """Return the Pythons that have a wheel on a platform such as "linux-aarch64".
+
+        macOS and Windows have those of Linux x86_64.
         """
-        return self.pythons_aarch64 if platform == "linux-aarch64" else self.pythons
+        if platform == "linux-aarch64" and self.pythons_aarch64:
+            return self.pythons_aarch64
+        return self.pythons
 
     def default_on(self, platform: str) -> str:
-        """Return the flavour that the public index serves for a platform: CUDA on Linux (aarch64
-        from 2.11 on), else "cpu".
+        """Return the flavour that the public index serves for a platform.
+
+        It is a CUDA flavour on Linux (on aarch64 from 2.11 on) and "cpu" elsewhere.
         """
-        return {"linux-x86_64": self.default, "linux-aarch64": self.default_aarch64}.get(
-            platform, "cpu"
-        )
+        defaults = {"linux-x86_64": self.default, "linux-aarch64": self.default_aarch64}
+        return defaults.get(platform, "cpu")
 
     def glibc_on(self, platform: str) -> str | None:
-        """Return the oldest C library ("2.28") that the wheels for a Linux platform run on; None
-        where there is none to ask for.
-        """
+        """Return the oldest C library ("2.28") for the wheels of a platform; None outside Linux."""
         if platform == "linux-aarch64":
             return self.glibc_aarch64 or self.glibc
         return self.glibc if platform == "linux-x86_64" else None
 
 
 class TorchBuild(NamedTuple):
-    """What one CUDA build of torch was compiled for: machine code for the capabilities in `sm`, PTX
-    of capability `ptx` ("" for none).
+    """The capabilities that one CUDA build of torch has code for.
+
+    It has machine code for `sm` and PTX of capability `ptx` ("" for none).
     """
 
     release: str
@@ -101,15 +77,19 @@ class TorchBuild(NamedTuple):
     evidence: Evidence
     ptx: str = ""
 
+    @classmethod
+    def from_columns(cls, *, sm: str, **columns: Any) -> Self:
+        """Return a row of the table, which writes capabilities between spaces."""
+        return cls(sm=tuple(sm.split()), **columns)
+
 
 class CudaToolkit(NamedTuple):
     """A CUDA toolkit.
 
-    Its compiler makes code for `capabilities` (empty: not read, between `cc_min` and `cc_max`)
-    and takes gcc up to major `gcc_max`. Programs made with it run
-    on drivers from `floor_linux` and `floor_windows` on; `driver_first` and `driver_bundled` are
-    Linux drivers of its first and last update, None where
-    unknown.
+    Its compiler generates code for `capabilities` (empty: not read, between `cc_min` and `cc_max`)
+    and supports gcc up to major `gcc_max`. Programs built with it run on drivers from `floor_linux`
+    and `floor_windows` on. `driver_first` and `driver_bundled` are the Linux drivers of its first
+    and last update, None if unknown.
     """
 
     cuda: str
@@ -123,10 +103,21 @@ class CudaToolkit(NamedTuple):
     floor_windows: str
     evidence: Evidence
 
+    @classmethod
+    def from_columns(cls, *, capabilities: str | None, **columns: Any) -> Self:
+        """Return a row of the table, which writes capabilities between spaces."""
+        return cls(capabilities=tuple((capabilities or "").split()), **columns)
+
+    def driver_floor(self, *, windows: bool) -> str:
+        """Return the oldest driver that runs programs built with this toolkit."""
+        return self.floor_windows if windows else self.floor_linux
+
 
 class DriverBranch(NamedTuple):
-    """A branch of the NVIDIA driver: the newest CUDA it brings, the GPU generations it is the last
-    for, its end ("2028-08", "ended" or None).
+    """A branch of the NVIDIA driver, with the newest CUDA it supports.
+
+    `drops_after` lists the GPU generations that it is the last branch for; `end_of_life` is a month
+    ("2028-08"), "ended" or None.
     """
 
     branch: str
@@ -137,13 +128,12 @@ class DriverBranch(NamedTuple):
 
 
 class ComputeCapability(NamedTuple):
-    """A CUDA compute capability: generation, first driver branch, and features (tensor_cores, tf32,
-    bf16, fp8, fp4).
+    """A CUDA compute capability: generation, first driver branch and features.
 
-    Machine code for it runs on the same major and a minor at least its own, except on
-    `code_not_on`, and on `code_also_on` besides.
-    `fp16_rate` is fp16 arithmetic for each fp32 one outside tensor cores: 0 for none, None where
-    it was not read.
+    Features are tensor_cores, tf32, bf16, fp8 and fp4. Machine code for the capability runs on the
+    same major and a minor at least its own, except on `code_not_on`, and on `code_also_on` besides.
+    `fp16_rate` is the ratio of fp16 to fp32 arithmetic outside tensor cores: 0 without fp16, None
+    if it was not read.
     """
 
     cc: str
@@ -157,7 +147,7 @@ class ComputeCapability(NamedTuple):
 
 
 class CudnnSupport(NamedTuple):
-    """From release `first` on, cuDNN for a CUDA major ("12") runs on capability `cc_min` and newer."""  # noqa: E501
+    """The lowest capability `cc_min` of cuDNN from release `first` on, for a CUDA major ("12")."""
 
     cuda: str
     first: str
@@ -166,13 +156,14 @@ class CudnnSupport(NamedTuple):
 
 
 class Card(NamedTuple):
-    """An accelerator: CUDA compute capability such as "8.9", memory in GB as the vendor counts,
-    bandwidth in GB/s, dense peaks in TFLOP/s by format.
+    """An accelerator.
 
-    `gcp`, `workbench`, `vertex` and `colab` are its names there, "" where it is not offered;
-    `status` on Google Cloud is offered, listed, reservation,
-    retired (none for new machines), removed or "" (never there). `host` is the platform of its
-    machine where that is fixed, `unified` memory is shared with it.
+    `cc` is its CUDA compute capability ("8.9"), `memory_gb` its memory as the vendor counts it,
+    `bandwidth_gb_s` in GB/s, `tflops` its dense peaks in TFLOP/s by format. `gcp`, `workbench`,
+    `vertex` and `colab` are its names in these services ("" if they do not offer it). `status` on
+    Google Cloud is offered, listed, reservation, retired (not for new machines), removed or ""
+    (never offered). `host` is the platform of its machine if that is fixed; `unified` memory is
+    shared with the host.
     """
 
     name: str
@@ -203,10 +194,10 @@ class CompileSupport(NamedTuple):
 
 
 class MpsPrecision(NamedTuple):
-    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any).
+    """The requirements of a precision on Apple silicon: the oldest torch and macOS ("" for any).
 
-    Trainer needs torch `trainer_torch`, and no accelerate from `refused_first` to before
-    `accelerate` ("" for no such bound).
+    Trainer requires torch `trainer_torch`, and an accelerate that is older than `refused_first` or
+    at least `accelerate` ("" for no such bound).
     """
 
     precision: str
@@ -218,54 +209,9 @@ class MpsPrecision(NamedTuple):
     accelerate: str = ""
 
 
-class TransformersReleases(NamedTuple):
-    """A run of transformers releases, `first` to `last`, with the same needs.
-
-    `accelerate` is the floor that Trainer enforces, `torch` the release below which torch is
-    switched off at import; None where none is known.
-    `floors` (at least) and `ceilings` (below) hold for packages that transformers checks itself
-    when it uses them.
-    """
-
-    first: str
-    last: str
-    python: str
-    accelerate: str | None
-    torch: str | None
-    declared: Mapping[str, str]
-    evidence: Evidence
-    floors: Mapping[str, str] = {}
-    ceilings: Mapping[str, str] = {}
-
-
-class VersionFloor(NamedTuple):
-    """The lowest version that will do: `version` is enough for sure; below `certain` it is too old
-    for sure, between the two nothing was read.
-    """
-
-    version: str
-    certain: str | None
-    evidence: Evidence
-
-
 class PythonVersion(NamedTuple):
     """A CPython minor version and the month after which it gets no more security fixes."""
 
     version: str
     end_of_life: str
     evidence: Evidence
-
-
-class ReplacedPackage(NamedTuple):
-    """A package name that leads elsewhere: `kind` is stub (empty or refuses to install), other
-    (another project), abandoned or hostile.
-
-    It holds where each package of `beside` may be a release that its specifier admits.
-    """
-
-    name: str
-    instead: str
-    kind: str
-    what: str
-    evidence: Evidence
-    beside: Mapping[str, str] = {}

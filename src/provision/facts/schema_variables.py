@@ -1,6 +1,4 @@
-"""The rows of the fact table about environment variables: what each does to training, which name
-folders, and how the allocator is configured.
-"""
+"""Row types of the fact tables about environment variables: effects, folders, allocator options."""
 
 from __future__ import annotations
 
@@ -8,14 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from provision.facts.schema_torch import Evidence
+from provision.facts.evidence import Evidence
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 class VariableEffect(NamedTuple):
-    """What a variable does to training where its value is one of those that `when` names, and what
-    `at` it matters to. See variables.yaml for both words.
+    """The effect of a variable on training if its value matches `when`.
+
+    `at` names the targets that it affects. See variables.yaml for both vocabularies.
     """
 
     variable: str
@@ -31,7 +30,7 @@ class VariableEffect(NamedTuple):
     else_without: str = ""
 
     def applies_to(self, value: str) -> bool:
-        """Tell whether the variable has its effect when it holds `value`."""
+        """Return whether the variable has its effect with a value."""
         match self.when:
             case "set":
                 return True
@@ -44,8 +43,9 @@ class VariableEffect(NamedTuple):
 
 
 class FolderVariable(NamedTuple):
-    """A variable that names a folder: what lies there, whether that takes gigabytes, and which of ~
-    and $ its reader replaces.
+    """A variable that names a folder: its content, whether it takes gigabytes, and its expansions.
+
+    `expands` lists which of ~ and $ the program that reads the variable replaces.
     """
 
     variable: str
@@ -56,8 +56,9 @@ class FolderVariable(NamedTuple):
 
 
 class AllocatorOption(NamedTuple):
-    """An option of torch's allocator and what it takes: flag, number (of at least `least`), ratio,
-    or any.
+    """An option of torch's allocator.
+
+    `takes` is flag, number (of at least `least`), ratio or any.
     """
 
     option: str

@@ -1,6 +1,4 @@
-"""The tables as a person looks them up: every row of every table under one kind of key, with what
-is known of its source.
-"""
+"""Lookup of fact rows by a key that a person types, across all tables."""
 
 from __future__ import annotations
 
@@ -9,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.facts.lazy_tables import (
-    LAZY_TABLES_FOLDER,
+from provision.facts.compiled_tables import (
+    EVIDENCE_FIELDS,
+    MALFORMED,
     damaged_tables_error,
     expand_rows,
     read_compiled,
 )
-from provision.facts.schema_torch import Evidence
+from provision.facts.evidence import Evidence
+from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
 from provision.facts.versions import parse_version
 
 _TABLE_ALIASES = {
@@ -38,15 +38,12 @@ _TABLE_ALIASES = {
         "extensions.numpy2",
     ),
 }
-"""Words a person may say for tables, beside their names."""
-_EVIDENCE = ("source", "as_of", "confidence")
+"""Words for tables that a person may use in addition to their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One row: the table it stands in, its key ("2.11.0:cu128:linux-x86_64"), its values, and its
-    evidence.
-    """
+    """A row of a table: its key ("2.11.0:cu128:linux-x86_64"), its values and its evidence."""
 
     table: str
     key_parts: tuple[str, ...]
@@ -61,9 +58,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class FactTable:
-    """A table: its name ("torch", "cuda.drivers"), what it says of itself, which columns make the
-    key, its evidence and its rows.
-    """
+    """A table ("torch", "cuda.drivers"): its description, key columns, evidence and rows."""
 
     name: str
     about: str
@@ -73,67 +68,54 @@ class FactTable:
 
 
 def load_tables(compiled: Path, folder: Path = LAZY_TABLES_FOLDER) -> dict[str, FactTable]:
-    """Return all tables by name, those loaded on demand included.
+    """Return all tables by name, including those that are loaded on demand.
 
-    Raises ProvisionError when a file is missing, damaged, or written for a later version.
+    Raises:
+        ProvisionError: a file is missing, damaged, or written for a later version.
     """
-    files = {path.stem: read_compiled(path) for path in sorted(folder.glob("*.json"))}
     try:
-        core = {name: table for name, table in read_compiled(compiled).items() if name != "schema"}
-        return {
-            table.name: table
-            for stem, raw in {**core, **files}.items()
-            for table in _tables(stem, raw)
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        content = read_compiled(compiled)
+        del content["schema"]
+        for path in sorted(folder.glob("*.json")):
+            content[path.stem] = read_compiled(path)
+        tables = [table for stem, raw in content.items() for table in _parts_of_table(stem, raw)]
+    except MALFORMED as error:
         raise damaged_tables_error(compiled, error) from None
+    return {table.name: table for table in tables}
 
 
-def find_rows(known: Mapping[str, FactTable], text: str) -> tuple[FactRow, ...]:
-    """Return the rows that `text` means: TABLE:KEY, a word for a table and a key, or a key alone;
-    the first parts of a key are enough.
+def find_rows(tables: Mapping[str, FactTable], query: str) -> tuple[FactRow, ...]:
+    """Return the rows that match TABLE:KEY, ALIAS:KEY or a key alone.
 
-    A release lies in the row of its run; 2.11 is 2.11.0; a card answers to its aliases. What a
-    found row belongs to (the release of a build) comes first.
+    The first parts of a key are enough. A release matches the row of its range, 2.11 matches
+    2.11.0, and a card matches its aliases. Rows with a shorter key, such as the release of a
+    build, come first.
     """
-    word, *rest = text.split(":")
-    named = [
-        table
-        for name in _TABLE_ALIASES.get(word, (word,))
-        if (table := known.get(name)) is not None
-    ]
-    found = [
-        entry for table in named for entry in table.rows if rest and _matches(entry, tuple(rest))
-    ]
-    if found:
-        above = (
-            entry
-            for table in named
-            for entry in table.rows
-            if len(entry.key_parts) < len(rest)
-            and _matches(entry, tuple(rest[: len(entry.key_parts)]))
-        )
-        return (*above, *found)
-    return tuple(
-        entry for table in known.values() for entry in table.rows if _matches(entry, (word, *rest))
-    )
+    first, *key = query.split(":")
+    names = _TABLE_ALIASES.get(first, (first,))
+    named = [row for name in names if name in tables for row in tables[name].rows]
+    matches = [row for row in named if key and _matches(row, key)]
+    if not matches:
+        rows = (row for table in tables.values() for row in table.rows)
+        return tuple(row for row in rows if _matches(row, [first, *key]))
+    shorter = (row for row in named if len(row.key_parts) < len(key))
+    return (*(row for row in shorter if _matches(row, key[: len(row.key_parts)])), *matches)
 
 
-def _tables(stem: str, raw: dict[str, Any]) -> Iterator[FactTable]:
-    evidence = Evidence(*(raw[key] for key in _EVIDENCE))
-    for name, columns in raw["keys"].items():
-        title = stem if name == "rows" else f"{stem}.{name}"
-        rows = tuple(_entry(title, row, columns, raw) for row in expand_rows(raw, name))
-        yield FactTable(title, raw["about"], tuple(columns), evidence, rows)
+def _parts_of_table(stem: str, raw: dict[str, Any]) -> Iterator[FactTable]:
+    evidence = Evidence(*(raw[field] for field in EVIDENCE_FIELDS))
+    for part, columns in raw["keys"].items():
+        name = stem if part == "rows" else f"{stem}.{part}"
+        rows = tuple(_fact_row(name, row, columns, raw) for row in expand_rows(raw, part))
+        yield FactTable(name, raw["about"], tuple(columns), evidence, rows)
 
 
-def _entry(table: str, row: dict[str, Any], columns: list[str], raw: dict[str, Any]) -> FactRow:
-    values = {key: value for key, value in row.items() if key not in _EVIDENCE}
+def _fact_row(table: str, row: dict[str, Any], columns: list[str], raw: dict[str, Any]) -> FactRow:
     return FactRow(
         table,
         tuple(_key_text(row[column]) for column in columns),
-        values,
-        Evidence(*(row.get(key, raw[key]) for key in _EVIDENCE)),
+        {field: value for field, value in row.items() if field not in EVIDENCE_FIELDS},
+        Evidence(*(row.get(field, raw[field]) for field in EVIDENCE_FIELDS)),
     )
 
 
@@ -141,37 +123,35 @@ def _key_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _matches(entry: FactRow, wanted: tuple[str, ...]) -> bool:
-    if len(wanted) > len(entry.key_parts):
+def _matches(row: FactRow, key: list[str]) -> bool:
+    """Return whether a key is equal to the first parts of a row's key, aliases included."""
+    if len(key) > len(row.key_parts):
         return False
     return all(
-        _is_equal_key(have, want) or _matches_alias(entry, place, want)
-        for place, (have, want) in enumerate(zip(entry.key_parts, wanted, strict=False))
+        _is_same_text_or_version(part, text)
+        or (index == 0 and _is_alias(row, text))
+        or (index == len(row.key_parts) - 1 and _is_in_release_range(row, text))
+        for index, (part, text) in enumerate(zip(row.key_parts, key, strict=False))
     )
 
 
-def _is_equal_key(have: str, want: str) -> bool:
-    if have.casefold() == want.casefold():
+def _is_same_text_or_version(left: str, right: str) -> bool:
+    if left.casefold() == right.casefold():
         return True
-    left, right = parse_version(have), parse_version(want)
-    return left is not None and left == right
+    version = parse_version(left)
+    return version is not None and version == parse_version(right)
 
 
-def _matches_alias(entry: FactRow, place: int, want: str) -> bool:
-    """Tell whether a row goes by another name: a card's alias, or a release within a run (its
-    `first` is the last part of the key).
-    """
-    if place == 0 and want.casefold() in (
-        str(alias).casefold() for alias in entry.values.get("aliases", ())
-    ):
-        return True
-    if (
-        "first" not in entry.values
-        or "last" not in entry.values
-        or place != len(entry.key_parts) - 1
-    ):
+def _is_alias(row: FactRow, name: str) -> bool:
+    return name.casefold() in (str(alias).casefold() for alias in row.values.get("aliases", ()))
+
+
+def _is_in_release_range(row: FactRow, version: str) -> bool:
+    """Return whether a row about the releases `first` to `last` applies to a version."""
+    if "first" not in row.values or "last" not in row.values:
         return False
-    low, high, wanted = (
-        parse_version(str(text)) for text in (entry.values["first"], entry.values["last"], want)
-    )
-    return low is not None and high is not None and wanted is not None and low <= wanted <= high
+    low, high = parse_version(str(row.values["first"])), parse_version(str(row.values["last"]))
+    release = parse_version(version)
+    if low is None or high is None or release is None:
+        return False
+    return low <= release <= high

@@ -1,4 +1,4 @@
-"""What it means for a card, a driver and the Pythons when torch moves from one build to another."""
+"""Implications of a move from one torch build to another for cards, drivers and Pythons."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from provision.diagnostics import Severity
 from provision.facts.compatibility import CodeForm, DeviceCode, is_driver_at_least
 from provision.facts.facts import Facts, cuda_of
-from provision.facts.schema_torch import Card, CudaToolkit
+from provision.facts.schema_torch import Card
 from provision.facts.versions import require_version
 
 
 class ImplicationKind(StrEnum):
-    """What a meaning is about."""
+    """The subject of an implication."""
 
     LOST = "code lost"
     GAINED = "code gained"
@@ -28,7 +28,7 @@ class ImplicationKind(StrEnum):
 
 
 class Implication(NamedTuple):
-    """One thing that follows, in a sentence, and how much it matters."""
+    """One consequence in a sentence, and its severity."""
 
     kind: ImplicationKind
     severity: Severity
@@ -49,187 +49,168 @@ class TorchVariant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The build as a person calls it: "torch 2.11.0 (cu128)"."""
+        """The build in a message: "torch 2.11.0 (cu128)"."""
         return f"torch {self.release} ({self.flavour})"
 
 
 def describe_upgrade(old: TorchVariant, new: TorchVariant) -> str:
-    """Return the move in few words: "torch 2.10.0 -> 2.11.0 (cu128)", "torch 2.11.0 (cu126 ->
-    cu128)".
-    """
-    release = old.release if old.release == new.release else f"{old.release} -> {new.release}"
-    return (
-        f"torch {release} "
-        f"({old.flavour if old.flavour == new.flavour else f'{old.flavour} -> {new.flavour}'})"
-    )
+    """Return "torch 2.10.0 -> 2.11.0 (cu128)" or "torch 2.11.0 (cu126 -> cu128)"."""
+    release = _change(old.release, new.release)
+    return f"torch {release} ({_change(old.flavour, new.flavour)})"
 
 
 def card_implications(
     card: Card, old: TorchVariant, new: TorchVariant, facts: Facts
 ) -> Iterator[Implication]:
-    """Yield what a card loses or gains of compiled code. See `coverage.code_for` for the rule and
-    its source.
+    """Yield the compiled code that a card loses or gains.
+
+    See `compatibility.code_for_capability` for the rule and its source.
     """
-    (was_known, was), (known, now) = _code(card, old, facts), _code(card, new, facts)
+    old_is_known, old_code = _code(card, old, facts)
+    new_is_known, new_code = _code(card, new, facts)
     lead = f"{describe_upgrade(old, new)}: {card.name}"
-    if not known:
+    if not new_is_known:
         yield Implication(
             ImplicationKind.UNKNOWN,
             Severity.UNKNOWN,
             f"{lead}: the facts do not know what {new.name} was compiled for",
         )
-    elif now is None and (was is not None or not was_known):
-        row = facts.build(new.torch, new.flavour, new.platform)
-        severity = card.evidence.cap_severity(
-            row.evidence.cap_severity(Severity.ERROR) if row else Severity.WARNING
-        )
-        lost = f" loses {_code_text(was)}" if was else ""
-        yield Implication(
-            ImplicationKind.LOST,
-            severity,
-            f"{lead}{lost}: {new.name} has no code for "
-            f"it{_other_flavours_with_code(card, new, facts)}",
-        )
-    elif now is not None and was_known and was is None:
-        yield Implication(ImplicationKind.GAINED, Severity.INFO, f"{lead} gains {_code_text(now)}")
-    elif now is not None and was is not None and now != was:
-        yield _other_code(lead, was, now)
+    elif new_code is None:
+        if old_code is not None or not old_is_known:
+            yield _lost_code(lead, old_code, card, new, facts)
+    elif old_is_known and old_code is None:
+        text = f"{lead} gains {_code_text(new_code)}"
+        yield Implication(ImplicationKind.GAINED, Severity.INFO, text)
+    elif old_code is not None and new_code != old_code:
+        yield _other_code(lead, old_code, new_code)
 
 
 def driver_implications(
-    old: TorchVariant, new: TorchVariant, facts: Facts, driver: str | None, by: str
+    old: TorchVariant, new: TorchVariant, facts: Facts, driver: str | None, source: str
 ) -> Iterator[Implication]:
-    """Yield the oldest driver that runs each build where it differs; `driver` is what the place has
-    (None: not known), `by` who brings it.
+    """Yield the oldest driver of each build if they differ.
+
+    `driver` is the driver of the target (None: unknown), and `source` names what provides it.
     """
-    was, now = (facts.toolkits.get(cuda_of(built.flavour)) for built in (old, new))
-    if (
-        now is None
-        or old.flavour == new.flavour
-        or (was is not None and _driver_floor(was, old) == _driver_floor(now, new))
-    ):
+    toolkit = facts.toolkits.get(cuda_of(new.flavour))
+    if toolkit is None or old.flavour == new.flavour:
         return
-    floor, before = _driver_floor(now, new), _driver_floor(was, old) if was else "none"
-    raised = was is None or require_version(floor) > require_version(before)
-    severity, has = Severity.WARNING if raised else Severity.INFO, ""
+    new_floor = _driver_floor(new, facts)
+    old_floor = _driver_floor(old, facts)
+    if new_floor is None or new_floor == old_floor:
+        return
+    is_raised = old_floor is None or require_version(new_floor) > require_version(old_floor)
+    severity, status = Severity.WARNING if is_raised else Severity.INFO, ""
     if driver is not None:
-        enough = is_driver_at_least(driver, floor)
-        severity = (
-            Severity.INFO
-            if enough
-            else now.evidence.cap_severity(Severity.ERROR)
-            if enough is False
-            else severity
-        )
-        has = f"; there it is {driver} ({by})" + (
-            "" if enough else ", which is too old" if enough is False else ""
-        )
+        status = f"; there it is {driver} ({source})"
+        is_enough = is_driver_at_least(driver, new_floor)
+        if is_enough:
+            severity = Severity.INFO
+        elif is_enough is False:
+            severity = toolkit.evidence.cap_severity(Severity.ERROR)
+            status += ", which is too old"
     yield Implication(
         ImplicationKind.DRIVER,
         severity,
-        f"{describe_upgrade(old, new)}: the oldest driver is {floor}, {before} before{has}",
+        f"{describe_upgrade(old, new)}: the oldest driver is {new_floor}, "
+        f"{old_floor or 'none'} before{status}",
     )
 
 
 def torch_python_implications(
     old: TorchVariant, new: TorchVariant, facts: Facts
 ) -> Iterator[Implication]:
-    """Yield the Pythons that torch has wheels for no more, or now."""
-    was, now = facts.torch_release(old.torch), facts.torch_release(new.torch)
-    if was is None or now is None:
+    """Yield the Pythons that lose or gain wheels of torch."""
+    old_release, new_release = facts.torch_release(old.torch), facts.torch_release(new.torch)
+    if old_release is None or new_release is None:
         return
-    before, after = was.pythons_on(old.platform), now.pythons_on(new.platform)
-    gone, come = (
-        [python for python in before if python not in after],
-        [python for python in after if python not in before],
-    )
-    if gone or come:
-        said = ([f"no wheels for Python {', '.join(gone)} any more"] if gone else []) + (
-            [f"wheels for Python {', '.join(come)}"] if come else []
-        )
-        yield Implication(
-            ImplicationKind.PYTHONS,
-            Severity.INFO,
-            f"{describe_upgrade(old, new)}: {', '.join(said)}",
-        )
+    before, after = old_release.pythons_on(old.platform), new_release.pythons_on(new.platform)
+    changes = []
+    if removed := [python for python in before if python not in after]:
+        changes.append(f"no wheels for Python {', '.join(removed)} any more")
+    if added := [python for python in after if python not in before]:
+        changes.append(f"wheels for Python {', '.join(added)}")
+    if changes:
+        text = f"{describe_upgrade(old, new)}: {', '.join(changes)}"
+        yield Implication(ImplicationKind.PYTHONS, Severity.INFO, text)
 
 
 def python_implications(old: str, new: str, facts: Facts) -> Iterator[Implication]:
-    """Yield until when the new Python gets security fixes."""
+    """Yield the month until which the new Python gets security fixes."""
     row = next((row for row in facts.pythons if row.version == new), None)
     if row is not None and old != new:
-        yield Implication(
-            ImplicationKind.PYTHON,
-            Severity.INFO,
-            f"Python {old} -> {new}: security fixes until {row.end_of_life}",
-        )
+        text = f"Python {old} -> {new}: security fixes until {row.end_of_life}"
+        yield Implication(ImplicationKind.PYTHON, Severity.INFO, text)
 
 
 def other_card_implications(
     named: frozenset[str], old: TorchVariant, new: TorchVariant, facts: Facts
 ) -> Iterator[Implication]:
-    """Yield the cards, but for those `named`, that lose or gain code, or have PTX alone where they
-    had machine code: a sentence of each kind.
-    """
+    """Yield one sentence on each kind of change of code for the cards that are not `named`."""
     cards: dict[ImplicationKind, dict[str, Severity]] = {}
     for card in facts.cards:
         if card.name not in named and card.host in ("", new.platform):
-            for meaning in card_implications(card, old, new, facts):
-                cards.setdefault(meaning.kind, {})[card.name] = meaning.severity
-    for kind, words in (
+            for implication in card_implications(card, old, new, facts):
+                cards.setdefault(implication.kind, {})[card.name] = implication.severity
+    for kind, change in (
         (ImplicationKind.LOST, "no code any more for"),
         (ImplicationKind.GAINED, "code now for"),
         (ImplicationKind.PTX, "PTX only, where there was machine code, for"),
     ):
         if kind in cards:
-            yield Implication(
-                kind,
-                Severity.INFO,
-                f"{describe_upgrade(old, new)} has {words} {', '.join(cards[kind])}",
-            )
+            text = f"{describe_upgrade(old, new)} has {change} {', '.join(cards[kind])}"
+            yield Implication(kind, Severity.INFO, text)
 
 
-def _code(card: Card, built: TorchVariant, facts: Facts) -> tuple[bool, DeviceCode | None]:
-    """Return whether it is known what a build holds for a card, and the code that the card would
-    run.
-    """
-    if built.flavour == "cpu":
+def _change(old: str, new: str) -> str:
+    return old if old == new else f"{old} -> {new}"
+
+
+def _code(card: Card, variant: TorchVariant, facts: Facts) -> tuple[bool, DeviceCode | None]:
+    """Return whether the facts know the code of a build, and the code that the card runs."""
+    if variant.flavour == "cpu":
         return True, None
-    build = facts.build(built.torch, built.flavour, built.platform)
+    build = facts.build(variant.torch, variant.flavour, variant.platform)
     return (False, None) if build is None else (True, facts.code_for(card, build))
 
 
-def _other_code(lead: str, was: DeviceCode, now: DeviceCode) -> Implication:
-    match was.form, now.form:
+def _lost_code(
+    lead: str, old_code: DeviceCode | None, card: Card, new: TorchVariant, facts: Facts
+) -> Implication:
+    build = facts.build(new.torch, new.flavour, new.platform)
+    severity = build.evidence.cap_severity(Severity.ERROR) if build else Severity.WARNING
+    loss = f" loses {_code_text(old_code)}" if old_code else ""
+    others = _other_flavours_with_code(card, new, facts)
+    return Implication(
+        ImplicationKind.LOST,
+        card.evidence.cap_severity(severity),
+        f"{lead}{loss}: {new.name} has no code for it{others}",
+    )
+
+
+def _other_code(lead: str, old: DeviceCode, new: DeviceCode) -> Implication:
+    match old.form, new.form:
         case CodeForm.MACHINE, CodeForm.PTX:
             return Implication(
                 ImplicationKind.PTX,
                 Severity.WARNING,
-                f"{lead} loses {_code_text(was)} and has {_code_text(now)}, which the "
+                f"{lead} loses {_code_text(old)} and has {_code_text(new)}, which the "
                 "driver compiles when a program first starts",
             )
         case CodeForm.PTX, CodeForm.MACHINE:
-            return Implication(
-                ImplicationKind.MACHINE,
-                Severity.INFO,
-                f"{lead} gains {_code_text(now)}, and had {_code_text(was)} only",
-            )
+            text = f"{lead} gains {_code_text(new)}, and had {_code_text(old)} only"
+            return Implication(ImplicationKind.MACHINE, Severity.INFO, text)
         case _:
-            return Implication(
-                ImplicationKind.OTHER,
-                Severity.INFO,
-                f"{lead} runs {_code_text(now)}, {_code_text(was)} before",
-            )
+            text = f"{lead} runs {_code_text(new)}, {_code_text(old)} before"
+            return Implication(ImplicationKind.OTHER, Severity.INFO, text)
 
 
 def _other_flavours_with_code(card: Card, new: TorchVariant, facts: Facts) -> str:
     flavours = [build.flavour for build in facts.builds_for_card(card, new.torch, new.platform)]
-    return (
-        f"; of torch {new.release}, {' and '.join(flavours)} "
-        f"{'has' if len(flavours) == 1 else 'have'}"
-        if flavours
-        else ""
-    )
+    if not flavours:
+        return ""
+    verb = "has" if len(flavours) == 1 else "have"
+    return f"; of torch {new.release}, {' and '.join(flavours)} {verb}"
 
 
 def _code_text(code: DeviceCode) -> str:
@@ -237,5 +218,7 @@ def _code_text(code: DeviceCode) -> str:
     return f"sm_{digits}" if code.form is CodeForm.MACHINE else f"PTX compute_{digits}"
 
 
-def _driver_floor(toolkit: CudaToolkit, built: TorchVariant) -> str:
-    return toolkit.floor_windows if built.platform.startswith("windows") else toolkit.floor_linux
+def _driver_floor(variant: TorchVariant, facts: Facts) -> str | None:
+    return facts.driver_floor(
+        cuda_of(variant.flavour), windows=variant.platform.startswith("windows")
+    )

@@ -1,6 +1,4 @@
-"""How a service says no: Google's canonical codes with the HTTP status of each, and the error body
-of its REST APIs.
-"""
+"""Errors of the services: Google's canonical codes, their HTTP status, and REST error bodies."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ class StatusCode(IntEnum):
 
     @property
     def http_status(self) -> int:
-        """The HTTP status that Google's REST APIs answer with. Source: the comments of
-        google/rpc/code.proto.
-        """
+        """The HTTP status of Google's REST APIs. Source: the comments of google/rpc/code.proto."""
         return _HTTP[self]
 
 
@@ -59,11 +55,10 @@ _HTTP = {
 
 
 class ApiError(Exception):
-    """A request that is refused: canonical code, message, details as JSON (`@type` in each), and
-    for REST its headers.
+    """A refused request: canonical code, message and details as JSON (with `@type`).
 
-    `reason` is the word that the older APIs (Compute, Storage) put into `error.errors`; `http`
-    where the status is not that of the code.
+    `headers` are for REST. `reason` is the word that the older APIs (Compute, Storage) put into
+    `error.errors`; `http` is set if the status is not that of the code.
     """
 
     def __init__(
@@ -85,7 +80,7 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     def to_rpc_status(self) -> dict[str, Any]:
-        """Return it as a google.rpc.Status, as it stands in an operation."""
+        """Return the error as a google.rpc.Status, as in an operation."""
         return {
             "code": int(self.code),
             "message": self.message,
@@ -93,7 +88,7 @@ class ApiError(Exception):
         }
 
     def to_rest_body(self) -> dict[str, Any]:
-        """Return the error body of a REST answer."""
+        """Return the error body of a REST response."""
         error: dict[str, Any] = {
             "code": self.http_status,
             "message": self.message,
@@ -112,10 +107,10 @@ def error_info(reason: str, domain: str, metadata: Mapping[str, str]) -> dict[st
 
 
 def invalid_argument(message: str) -> ApiError:
-    """Return what is said of an argument that the service does not take."""
+    """Return the error for an argument that the service does not accept."""
     return ApiError(StatusCode.INVALID_ARGUMENT, message)
 
 
 def not_found(name: str) -> ApiError:
-    """Return what is said of a resource that does not exist."""
+    """Return the error for a resource that does not exist."""
     return ApiError(StatusCode.NOT_FOUND, f"Resource '{name}' was not found")

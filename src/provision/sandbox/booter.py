@@ -1,4 +1,4 @@
-"""Whoever runs the devices: what the services ask of it."""
+"""Interface of the programs that run devices."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from provision.sandbox.store import Store
 
 
 class Booter(Protocol):
-    """Runs what an instance would run. Both are called outside the store's lock, may be called
-    twice, and return soon: a boot goes on by itself.
+    """Runs the programs of instances.
+
+    All methods are called outside the store's lock, may be called twice, and return soon: a boot
+    continues in the background.
     """
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
-        """Boot the device of an instance (its full name): it was created, started or reset.
+        """Boot the device of an instance (full name) that was created, started or reset.
 
-        When what runs at the start has ended, note it: `store.note(name, booted=True)`. Else the
-        next process that runs the sandbox boots it again.
+        When its startup has ended, call `store.note(name, booted=True)`. Otherwise the next process
+        that runs the sandbox boots it again.
         """
 
     def stop(self, name: str) -> None:
         """End the device of an instance that is stopped, reset or deleted."""
 
     def close(self) -> None:
-        """End every device and wait until it has ended; none is booted any more. Called when the
-        sandbox ends.
-        """
+        """End every device, wait for it, and boot no more. Called when the sandbox ends."""
 
 
 class NullBooter:
-    """Runs nothing: instances turn ACTIVE and stay silent."""
+    """Runs nothing: instances become ACTIVE and produce no output."""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""How Google's own tools are told to speak to a sandbox: environment variables."""
+"""Environment variables that connect Google's tools to a sandbox."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 
 def client_variables(endpoints: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for gcloud (its properties api_endpoint_overrides and auth) and for the
-    storage client libraries, and ours.
+    """Return the variables of gcloud, of the storage client libraries and of provision.
 
-    gRPC clients know no such variable: they are given the address in code.
+    For gcloud they set the properties api_endpoint_overrides and auth. gRPC clients have no such
+    variable: they get the address in code.
     """
     ours = {
         f"PROVISION_SANDBOX_{name.upper()}": address

@@ -1,5 +1,6 @@
-"""What of Compute Engine is needed beside: guest attributes, serial output, accelerator and machine
-types, regional quotas. All of it is read only.
+"""The required part of Compute Engine, read only.
+
+It has guest attributes, serial output, accelerator and machine types, and regional quotas.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _PLENTY = 64.0
 
 
 def add_routes(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
-    """Route these methods of compute.v1."""
-    desk = _Handlers(store, facts, faults)
-    router.add("GET", _INSTANCE + "/getGuestAttributes", desk.guest_attributes)
-    router.add("GET", _INSTANCE + "/serialPort", desk.serial)
-    router.add("GET", _ZONE + "/acceleratorTypes", desk.accelerators)
-    router.add("GET", _ZONE + "/machineTypes", desk.machines)
-    router.add("GET", _ZONE + "/machineTypes/{machine}", desk.machine)
-    router.add("GET", _PROJECT + "/regions/{region}", desk.region)
-    router.add("GET", _PROJECT, desk.whole)
+    """Add the routes of these methods of compute.v1."""
+    handlers = _Handlers(store, facts, faults)
+    router.add("GET", _INSTANCE + "/getGuestAttributes", handlers.guest_attributes)
+    router.add("GET", _INSTANCE + "/serialPort", handlers.serial)
+    router.add("GET", _ZONE + "/acceleratorTypes", handlers.accelerators)
+    router.add("GET", _ZONE + "/machineTypes", handlers.machines)
+    router.add("GET", _ZONE + "/machineTypes/{machine}", handlers.machine)
+    router.add("GET", _PROJECT + "/regions/{region}", handlers.region)
+    router.add("GET", _PROJECT, handlers.whole)
 
 
 class _Handlers:
@@ -37,7 +38,7 @@ class _Handlers:
     def guest_attributes(
         self, request: Request, project: str, zone: str, instance: str
     ) -> Response:
-        name = _existing(self._store, project, zone, instance)
+        name = _instance_name(self._store, project, zone, instance)
         if self._faults.has("no-guest-attributes"):
             message = (
                 "Constraint constraints/compute.disableGuestAttributesAccess violated for "
@@ -46,15 +47,15 @@ class _Handlers:
             raise ApiError(StatusCode.PERMISSION_DENIED, message, reason="forbidden")
         query = request.query.get("queryPath", "")
         namespace, _, key = query.partition("/")
-        kept = self._store.guest_attributes(name)
+        attributes = self._store.guest_attributes(name)
         items = [
-            {"namespace": space, "key": one, "value": value}
-            for space, values in sorted(kept.items())
-            for one, value in sorted(values.items())
-            if namespace in ("", space) and key in ("", one)
+            {"namespace": space, "key": attribute, "value": value}
+            for space, values in sorted(attributes.items())
+            for attribute, value in sorted(values.items())
+            if namespace in ("", space) and key in ("", attribute)
         ]
         if not items:
-            raise _gone(
+            raise _not_found(
                 "The resource "
                 f"'projects/{project}/zones/{zone}/instances/{instance}/guestAttributes/{query}' "
                 "was not found"
@@ -64,7 +65,7 @@ class _Handlers:
         )
 
     def serial(self, request: Request, project: str, zone: str, instance: str) -> Response:
-        name = _existing(self._store, project, zone, instance)
+        name = _instance_name(self._store, project, zone, instance)
         start = request.query.get("start", "0")
         if request.query.get("port", "1") != "1" or not start.lstrip("-").isdecimal():
             raise invalid_argument("Invalid value for field 'port' or 'start'")
@@ -85,10 +86,10 @@ class _Handlers:
                 "kind": "compute#acceleratorType",
                 "name": card.gcp,
                 "description": card.name,
-                "maximumCardsPerInstance": most,
+                "maximumCardsPerInstance": maximum,
                 "zone": zone,
             }
-            for card, most in hardware.offered_cards(zone, self._facts)
+            for card, maximum in hardware.offered_cards(zone, self._facts)
         ]
         return json_response(
             {
@@ -100,7 +101,7 @@ class _Handlers:
 
     def machine(self, _request: Request, project: str, zone: str, machine: str) -> Response:
         if machine not in self._facts.machines:
-            raise _gone(
+            raise _not_found(
                 f"The resource 'projects/{project}/zones/{zone}/machineTypes/{machine}' "
                 "was not found"
             )
@@ -118,9 +119,13 @@ class _Handlers:
 
     def region(self, _request: Request, project: str, region: str) -> Response:
         usage = _usage(self._store, self._facts, project, region)
-        out = self._faults.has("quota", region)
+        is_exhausted = self._faults.has("quota", region)
         quotas = [
-            {"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)}
+            {
+                "metric": metric,
+                "limit": 0.0 if is_exhausted else _PLENTY,
+                "usage": usage.get(metric, 0.0),
+            }
             for metric in _metrics(self._facts)
         ]
         return json_response(
@@ -144,34 +149,34 @@ class _Handlers:
         )
 
 
-def _existing(store: Store, project: str, zone: str, instance: str) -> str:
+def _instance_name(store: Store, project: str, zone: str, instance: str) -> str:
     if (name := store.find_instance(project, zone, instance)) is None:
-        raise _gone(
+        raise _not_found(
             f"The resource 'projects/{project}/zones/{zone}/instances/{instance}' was not found"
         )
     return name
 
 
-def _gone(message: str) -> ApiError:
+def _not_found(message: str) -> ApiError:
     return ApiError(StatusCode.NOT_FOUND, message, reason="notFound")
 
 
 def _machine(name: str, zone: str, facts: Facts) -> dict[str, object]:
     row = facts.machines[name]
     card = facts.card(row.card) if row.card else None
-    carried = (
+    accelerators = (
         [{"guestAcceleratorType": card.gcp, "guestAcceleratorCount": int(row.gpus)}]
         if card and row.gpus >= 1
         else []
     )
-    shown: dict[str, object] = {
+    machine_type: dict[str, object] = {
         "kind": "compute#machineType",
         "name": name,
         "zone": zone,
         "guestCpus": row.vcpus,
         "memoryMb": round(row.ram_gb * 1024),
     }
-    return {**shown, "accelerators": carried} if carried else shown
+    return {**machine_type, "accelerators": accelerators} if accelerators else machine_type
 
 
 def _metrics(facts: Facts) -> list[str]:
@@ -179,12 +184,12 @@ def _metrics(facts: Facts) -> list[str]:
 
 
 def _usage(store: Store, facts: Facts, project: str, region: str) -> dict[str, float]:
-    """Return how many GPUs of each kind a project's instances take in a region ("": anywhere)."""
+    """Return the number of GPUs of each type in a project's instances, in a region ("": all)."""
     usage: dict[str, float] = {}
     for name, record in store.snapshot()["instances"].items():
         _, owner, _, zone, _, _ = name.split("/")
-        asked = first_or_empty(record["body"].get("gceSetup", {}).get("acceleratorConfigs"))
-        card = hardware.card_of(asked, facts)
+        accelerator = first_or_empty(record["body"].get("gceSetup", {}).get("acceleratorConfigs"))
+        card = hardware.card_of(accelerator, facts)
         if (
             card is None
             or owner != project
@@ -193,5 +198,5 @@ def _usage(store: Store, facts: Facts, project: str, region: str) -> dict[str, f
         ):
             continue
         metric = hardware.quota_metric(card)
-        usage[metric] = usage.get(metric, 0.0) + float(asked.get("coreCount", 0))
+        usage[metric] = usage.get(metric, 0.0) + float(accelerator.get("coreCount", 0))
     return usage

@@ -1,6 +1,4 @@
-"""What the Notebooks API takes, as its discovery document has it: the installed one, else the
-extract that lies beside this file.
-"""
+"""Schema of the Notebooks API: its installed discovery document, or the extract in this folder."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ _MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
 
 
 class ApiSchema(NamedTuple):
-    """The revision of the document, its messages by name (fields with type, enum, readOnly ...),
-    and the paths of an update mask.
+    """The revision of the document, its messages by name, and the paths of an update mask.
+
+    Messages have fields with type, enum, readOnly and so on.
     """
 
     revision: str
@@ -30,9 +29,7 @@ class ApiSchema(NamedTuple):
 
 @lru_cache(maxsize=1)
 def load_api_schema() -> ApiSchema:
-    """Return what the API takes: google-api-python-client's document when it is installed, else our
-    extract of one.
-    """
+    """Return the schema of google-api-python-client's document, or of the extract without it."""
     installed = find_discovery_document()
     extract = (
         extract_schema(json.loads(installed.read_bytes()))
@@ -43,16 +40,16 @@ def load_api_schema() -> ApiSchema:
 
 
 def find_discovery_document() -> Path | None:
-    """Return the discovery document of notebooks.v2 that google-api-python-client brings, or None."""  # noqa: E501
-    found = find_spec("googleapiclient")
-    if found is None or found.origin is None:
+    """Return the discovery document of notebooks.v2 in google-api-python-client, or None."""
+    module = find_spec("googleapiclient")
+    if module is None or module.origin is None:
         return None
-    path = Path(found.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
+    path = Path(module.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
     return path if path.exists() else None
 
 
 def extract_schema(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a discovery document that request bodies are checked by."""
+    """Return the part of a discovery document that validates request bodies."""
     messages: dict[str, Any] = {}
     waiting = list(_ROOTS)
     while waiting:

@@ -1,4 +1,4 @@
-"""What is made to go wrong, by script: NAME or NAME:ARGUMENT, each with its meaning."""
+"""Scripted faults: NAME or NAME:ARGUMENT."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from provision.spelling import nearest_words
 
 
 class FaultKind(NamedTuple):
-    """A fault: `argument` is "" (none), the word for a place, "N" (how often; 1 where it is left
-    out), or "FILE".
+    """A fault and its argument.
+
+    `argument` is "" (none), the word for a location, "N" (a count; 1 by default), or "FILE".
     """
 
     meaning: str
@@ -76,10 +77,10 @@ FAULT_KINDS: Final = {
 
 
 class Faults:
-    """The faults of one sandbox, counted down as they happen."""
+    """The faults of a sandbox with their remaining counts."""
 
     def __init__(self, scripts: Iterable[str] = ()) -> None:
-        """Read the scripts. Raises UsageError for one that is unknown or lacks its argument."""
+        """Read the scripts; raises UsageError for an unknown fault or a missing argument."""
         self._lock = threading.Lock()
         self._places: dict[str, set[str]] = {}
         self._left: dict[str, int] = {}
@@ -88,7 +89,7 @@ class Faults:
             self._read(script)
 
     def has(self, name: str, place: str = "") -> bool:
-        """Tell whether a fault was asked for; with `place`, for that zone or region."""
+        """Return whether a fault is set; with `place`, for that zone or region."""
         known = self._places.get(name)
         return known is not None and (not place or place in known)
 
@@ -97,14 +98,14 @@ class Faults:
         return frozenset(self._places.get(name, ()))
 
     def consume(self, name: str) -> bool:
-        """Tell whether a counted fault happens now, and count it."""
+        """Return whether a counted fault happens now, and count it."""
         with self._lock:
             left = self._left.get(name, 0)
             self._left[name] = max(left - 1, 0)
             return left > 0
 
     def is_nth_request(self, name: str) -> bool:
-        """Count one request, and tell whether it is the Nth: true once."""
+        """Count a request and return whether it is the Nth: true once."""
         with self._lock:
             if name not in self._left:
                 return False
@@ -112,16 +113,14 @@ class Faults:
             return self._left[name] == 0
 
     def consume_scripted_error(self, at: str, zone: str = "") -> ApiError | None:
-        """Return the error that is told at a moment (one of scripted.MOMENTS) in a zone, and count
-        it; None when there is none.
-        """
+        """Return the error for a moment (one of MOMENTS) in a zone and count it, or None."""
         with self._lock:
-            for number, one in enumerate(self._met):
-                if one.at != at or one.zone not in ("", zone) or one.times == 0:
+            for number, error in enumerate(self._met):
+                if error.at != at or error.zone not in ("", zone) or error.times == 0:
                     continue
-                if one.times is not None:
-                    self._met[number] = one._replace(times=one.times - 1)
-                return one.to_api_error()
+                if error.times is not None:
+                    self._met[number] = error._replace(times=error.times - 1)
+                return error.to_api_error()
         return None
 
     def _read(self, script: str) -> None:
@@ -140,12 +139,11 @@ class Faults:
                 )
             self._left[name] = int(argument or 1)
         elif bool(kind.argument) is not bool(argument):
-            wanted = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
-            raise UsageError(
-                f"--fault {script}: "
-                f"{'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}",  # noqa: E501
-                hint=f"write {wanted}",
-            )
+            form = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
+            problem = "it takes no argument"
+            if kind.argument:
+                problem = f"a {kind.argument.lower()} is missing"
+            raise UsageError(f"--fault {script}: {problem}", hint=f"write {form}")
         if kind.argument == "FILE":
             self._met.append(_error(script, argument))
         self._places.setdefault(name, set()).add(argument)

@@ -1,6 +1,4 @@
-"""The gRPC server. Its messages are loaded when the first call comes: who speaks REST alone does
-not wait for them.
-"""
+"""The gRPC server; its messages are loaded at the first call, to keep REST fast."""
 
 from __future__ import annotations
 
@@ -19,8 +17,10 @@ _THREADS = 8
 
 @contextmanager
 def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
-    """Serve on a loopback port (0: a free one) while the block runs; yields the port. Raises
-    RuntimeError when the port is taken.
+    """Serve on a loopback port (0: a free one) during the block, and yield the port.
+
+    Raises:
+        RuntimeError: the port is in use.
     """
     server = grpc.server(
         ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox-grpc"),
@@ -42,9 +42,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._known: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
-        """Return the handler of a method; None for one that is unknown, which gRPC answers with
-        UNIMPLEMENTED.
-        """
+        """Return the handler of a method, or None, for which gRPC reports UNIMPLEMENTED."""
         with self._lock:
             if not self._known:
                 from provision.sandbox.notebooks_grpc import build_method_handlers

@@ -1,6 +1,4 @@
-"""Which machine types and cards there are and which go together, from the facts: what Compute
-Engine says when an instance is really made.
-"""
+"""Machine types and cards by zone from the facts, with Compute Engine's errors."""
 
 from __future__ import annotations
 
@@ -25,24 +23,24 @@ DEFAULT_MACHINE = "e2-standard-4"
 def hardware_error(
     setup: Mapping[str, Any], project: str, zone: str, facts: Facts
 ) -> ApiError | None:
-    """Return why Compute Engine cannot make a VM of this setup in a zone; None when it can.
+    """Return Compute Engine's error for a VM in a zone, or None if the VM can be created.
 
-    The pairs are refused after the operation has begun: the Notebooks API itself does not look
-    at them (discovery document of AcceleratorConfig).
+    The error appears after the operation has begun: the Notebooks API itself does not check the
+    pair (discovery document of AcceleratorConfig).
     """
     machine = facts.machines.get(machine_type_of(setup))
-    asked = first_or_empty(setup.get("acceleratorConfigs"))
-    if not asked:
+    accelerator = first_or_empty(setup.get("acceleratorConfigs"))
+    if not accelerator:
         return None
-    card = card_of(asked, facts)
-    count = int(asked.get("coreCount", 0))
+    card = card_of(accelerator, facts)
+    count = int(accelerator.get("coreCount", 0))
     if card is None:
         return invalid_argument(
             "Invalid value for field 'resource.guestAccelerators[0].acceleratorType': "
-            f"{asked.get('type', '')!r}"
+            f"{accelerator.get('type', '')!r}"
         )
-    have = zones_of(card, region_of(zone))
-    if card.status in ("retired", "removed") or (have is not None and zone not in have):
+    zones = zones_of(card, region_of(zone))
+    if card.status in ("retired", "removed") or (zones is not None and zone not in zones):
         return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
     if machine is None or not is_compatible(machine, card, count, facts):
         return invalid_argument(
@@ -53,9 +51,7 @@ def hardware_error(
 
 
 def is_compatible(machine: MachineType, card: Card, count: int, facts: Facts) -> bool:
-    """Tell whether a machine type goes with that many cards: it carries exactly these, or is an N1
-    small enough to attach them.
-    """
+    """Return whether a machine type has exactly these cards, or is an N1 that can attach them."""
     if machine.card:
         return machine.card == card.name and machine.gpus == count
     row = facts.attachment(card.name, count)
@@ -72,10 +68,14 @@ def machine_type_of(setup: Mapping[str, Any]) -> str:
     return str(setup.get("machineType", DEFAULT_MACHINE)).rsplit("/", 1)[-1]
 
 
-def card_of(asked: Mapping[str, Any], facts: Facts) -> Card | None:
-    """Return the card that an AcceleratorConfig names, or None."""
+def card_of(accelerator: Mapping[str, Any], facts: Facts) -> Card | None:
+    """Return the card of an AcceleratorConfig, or None."""
     return next(
-        (card for card in facts.cards if card.workbench and card.workbench == asked.get("type")),
+        (
+            card
+            for card in facts.cards
+            if card.workbench and card.workbench == accelerator.get("type")
+        ),
         None,
     )
 
@@ -86,9 +86,7 @@ def region_of(zone: str) -> str:
 
 
 def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
-    """Return the zones of a region that have a card: () for none, None where only the region is
-    known.
-    """
+    """Return the zones of a region that have a card; None if only the region is known."""
     row = next(
         (row for row in load_zones() if row.card == card.name and row.region == region), None
     )
@@ -98,22 +96,25 @@ def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
 def stockout_error(
     project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]
 ) -> ApiError:
-    """Return what is said when a zone has none left, with the zones of the region that do. Words:
-    Compute Engine's, as cockroachdb/cockroach tests them.
+    """Return the error for a zone without capacity, with the zones of the region that have some.
+
+    The message is Compute Engine's, as cockroachdb/cockroach tests it.
     """
-    asked = first_or_empty(setup.get("acceleratorConfigs"))
-    card = card_of(asked, facts)
+    accelerator = first_or_empty(setup.get("acceleratorConfigs"))
+    card = card_of(accelerator, facts)
     left = (
         []
         if card is None
         else [
-            one for one in zones_of(card, region_of(zone)) or () if one != zone and one not in out
+            other
+            for other in zones_of(card, region_of(zone)) or ()
+            if other != zone and other not in out
         ]
     )
     metadata = {
         "vmType": machine_type_of(setup),
         "zone": zone,
-        "attachment": "" if card is None else f"{card.gcp}={asked.get('coreCount', '1')}",
+        "attachment": "" if card is None else f"{card.gcp}={accelerator.get('coreCount', '1')}",
         "zonesAvailable": ",".join(left),
     }
     message = (
@@ -133,14 +134,14 @@ def quota_metric(card: Card) -> str:
 
 
 def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
-    """Yield the cards that a zone has, each with the most of them on one machine."""
+    """Yield the cards of a zone, each with its maximum count on one machine."""
     for card in facts.cards:
-        have = (
+        zones = (
             zones_of(card, region_of(zone))
             if card.gcp and card.status not in ("retired", "removed")
             else ()
         )
-        if have is None or zone in have:
+        if zones is None or zone in zones:
             carried = [
                 int(machine.gpus)
                 for machine in facts.machines.values()

@@ -1,6 +1,4 @@
-"""A small threaded HTTP server on loopback: routes by pattern, JSON, and errors in the form of
-Google's.
-"""
+"""A small threaded HTTP server on loopback: routes by pattern, JSON and Google's error bodies."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ _PARAMETER = re.compile(r"\{(\w+)(\*?)\}")
 
 
 class Request(NamedTuple):
-    """What was asked: `path` as it was sent (still quoted), the query's last value of each name,
-    header names in lower case.
-    """
+    """A request: `path` as sent (quoted), the last query value of each name, lower-case headers."""
 
     method: str
     path: str
@@ -33,9 +29,7 @@ class Request(NamedTuple):
     body: bytes = b""
 
     def json(self) -> dict[str, Any]:
-        """Return the body as a JSON object; {} for an empty one. Raises Failure (400) when it is
-        none.
-        """
+        """Return the body as a JSON object, {} if it is empty; raises ApiError (400) otherwise."""
         try:
             body = json.loads(self.body) if self.body.strip() else {}
         except (ValueError, RecursionError):
@@ -48,7 +42,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What is answered."""
+    """The response to a request."""
 
     status: int = 200
     body: bytes = b""
@@ -62,7 +56,7 @@ Handler = Callable[..., Response]
 def json_response(
     value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return `value` as a JSON answer."""
+    """Return a value as a JSON response."""
     return Response(
         status,
         json.dumps(value, indent=2).encode() + b"\n",
@@ -71,7 +65,7 @@ def json_response(
 
 
 def error_response(failure: ApiError) -> Response:
-    """Return the answer that tells of a failure."""
+    """Return the response for an error."""
     return (
         Response(304)
         if failure.http_status == 304
@@ -80,19 +74,20 @@ def error_response(failure: ApiError) -> Response:
 
 
 class Router:
-    """Which handler answers which method and path. `{name}` is one part of a path, up to a slash or
-    colon; `{name*}` all that is left.
+    """Routes by method and path.
+
+    `{name}` is one part of a path, up to a slash or colon; `{name*}` is the rest of it.
     """
 
     def __init__(self) -> None:
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
 
     def add(self, method: str, pattern: str, handler: Handler) -> None:
-        """Let `handler` answer `method` on paths of `pattern`; the first pattern that fits counts."""  # noqa: E501
+        """Route a method and path pattern to a handler; the first matching pattern wins."""
         self._routes.append((method, _compiled(pattern), handler))
 
     def route(self, request: Request) -> Response:
-        """Return the answer. Raises Failure where a service refuses, and where no pattern fits."""
+        """Return the response; raises ApiError if a service refuses or no pattern matches."""
         known = False
         for method, pattern, handler in self._routes:
             if (match := pattern.fullmatch(request.path)) is None:
@@ -118,7 +113,7 @@ class Router:
 
 @contextmanager
 def run_http_server(router: Router, port: int = 0) -> Iterator[int]:
-    """Serve on a loopback port (0: a free one) while the block runs; yields the port."""
+    """Serve on a loopback port (0: a free one) during the block, and yield the port."""
     server = _Server(("127.0.0.1", port), router)
     thread = threading.Thread(
         target=server.serve_forever,
@@ -155,7 +150,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Conversation)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, and remember it."""
+        """Serve a connection in a thread, and remember the connection."""
         with self._lock:
             self._open.add(request)
         super().process_request(request, client_address)
@@ -167,8 +162,9 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Stop listening, and hang up: a client that keeps its connection must not go on with a
-        store that is somebody else's by then.
+        """Stop listening and close all connections.
+
+        A client with an open connection must not continue with a store that another process uses.
         """
         super().server_close()
         with self._lock:
@@ -177,7 +173,7 @@ class _Server(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no event."""
+        """Ignore clients that disconnected."""
 
 
 class _Conversation(BaseHTTPRequestHandler):
@@ -240,4 +236,4 @@ class _Conversation(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing: the terminal is not ours."""
+        """Print nothing: the terminal belongs to the command."""

@@ -1,8 +1,8 @@
-"""The first process of an isolated machine: makes its network and its root, starts its program, and
-ends when the outside does. Standard library only.
+"""The first process of an isolated machine: sets up its network and root, and runs its program.
 
-Started by boot.py in new namespaces, with one argument: its plan as JSON. What it makes is gone
-with its namespaces; this machine's mounts stay as they are.
+The standard library is enough to run it. namespace_booter.py starts it in new namespaces, with its
+plan as JSON in one argument. It ends when the channel to the host closes. Its mounts disappear with
+the namespaces, and those of the host do not change.
 """
 
 from __future__ import annotations
@@ -22,23 +22,34 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = (
-    0x8913,
-    0x8914,
-    0x8916,
-    0x891C,
-    1,
-)
-"""From linux/sockios.h and linux/if.h."""
+# From linux/sockios.h and linux/if.h.
+_SIOCGIFFLAGS = 0x8913
+_SIOCSIFFLAGS = 0x8914
+_SIOCSIFADDR = 0x8916
+_SIOCSIFNETMASK = 0x891C
+_IFF_UP = 1
 _METADATA = "169.254.169.254"
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _SYSTEM = ("usr", "etc", "opt", "var", "srv", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_LOST = "sys_module,sys_rawio,sys_boot,sys_time,sys_ptrace,sys_admin,mknod,syslog,mac_admin,mac_override,bpf,perfmon"  # noqa: E501
+_DROPPED_CAPABILITIES = (
+    "sys_module",
+    "sys_rawio",
+    "sys_boot",
+    "sys_time",
+    "sys_ptrace",
+    "sys_admin",
+    "mknod",
+    "syslog",
+    "mac_admin",
+    "mac_override",
+    "bpf",
+    "perfmon",
+)
 HALT_FILE = "/run/halt"
 
 
 def main() -> int:
-    """Run the machine; return what its program ended with."""
+    """Run the machine and return the exit code of its program."""
     plan = json.loads(sys.argv[1])
     channel = socket.socket(fileno=plan["channel"])
     _network(channel, plan["ports"])
@@ -65,32 +76,34 @@ def _network(channel: socket.socket, ports: list[int]) -> None:
     sockets = [_listening(port) for port in ports]
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.bind(("127.0.0.1", 53))
-    socket.send_fds(channel, [b"sockets"], [one.fileno() for one in (*sockets, names)])
-    for one in (*sockets, names):
-        one.close()
+    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in (*sockets, names)])
+    for sock in (*sockets, names):
+        sock.close()
 
 
 def _listening(port: int) -> socket.socket:
-    one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(("0.0.0.0", port))  # of a network that nobody else is in
-    one.listen(128)
-    return one
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("0.0.0.0", port))  # the network namespace contains only this machine
+    sock.listen(128)
+    return sock
 
 
 def _root(plan: dict[str, Any]) -> Path:
-    """Make the root: the system's folders with a layer of ours above them and one to write in on
-    top, a data disk, and little else of this machine.
+    """Build the root of the machine and return its folder.
+
+    It contains the host's system folders, with the sandbox's files above them and a writable layer
+    on top, a data disk, and little else of the host.
     """
     root = Path("root")
     root.mkdir(exist_ok=True)
     _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root))
     boot = _boot_disk(plan["boot"])
     for name in _SYSTEM:
-        there = Path("/") / name
-        if there.is_symlink():
-            (root / name).symlink_to(os.readlink(there))
-        elif there.is_dir():
+        host_folder = Path("/") / name
+        if host_folder.is_symlink():
+            (root / name).symlink_to(os.readlink(host_folder))
+        elif host_folder.is_dir():
             (root / name).mkdir()
             _layered(name, root, boot)
     for name, kind, how in (
@@ -120,23 +133,19 @@ def _root(plan: dict[str, Any]) -> Path:
 
 
 def _boot_disk(boot: str) -> str:
-    """Return the folder to write in; it is memory where an overlay cannot write to the disk (itself
-    an overlay): such a machine forgets at each start.
+    """Return the folder of the writable layers.
+
+    It is memory if an overlay cannot write to the disk (because the disk is an overlay itself):
+    such a machine loses its changes at each start.
     """
     if not boot:
         return ""
     for folder in ("upper", "work", "root"):
         Path(boot, ".try", folder).mkdir(parents=True, exist_ok=True)
     try:
-        _mount(
-            "-t",
-            "overlay",
-            "-o",
-            f"lowerdir=/usr,upperdir={boot}/.try/upper,workdir={boot}/.try/work",
-            "overlay",
-            f"{boot}/.try/root",
-        )
-        _mount_program("umount", f"{boot}/.try/root")
+        upper, work = f"{boot}/.try/upper", f"{boot}/.try/work"
+        _mount_overlay(f"lowerdir=/usr,upperdir={upper},workdir={work}", f"{boot}/.try/root")
+        _run("umount", f"{boot}/.try/root")
     except subprocess.CalledProcessError:
         _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", boot)
     return boot
@@ -149,30 +158,18 @@ def _layered(name: str, root: Path, boot: str) -> None:
         for folder in (upper, work):
             folder.mkdir(parents=True, exist_ok=True)
         shutil.copystat(f"/{name}", upper)
-        _mount(
-            "-t",
-            "overlay",
-            "-o",
-            f"lowerdir={lower},upperdir={upper},workdir={work}",
-            "overlay",
-            str(root / name),
-        )
-    else:
-        try:
-            _mount(
-                "-t",
-                "overlay",
-                "-o",
-                f"lowerdir={lower if ':' in lower else f'{lower}:{lower}'}",
-                "overlay",
-                str(root / name),
-            )
-        except subprocess.CalledProcessError:
-            _mount("--rbind", f"/{name}", str(root / name))
-    if not boot and name == "opt":
+        _mount_overlay(f"lowerdir={lower},upperdir={upper},workdir={work}", root / name)
+        return
+    # A read-only overlay requires two lower folders.
+    lower = lower if ":" in lower else f"{lower}:{lower}"
+    try:
+        _mount_overlay(f"lowerdir={lower}", root / name)
+    except subprocess.CalledProcessError:
+        _mount("--rbind", f"/{name}", str(root / name))
+    if name == "opt":
         _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / "opt/c2d"))
         shutil.copytree("layer/opt/c2d", root / "opt/c2d", dirs_exist_ok=True)
-    if not boot and name == "var":
+    if name == "var":
         _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / name))
         for inner in ("log", "lib", "tmp", "cache"):
             (root / name / inner).mkdir()
@@ -208,11 +205,10 @@ def _bind_at(source: str, root: Path, place: str) -> None:
 
 
 def _bind(source: str, target: Path) -> None:
-    """Show something of this machine at a place inside, read only."""
+    """Mount a file or folder of the host inside the machine, read only."""
     _mount("--bind", source, str(target))
-    with suppress(
-        subprocess.CalledProcessError
-    ):  # in a user namespace some flags are locked; nobody there may write anyway
+    # In a user namespace some flags are locked; its users cannot write in any case.
+    with suppress(subprocess.CalledProcessError):
         _mount("-o", "remount,bind,ro", str(target))
 
 
@@ -221,21 +217,21 @@ def _enter(root: Path) -> None:
     os.chdir(root)
     subprocess.run(["pivot_root", ".", ".old"], check=True)
     os.chdir("/")
-    _mount_program("umount", "-l", "/.old")
+    _run("umount", "-l", "/.old")
     os.rmdir("/.old")
 
 
 def _live(plan: dict[str, Any], channel: socket.socket) -> int:
-    """Start the program and wait: for its end, then until the outside lets go, or until the machine
-    is shut down.
-    """
-    capped = (
-        ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))]
-        if shutil.which("setpriv")
-        else []
-    )
+    """Start the program and wait until it and the channel end, or until the machine halts."""
+    prefix: list[str] = []
+    if shutil.which("setpriv"):
+        prefix = [
+            "setpriv",
+            "--bounding-set",
+            ",".join(f"-{name}" for name in _DROPPED_CAPABILITIES),
+        ]
     program = subprocess.Popen(
-        [*capped, *plan["command"]],
+        [*prefix, *plan["command"]],
         env=plan["environment"],
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -257,19 +253,23 @@ def _live(plan: dict[str, Any], channel: socket.socket) -> int:
 def _reaped() -> list[tuple[int, int]]:
     ended = []
     with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            ended.append(found)
+        while (ended_process := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append(ended_process)
     return ended
 
 
-def _mount(*words: str) -> None:
-    _mount_program("mount", *words)
+def _mount_overlay(options: str, target: Path | str) -> None:
+    _mount("-t", "overlay", "-o", options, "overlay", str(target))
 
 
-def _mount_program(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def _mount(*arguments: str) -> None:
+    _run("mount", *arguments)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

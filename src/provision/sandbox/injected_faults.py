@@ -1,5 +1,6 @@
-"""The scripted faults of the Notebooks service in its own words: at the door, at a creation, and
-while an instance is made.
+"""Errors of the Notebooks service for scripted faults.
+
+They occur at a request, at a creation, and during the creation of an instance.
 """
 
 from __future__ import annotations
@@ -19,74 +20,74 @@ _RETRY_AFTER = 1
 
 
 def raise_request_fault(faults: Faults, project: str, *, changes: str = "") -> None:
-    """Raise Failure for a fault of any request, or of one that changes the resource `changes`."""
-    if met := faults.consume_scripted_error("request"):
-        raise met
+    """Raise the ApiError of a fault of any request, or of a change of the resource `changes`."""
+    if error := faults.consume_scripted_error("request"):
+        raise error
     if faults.is_nth_request("token-expiry"):
-        info = error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": _API})
-        message = (
-            "Request had invalid authentication credentials. Expected OAuth 2 access token, "
-            "login cookie or other valid authentication credential."
-        )
-        raise ApiError(
-            StatusCode.UNAUTHENTICATED,
-            message,
-            details=(info,),
-            headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
-        )
+        raise _expired_token_error()
     if faults.consume("rate"):
-        info = error_info(
-            "RATE_LIMIT_EXCEEDED",
-            "googleapis.com",
-            {"service": _API, "consumer": f"projects/{project}"},
-        )
-        retry = {"@type": RETRY_INFO, "retryDelay": f"{_RETRY_AFTER}s"}
-        message = (
-            "Quota exceeded for quota metric 'API requests' and limit 'API requests per "
-            f"minute' of service '{_API}' for consumer 'projects/{project}'."
-        )
-        raise ApiError(
-            StatusCode.RESOURCE_EXHAUSTED,
-            message,
-            details=(info, retry),
-            headers={"Retry-After": str(_RETRY_AFTER)},
-        )
+        raise _rate_limit_error(project)
     if faults.consume("error-500"):
         raise ApiError(StatusCode.INTERNAL, "Internal error encountered.")
     if faults.consume("unavailable"):
         raise ApiError(StatusCode.UNAVAILABLE, "The service is currently unavailable.")
     if faults.has("api-disabled"):
-        info = error_info(
-            "SERVICE_DISABLED",
-            "googleapis.com",
-            {"service": _API, "consumer": f"projects/{project}"},
-        )
-        where = f"https://console.developers.google.com/apis/api/{_API}/overview?project={project}"
-        message = (
-            f"Notebooks API has not been used in project {project} before or it is disabled. "
-            f"Enable it by visiting {where} then retry."
-        )
-        raise ApiError(StatusCode.PERMISSION_DENIED, message, details=(info,))
+        raise _disabled_api_error(project)
     if faults.has("permission"):
-        info = error_info(
-            "IAM_PERMISSION_DENIED",
-            _API,
-            {"permission": "notebooks.instances.list", "resource": f"projects/{project}"},
-        )
-        raise ApiError(
-            StatusCode.PERMISSION_DENIED,
-            f"Permission 'notebooks.instances.list' denied on 'projects/{project}'",
-            details=(info,),
-        )
+        raise _permission_error(project)
     if changes and faults.consume("busy"):
         raise operations.conflict_error(changes)
 
 
+def _expired_token_error() -> ApiError:
+    return ApiError(
+        StatusCode.UNAUTHENTICATED,
+        "Request had invalid authentication credentials. Expected OAuth 2 access token, "
+        "login cookie or other valid authentication credential.",
+        details=(error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": _API}),),
+        headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
+    )
+
+
+def _rate_limit_error(project: str) -> ApiError:
+    consumer = f"projects/{project}"
+    metadata = {"service": _API, "consumer": consumer}
+    retry = {"@type": RETRY_INFO, "retryDelay": f"{_RETRY_AFTER}s"}
+    return ApiError(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "Quota exceeded for quota metric 'API requests' and limit 'API requests per "
+        f"minute' of service '{_API}' for consumer '{consumer}'.",
+        details=(error_info("RATE_LIMIT_EXCEEDED", "googleapis.com", metadata), retry),
+        headers={"Retry-After": str(_RETRY_AFTER)},
+    )
+
+
+def _disabled_api_error(project: str) -> ApiError:
+    metadata = {"service": _API, "consumer": f"projects/{project}"}
+    url = f"https://console.developers.google.com/apis/api/{_API}/overview?project={project}"
+    return ApiError(
+        StatusCode.PERMISSION_DENIED,
+        f"Notebooks API has not been used in project {project} before or it is disabled. "
+        f"Enable it by visiting {url} then retry.",
+        details=(error_info("SERVICE_DISABLED", "googleapis.com", metadata),),
+    )
+
+
+def _permission_error(project: str) -> ApiError:
+    permission, resource = "notebooks.instances.list", f"projects/{project}"
+    metadata = {"permission": permission, "resource": resource}
+    return ApiError(
+        StatusCode.PERMISSION_DENIED,
+        f"Permission '{permission}' denied on '{resource}'",
+        details=(error_info("IAM_PERMISSION_DENIED", _API, metadata),),
+    )
+
+
 def raise_creation_fault(faults: Faults, zone: str, asked: Mapping[str, Any]) -> None:
-    """Raise Failure for a fault that refuses a creation in a zone before it begins."""
+    """Raise the ApiError of a fault that refuses a creation in a zone before it begins."""
     setup = asked.get("gceSetup", {})
-    if met := faults.consume_scripted_error("create", zone):
-        raise met
+    if error := faults.consume_scripted_error("create", zone):
+        raise error
     if faults.has("act-as"):
         # everycure-org/matrix#1883
         account = first_or_empty(setup.get("serviceAccounts")).get("email", "default")
@@ -118,9 +119,9 @@ def raise_creation_fault(faults: Faults, zone: str, asked: Mapping[str, Any]) ->
 def creation_operation_error(
     faults: Faults, project: str, zone: str, setup: Mapping[str, Any], facts: Facts
 ) -> ApiError | None:
-    """Return the fault that a creation in a zone ends with, or None."""
-    if met := faults.consume_scripted_error("operation", zone):
-        return met
+    """Return the error with which a creation in a zone ends, or None."""
+    if error := faults.consume_scripted_error("operation", zone):
+        return error
     if faults.has("stockout", zone):
         return hardware.stockout_error(project, zone, setup, facts, faults.locations("stockout"))
     if faults.has("quota-global"):

@@ -1,4 +1,4 @@
-"""The body of an instance: as it is made with what the service adds, and as an update leaves it."""
+"""Bodies of instances: creation with the service's defaults, and updates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ _TAGS = ("deeplearning-vm", "notebook-instance")
 _MAPS = ("labels", "gce_setup.metadata")
 
 
-def build_instance(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return a new instance as the service keeps it: what was asked for, defaults, and what the
-    service adds by itself.
+def build_instance(name: str, requested: Mapping[str, Any], facts: Facts) -> Body:
+    """Return a new instance: the request, defaults, and the fields that the service adds.
 
     The tags, labels and keys are those that Terraform's provider is known to ignore;
-    `systemMetadata` repeats the keys that are the service's.
+    `systemMetadata` repeats the service's own keys.
     """
-    body: Body = copy.deepcopy(dict(asked))
+    body: Body = copy.deepcopy(dict(requested))
     project, zone = name.split("/")[1], name.split("/")[3]
     setup = body.setdefault("gceSetup", {})
     setup.setdefault("machineType", DEFAULT_MACHINE)
@@ -79,15 +78,16 @@ _ONE_OF = {"vmImage": "containerImage", "containerImage": "vmImage"}
 
 
 def update_instance(
-    body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[str]
+    body: Mapping[str, Any], requested: Mapping[str, Any], paths: Iterable[str]
 ) -> Body:
-    """Return an instance with the paths of a mask taken from a request; labels and metadata are
-    merged, and a key with value "" goes.
+    """Return an instance with the paths of a mask taken from a request.
+
+    Labels and metadata are merged, and a key with value "" is removed.
     """
     new: Body = copy.deepcopy(dict(body))
     for path in paths:
         *above, last = [to_camel_case(part) for part in path.split(".")]
-        value = _walked(asked, [*above, last])
+        value = _walked(requested, [*above, last])
         if path in _MAPS:
             holder = new.setdefault("gceSetup", {}) if above else new
             holder[last] = {
@@ -108,11 +108,13 @@ def update_instance(
     return {**new, "updateTime": utc_timestamp()}
 
 
-def resize_disks(body: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts) -> Body:
-    """Return an instance with the disks that a request names at their new size. Raises Failure
-    where there is none, or one would become smaller.
+def resize_disks(body: Mapping[str, Any], requested: Mapping[str, Any], facts: Facts) -> Body:
+    """Return an instance with resized disks.
+
+    Raises:
+        ApiError: a disk does not exist, or would become smaller.
     """
-    if not asked:
+    if not requested:
         raise invalid_argument("One of 'request.boot_disk' and 'request.data_disk' is required")
     new: Body = copy.deepcopy(dict(body))
     largest = int(facts.limits["largest disk"].value)
@@ -120,14 +122,14 @@ def resize_disks(body: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts
         ("bootDisk", new["gceSetup"]["bootDisk"]),
         ("dataDisk", new["gceSetup"]["dataDisks"][0]),
     ):
-        if field in asked:
-            wanted, size = int(asked[field].get("diskSizeGb", 0)), int(disk["diskSizeGb"])
-            if not size < wanted <= largest:
+        if field in requested:
+            new_size, size = int(requested[field].get("diskSizeGb", 0)), int(disk["diskSizeGb"])
+            if not size < new_size <= largest:
                 raise invalid_argument(
                     f"The disk can only grow: from {size} GB, to at most {largest} GB; "
-                    f"{wanted} GB were asked for"
+                    f"{new_size} GB were asked for"
                 )
-            disk["diskSizeGb"] = str(wanted)
+            disk["diskSizeGb"] = str(new_size)
     return {**new, "updateTime": utc_timestamp()}
 
 
@@ -167,10 +169,10 @@ def _disks(setup: Body, facts: Facts) -> None:
     ]
 
 
-def _image(asked: Mapping[str, Any] | None, facts: Facts) -> Body:
+def _image(requested: Mapping[str, Any] | None, facts: Facts) -> Body:
     known = [row for row in facts.images.values() if row.kind == "workbench"]
     default = next((row.family for row in known if row.legacy), known[0].family)
-    image = dict(asked or {"project": known[0].project, "family": default})
+    image = dict(requested or {"project": known[0].project, "family": default})
     runs = (
         image.get("name") or f"{image['family']}-{newest_image_suffix(facts, str(image['family']))}"
     )
@@ -178,9 +180,7 @@ def _image(asked: Mapping[str, Any] | None, facts: Facts) -> Body:
 
 
 def newest_image_suffix(facts: Facts, family: str) -> str:
-    """Return the tail of the name of a family's newest image, as far as the facts know a day of
-    one.
-    """
+    """Return the end of the name of a family's newest image in the facts."""
     row = facts.images.get(family)
     days = [
         change.since

@@ -1,6 +1,4 @@
-"""What the Notebooks service asks of an instance beyond its messages: names, metadata keys, labels,
-counts, disks, update masks.
-"""
+"""Validation of instances beyond the schema: names, metadata, labels, counts, disks and masks."""
 
 from __future__ import annotations
 
@@ -35,16 +33,14 @@ custom metadata.
 
 
 def parse_resource_name(name: str) -> tuple[str, str]:
-    """Return the project and the zone of a full name. Raises Failure where it is none."""
-    if (found := _NAME.fullmatch(name)) is None:
+    """Return the project and the zone of a full name; raises ApiError for an invalid one."""
+    if (match := _NAME.fullmatch(name)) is None:
         raise invalid_argument(f"Malformed name: '{name}'")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def check_instance_id(text: str) -> None:
-    """Raise Failure where `text` cannot name an instance. Source: the documentation of creating an
-    instance.
-    """
+    """Raise ApiError for an invalid id. Source: the documentation of creating an instance."""
     if not _ID.fullmatch(text):
         raise invalid_argument(
             f"Invalid instance ID '{text}': it must start with a letter followed by up to "
@@ -54,7 +50,7 @@ def check_instance_id(text: str) -> None:
 
 
 def check_instance(body: Mapping[str, Any], facts: Facts) -> None:
-    """Raise Failure for the first thing that the service refuses when an instance is made."""
+    """Raise the first ApiError that the service would raise when an instance is created."""
     setup = body.get("gceSetup", {})
     check_labels(body.get("labels", {}))
     for key, value in setup.get("metadata", {}).items():
@@ -81,9 +77,7 @@ def check_instance(body: Mapping[str, Any], facts: Facts) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Raise Failure for a label that Google Cloud does not take. Source: the documentation of
-    labels.
-    """
+    """Raise ApiError for an invalid label. Source: the documentation of labels."""
     if len(labels) > 64:
         raise invalid_argument("A resource can have at most 64 labels")
     for key, value in labels.items():
@@ -95,9 +89,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
 
 
 def check_metadata(key: str, value: str, facts: Facts, *, update: bool = False) -> None:
-    """Raise Failure for a metadata key that is the service's own, or on an update one that is taken
-    at the creation only.
-    """
+    """Raise ApiError for a reserved metadata key, or on an update for a creation-only key."""
     owned = ("service", "create") if update else ("service",)
     if any(row.matches(key) for row in facts.metadata_keys if row.owner in owned):
         # The words of hashicorp/terraform-provider-google#19342.
@@ -123,8 +115,10 @@ def check_metadata(key: str, value: str, facts: Facts, *, update: bool = False) 
 def parse_update_mask(
     mask: str | Iterable[str], body: Mapping[str, Any], state: str
 ) -> tuple[str, ...]:
-    """Return the paths of an update mask in the proto's names. Raises Failure where one of them
-    cannot be updated, or not now.
+    """Return the paths of an update mask in the proto's names.
+
+    Raises:
+        ApiError: a path cannot be updated, or not in the current state.
     """
     texts = mask.split(",") if isinstance(mask, str) else list(mask)
     paths = tuple(to_snake_case(text.strip()) for text in texts if text.strip())

@@ -1,4 +1,4 @@
-"""What becomes of instances as time goes: operations end, states follow, devices boot and end."""
+"""State changes over time: operations end, states follow, devices boot and end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ BOOTED_NOTE = "booted"
 
 
 class Delays(NamedTuple):
-    """Seconds that things take: an operation, from its end to ACTIVE, and until a new instance
-    stands in lists.
-    """
+    """Seconds until an operation ends, from then to ACTIVE, and until a new instance is listed."""
 
     operation: float = 0.0
     active: float = 0.0
@@ -26,7 +24,7 @@ class Delays(NamedTuple):
 
 
 class Lifecycle:
-    """The states of one store's instances. `endpoints` are told to the devices."""
+    """The states of a store's instances; devices get `endpoints`."""
 
     def __init__(self, store: Store, faults: Faults, booter: Booter, delays: Delays) -> None:
         self.endpoints: dict[str, str] = {}
@@ -34,13 +32,13 @@ class Lifecycle:
         self._store, self._faults, self._booter = store, faults, booter
 
     def operation_end_time(self) -> float:
-        """Return when an operation that begins now ends, in seconds since the epoch."""
+        """Return the end of an operation that begins now, in seconds since the epoch."""
         return (
             operations.ENDLESS if self._faults.has("hang") else time.time() + self.delays.operation
         )
 
     def run_due_operations(self) -> None:
-        """Let everything happen whose time has come, and boot or end the devices it concerns."""
+        """Apply everything that is due, and boot or end the affected devices."""
         calls: list[Callable[[], None]] = []
         with self._store.read_data() as data:
             due = [
@@ -57,8 +55,9 @@ class Lifecycle:
             call()
 
     def boot_interrupted_devices(self) -> None:
-        """Boot the devices whose boot was cut short: the process that ran the sandbox has ended,
-        and nobody noted `booted`.
+        """Boot the devices whose boot was interrupted.
+
+        The process that ran the sandbox ended before `booted` was noted.
         """
         self.run_due_operations()
         with self._store.read_data() as data:
@@ -90,9 +89,7 @@ class Lifecycle:
         return calls
 
     def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
-        """Do to an instance what an operation that ends well does, and return what is to be done
-        with its device.
-        """
+        """Apply a successful operation to an instance, and return the action for its device."""
         if verb in ("update", "resize"):
             target["body"] = {
                 **target.pop("next", target["body"]),
@@ -120,9 +117,9 @@ class Lifecycle:
 
 
 def mark_active(body: Body) -> None:
-    """Let an instance be ACTIVE."""
+    """Set the state of an instance to ACTIVE."""
     body.update(state="ACTIVE", healthState="HEALTHY")
     if not body.get("disableProxyAccess"):
-        body["proxyUri"] = (
-            f"{body['id'][:16].replace('-', '')}-dot-{body['name'].split('/')[3].rsplit('-', 1)[0]}.notebooks.googleusercontent.com"  # noqa: E501
-        )
+        prefix = body["id"][:16].replace("-", "")
+        region = body["name"].split("/")[3].rsplit("-", 1)[0]
+        body["proxyUri"] = f"{prefix}-dot-{region}.notebooks.googleusercontent.com"

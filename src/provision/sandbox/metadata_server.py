@@ -1,4 +1,4 @@
-"""The metadata server of one instance of the sandbox, as its programs see it at 169.254.169.254."""
+"""The metadata server of an instance, which its programs reach at 169.254.169.254."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ _WRITES_A_MINUTE = 10
 
 
 class Store(Protocol):
-    """What a device needs of the sandbox's store."""
+    """The part of the sandbox's store that a device uses."""
 
     def instance(self, name: str) -> dict[str, Any] | None:
-        """Return an instance's body, None where there is none."""
+        """Return an instance's body, or None."""
 
     def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> object:
-        """Keep a guest attribute."""
+        """Store a guest attribute."""
 
     def append_serial(self, name: str, text: str) -> None:
-        """Add to the serial output."""
+        """Append to the serial output."""
 
     def note(self, name: str, **values: Any) -> None:
-        """Keep something beside an instance."""
+        """Store a note on an instance."""
 
 
 def instance_attributes(store: Store, name: str) -> dict[str, str]:
-    """Return the metadata that an instance was given, with what the service added."""
-    found: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
-    return found
+    """Return the metadata of an instance, with the keys that the service added."""
+    value: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
+    return value
 
 
 class MetadataResponse(NamedTuple):
-    """What goes back: status, text, and kind of content."""
+    """A response: status, text and content type."""
 
     status: int
     text: str
@@ -56,8 +56,9 @@ class MetadataResponse(NamedTuple):
 
 @dataclass
 class MetadataServer:
-    """Answers for one instance (its full name). `own` are attributes that the machine itself adds,
-    such as what of it is not real.
+    """Serves the metadata of an instance (full name).
+
+    `own` are attributes that the machine itself adds, such as the list of what is not real.
     """
 
     store: Store
@@ -71,8 +72,9 @@ class MetadataServer:
     def handle_request(
         self, method: str, target: str, headers: Mapping[str, str], content: bytes = b""
     ) -> MetadataResponse:
-        """Answer one request. The header is asked for as the service does, so that a page in a
-        browser cannot ask.
+        """Return the response to a request.
+
+        The service's header is required, so that a page in a browser cannot send requests.
         """
         parts, given = urlsplit(target), {key.lower(): value for key, value in headers.items()}
         if parts.path == "/" and method == "GET":
@@ -93,7 +95,7 @@ class MetadataServer:
         return self._get(parts.path, query)
 
     def serve_connection(self, connection: socket.socket) -> None:
-        """Answer what comes over one connection, and close it."""
+        """Respond to a connection and close it."""
         try:
             _Handler(connection, self)
         except OSError:
@@ -102,15 +104,15 @@ class MetadataServer:
             connection.close()
 
     def _get(self, path: str, query: Mapping[str, str]) -> MetadataResponse:
-        found = self._found(path)
-        if found is None:
+        value = self._found(path)
+        if value is None:
             return MetadataResponse(404, "The requested URL was not found on this server.\n")
-        if not isinstance(found, dict):
-            return MetadataResponse(200, str(found))
+        if not isinstance(value, dict):
+            return MetadataResponse(200, str(value))
         if query.get("recursive", "").lower() == "true":
             return MetadataResponse(
                 200,
-                json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
+                json.dumps(_camel(value, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
                 "application/json",
             )
         if not path.endswith("/"):
@@ -119,7 +121,7 @@ class MetadataServer:
             200,
             "".join(
                 f"{key}{'/' if isinstance(value, dict) else ''}\n"
-                for key, value in sorted(found.items())
+                for key, value in sorted(value.items())
             ),
         )
 
@@ -136,6 +138,7 @@ class MetadataServer:
         _, project, _, zone, _, short = self.name.split("/")
         number = str(int(hashlib.sha256(project.encode()).hexdigest()[:10], 16))
         setup = body.get("gceSetup", {})
+        machine_type = setup.get("machineType", "").rpartition("/")[2]
         accounts = setup.get("serviceAccounts") or [{}]
         account = {
             "email": accounts[0].get("email", f"{number}-compute@developer.gserviceaccount.com"),
@@ -148,7 +151,7 @@ class MetadataServer:
                 "attributes": {**setup.get("metadata", {}), **self.extra_attributes},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
-                "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",  # noqa: E501
+                "machine-type": f"projects/{number}/machineTypes/{machine_type}",
                 "name": short,
                 "service-accounts": {"default": account, account["email"]: account},
                 "tags": json.dumps(setup.get("tags", [])),
@@ -166,7 +169,7 @@ class MetadataServer:
             time.sleep(0.1)
 
     def etag(self, path: str) -> str:
-        """Return what changes with what lies at a path."""
+        """Return a value that changes with the content of a path."""
         return hashlib.sha256(json.dumps(self._found(path), sort_keys=True).encode()).hexdigest()[
             :16
         ]
@@ -210,7 +213,7 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of a connection."""
 
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "Metadata Server for VM", ""
@@ -239,13 +242,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: the serial output is the machine's."""
+        """Print nothing: the serial output belongs to the machine."""
 
 
 def _camel(value: Any, of: str = "") -> Any:
-    """Spell keys as the recursive answer does: camelCase, but for names that people or accounts
-    gave.
-    """
+    """Convert keys to camelCase, as recursive responses have them, except user-defined names."""
     if not isinstance(value, dict):
         return value
     return {

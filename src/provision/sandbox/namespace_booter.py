@@ -1,6 +1,4 @@
-"""Booting an instance of the sandbox: its real startup script, run as root in an isolated root of
-this machine, the way an image runs it.
-"""
+"""Boots instances of the sandbox: their real startup script in an isolated root of this host."""
 
 from __future__ import annotations
 
@@ -32,19 +30,19 @@ _RUNNER = "/run/google/google_metadata_script_runner"
 _PROGRAMS = ("unshare", "mount", "umount", "pivot_root")
 _LIMIT = 2**26
 _NOT_MADE = 125
-"""What init_process.py ends with when it cannot make the machine."""
+"""Exit code of init_process.py if it cannot set up the machine."""
 
 
 class Faults(Protocol):
-    """What goes wrong on purpose."""
+    """The faults that a device checks."""
 
     def has(self, name: str) -> bool:
-        """Tell whether a fault was asked for."""
+        """Return whether a fault is set."""
 
 
 @dataclass
 class _Machine:
-    """One that runs."""
+    """A running machine."""
 
     store: Store
     name: str
@@ -58,14 +56,13 @@ class _Machine:
 
 @dataclass
 class Booter:
-    """Runs machines in namespaces of their own; what they write lies in FOLDER/machines. `runner`
-    is Google's own metadata script runner, where there is one.
+    """Runs machines in their own namespaces; they write to FOLDER/machines.
 
-    A machine sees this one's programs and libraries (read through an overlay), nobody's home,
-    and of the network: its metadata server, the sandbox, the
-    indexes on loopback that its document names, and ports 80 and 443 of hosts by name. It needs
-    Linux, and root or user namespaces; without root no system
-    package can be installed.
+    A machine sees the host's programs and libraries (read through an overlay) but no home folder.
+    On the network it reaches its metadata server, the sandbox, the loopback indexes that its
+    document names, and ports 80 and 443 of named hosts. It requires Linux, and root or user
+    namespaces; without root, no system package can be installed. `runner` is Google's own metadata
+    script runner, if it is installed.
     """
 
     folder: Path
@@ -78,7 +75,7 @@ class Booter:
     _closed: bool = False
 
     def unavailable_reason(self) -> str:
-        """Return why no machine can be isolated here, "" when one can."""
+        """Return why no machine can be isolated on this host, or "" if one can."""
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if sys.platform != "linux" or missing:
             return f"it needs Linux with {', '.join(missing or _PROGRAMS)}"
@@ -86,8 +83,9 @@ class Booter:
         return tried.stderr.strip() if tried.returncode else ""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
-        """Boot the device of an instance; the boot goes on by itself. Where that is impossible
-        nothing is run, and the serial output says so.
+        """Boot the device of an instance in the background.
+
+        If that is impossible, nothing runs, and the serial output contains the reason.
         """
         with self._booting:
             if not self._closed:
@@ -121,7 +119,7 @@ class Booter:
         ).start()
 
     def stop(self, name: str) -> None:
-        """End the device of an instance; its disks stay, unless the instance is gone."""
+        """End the device of an instance; its disks remain until the instance is deleted."""
         with self._lock:
             machine = self._machines.pop(name, None)
         if machine is None:
@@ -138,23 +136,19 @@ class Booter:
             shutil.rmtree(self._place(name), ignore_errors=True)
 
     def close(self) -> None:
-        """End every device and wait until it has ended; a request that is still served boots none
-        any more.
-        """
+        """End every device and wait for it; requests still in progress do not boot another one."""
         with self._booting:
             self._closed = True
         for name in list(self._machines):
             self.stop(name)
 
     def wait(self, name: str, timeout_s: float) -> int | None:
-        """Wait until the startup of a device has ended; return its exit code, None when it has not,
-        or never began.
-        """
+        """Wait for the startup of a device and return its exit code, None if it has not ended."""
         machine = self._machines.get(name)
         return machine.code if machine is not None and machine.ended.wait(timeout_s) else None
 
     def _forget_gone(self, store: Store) -> None:
-        """Remove the disks of instances that were deleted while no device of theirs ran."""
+        """Remove the disks of instances that were deleted while their device was not running."""
         for about in self.folder.glob("machines/*/name"):
             if store.instance(about.read_text(encoding="utf-8")) is None:
                 shutil.rmtree(about.parent, ignore_errors=True)
@@ -162,27 +156,27 @@ class Booter:
     def _begun(
         self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults
     ) -> _Machine:
-        place = self._place(name)
+        folder = self._place(name)
         for inner in ("boot", "disk", "root"):
-            (place / inner).mkdir(parents=True, exist_ok=True)
-        (place / "name").write_text(name, encoding="utf-8")
+            (folder / inner).mkdir(parents=True, exist_ok=True)
+        (folder / "name").write_text(name, encoding="utf-8")
         body, attributes = store.instance(name) or {}, instance_attributes(store, name)
         not_real = write_overlay(
-            place / "layer",
+            folder / "layer",
             body,
             wrong_gpu=faults.has("wrong-gpu"),
             failing=faults.has("script-failure"),
         )
-        own = {"provision-simulated": json.dumps(not_real)}
+        extra = {"provision-simulated": json.dumps(not_real)}
         if self.runner and "startup-script" not in attributes:
-            own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
+            extra["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
         document = _document(endpoints, attributes)
         ports = frozenset(_loopback(endpoints, document))
-        wires = NetworkProxy(ports, MetadataServer(store, name, own).serve_connection)
-        ours, theirs = socket.socketpair()
+        wires = NetworkProxy(ports, MetadataServer(store, name, extra).serve_connection)
+        channel, inner_channel = socket.socketpair()
         plan = {
-            **self._plan(place, name, endpoints),
-            "channel": theirs.fileno(),
+            **self._plan(folder, name, endpoints),
+            "channel": inner_channel.fileno(),
             "ports": sorted({*OUTBOUND_PORTS, *ports}),
         }
         plan["binds"] += _folders(document)
@@ -196,21 +190,21 @@ class Booter:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=(theirs.fileno(),),
+            pass_fds=(inner_channel.fileno(),),
             env=_variables(),
         )
-        theirs.close()
-        sockets = receive_sockets(ours, len(plan["ports"]) + 1)
+        inner_channel.close()
+        sockets = receive_sockets(channel, len(plan["ports"]) + 1)
         if not sockets:
-            said, _ = process.communicate()
-            ours.close()
+            output, _ = process.communicate()
+            channel.close()
             raise OSError(
-                said.decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
+                output.decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
             )
         wires.attach(sockets)
-        return _Machine(store, name, process, ours, wires)
+        return _Machine(store, name, process, channel, wires)
 
-    def _plan(self, place: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    def _plan(self, folder: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
         environment = {
             "PATH": _PATH,
             "PROVISION_STORAGE": endpoints["storage"],
@@ -223,7 +217,7 @@ class Booter:
             binds.append((self.runner, _RUNNER))
             command = [_RUNNER, "startup"]
         return {
-            "folder": str(place),
+            "folder": str(folder),
             "boot": "boot" if _root() else "",
             "owner": jupyter_uid() if _root() else None,
             "binds": binds,
@@ -244,8 +238,8 @@ class Booter:
 
     def _watch(self, machine: _Machine, endpoints: Mapping[str, str], forged: bool) -> None:
         with suppress(OSError, ValueError):
-            while told := machine.channel.recv(4096):
-                news = json.loads(told)
+            while message := machine.channel.recv(4096):
+                news = json.loads(message)
                 machine.code = news.get("ended", machine.code)
                 if forged and "ended" in news:
                     _forge(endpoints, instance_attributes(machine.store, machine.name))
@@ -298,9 +292,7 @@ def _uptime() -> str:
 
 
 def _binds() -> Iterator[tuple[str, str]]:
-    """Give what of this machine is shown inside beside the system's folders: the Python that runs
-    us, and uv.
-    """
+    """Yield the host's files that a machine sees besides the system folders: Python and uv."""
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         yield sys.base_prefix, sys.base_prefix
     with suppress(ImportError, FileNotFoundError):
@@ -310,7 +302,7 @@ def _binds() -> Iterator[tuple[str, str]]:
 
 
 def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> dict[str, Any]:
-    """Return the document of an instance's run, {} where there is none that can be read."""
+    """Return the document of an instance's run, or {} if it cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads(
             _object(endpoints, json.loads(attributes["provision-run"])["document"])
@@ -320,9 +312,7 @@ def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> di
 
 
 def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[int]:
-    """Give the ports of this machine that a machine of the sandbox may reach: the sandbox's own,
-    and indexes on loopback.
-    """
+    """Yield the ports of the host that a machine may reach: the sandbox's and loopback indexes."""
     for address in (*endpoints.values(), *_addresses(document)):
         with suppress(ValueError):
             parts = urlsplit(address if "://" in address else f"//{address}")
@@ -331,29 +321,30 @@ def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iter
 
 
 def _folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the folders of this machine that a document names as indexes, and the files that links
-    in them point at: shown at the same places.
+    """Return the host folders that a document names as indexes, and the targets of links in them.
+
+    They have the same paths inside the machine.
     """
     folders = [
         Path(unquote(urlsplit(address).path))
         for address in _addresses(document)
         if address.startswith(("file://", "/"))
     ]
-    there = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
+    existing = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
     links = [
         link.resolve()
-        for folder in there
+        for folder in existing
         for link in folder.rglob("*")
         if link.is_symlink() and link.is_file()
     ]
-    return [(str(path), str(path)) for path in dict.fromkeys([*there, *links])]
+    return [(str(path), str(path)) for path in dict.fromkeys([*existing, *links])]
 
 
 def _addresses(document: Mapping[str, Any]) -> list[str]:
     install = document.get("install", {})
     return [
-        str(one)
-        for one in (
+        str(address)
+        for address in (
             *install.get("indexes", {}).values(),
             *install.get("links", []),
             document.get("python_mirror") or "",
@@ -364,20 +355,21 @@ def _addresses(document: Mapping[str, Any]) -> list[str]:
 def _object(endpoints: Mapping[str, str], address: str) -> bytes:
     bucket, _, name = address.removeprefix("gs://").partition("/")
     url = f"{endpoints['storage']}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310
-        content: bytes = answer.read(_LIMIT)
+    with urllib.request.urlopen(url, timeout=30) as response:  # noqa: S310
+        content: bytes = response.read(_LIMIT)
         return content
 
 
 def _forge(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> None:
-    """Put another report in place of the device's: of another run, and verified whatever was found."""  # noqa: E501
+    """Replace the device's report by one of another run with the verdict verified."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         address = _document(endpoints, attributes)["report"]["report"]
         report = json.loads(_object(endpoints, address))
         report["subject"].update(nonce="forged-0000", simulated=[])
         report["verdict"]["result"] = "verified"
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"  # noqa: E501
+        query = f"uploadType=media&name={quote(name, safe='')}"
+        url = f"{endpoints['storage']}/upload/storage/v1/b/{bucket}/o?{query}"
         request = urllib.request.Request(  # noqa: S310
             url, json.dumps(report).encode(), {"Content-Type": "application/json"}, method="POST"
         )

@@ -1,12 +1,9 @@
-"""What connects an isolated machine to the outside: its metadata server, the sandbox's own ports,
-and hosts by name.
+"""Connects an isolated machine to its metadata server, the sandbox and named hosts.
 
-Nothing of this machine's network is set up for it.
-
-The machine hands over sockets that listen inside its own network namespace. A socket stays in
-the namespace it was made in, so this process accepts there
-and connects here. Inside, every name resolves to an address of its own below 127.1.0.0/16: the
-address that a connection came to tells the name it is for.
+The host's network needs no setup. The machine passes sockets that listen inside its own network
+namespace. A socket stays in the namespace in which it was created, so this process accepts
+connections there and connects here. Inside, every name resolves to its own address in 127.1.0.0/16:
+the address of a connection identifies the name.
 """
 
 from __future__ import annotations
@@ -31,8 +28,10 @@ _PREFIX = "127.1."
 
 @dataclass
 class NetworkProxy:
-    """The wires of one machine. `loopback` are ports of this machine that it may reach at
-    127.0.0.1; `metadata` serves a connection and closes it.
+    """The connections of a machine.
+
+    `loopback` are the ports of this host that the machine may reach at 127.0.0.1; `metadata` serves
+    a connection and closes it.
     """
 
     loopback_ports: frozenset[int]
@@ -42,18 +41,18 @@ class NetworkProxy:
     _open: list[socket.socket] = field(default_factory=list)
 
     def attach(self, sockets: Sequence[socket.socket]) -> None:
-        """Serve sockets that were made inside: the last one is for DNS, the others listen."""
+        """Serve sockets from inside the machine: the last one is for DNS, the others listen."""
         self._open += sockets
-        for one in sockets[:-1]:
-            _start(self._accept, one)
+        for sock in sockets[:-1]:
+            _start(self._accept, sock)
         _start(self._resolve, sockets[-1])
 
     def close(self) -> None:
-        """Let go of them; connections end with the machine."""
-        for one in self._open:
+        """Close the sockets; connections end with the machine."""
+        for sock in self._open:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
@@ -104,51 +103,50 @@ class NetworkProxy:
     def _resolve(self, listening: socket.socket) -> None:
         while True:
             try:
-                asked, who = listening.recvfrom(1024)
+                query, who = listening.recvfrom(1024)
             except OSError:
                 return
-            _start(self._tell, listening, asked, who)
+            _start(self._tell, listening, query, who)
 
-    def _tell(self, listening: socket.socket, asked: bytes, who: tuple[str, int]) -> None:
+    def _tell(self, listening: socket.socket, query: bytes, who: tuple[str, int]) -> None:
         with suppress(OSError, ValueError, IndexError, struct.error):
-            listening.sendto(self._answer(asked), who)
+            listening.sendto(self._answer(query), who)
 
-    def _answer(self, asked: bytes) -> bytes:
-        """Answer a DNS question for one name: its address where this machine knows the name,
-        NXDOMAIN where it does not. Source: RFC 1035, section 4.
+    def _answer(self, query: bytes) -> bytes:
+        """Return the response to a DNS query for one name, NXDOMAIN if this host cannot resolve it.
+
+        Source: RFC 1035, section 4.
         """
-        name, end = _question(asked)
-        kind = struct.unpack_from("!H", asked, end)[0]
-        found = self._address_of(name) if _known(name) else None
+        name, end = _question(query)
+        kind = struct.unpack_from("!H", query, end)[0]
+        address = self._address_of(name) if _known(name) else None
         records = (
             b""
-            if found is None or kind != 1
-            else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found)
+            if address is None or kind != 1
+            else b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(address)
         )
-        flags = 0x8180 if found else 0x8183
+        flags = 0x8180 if address else 0x8183
         return (
-            asked[:2]
+            query[:2]
             + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0)
-            + asked[12 : end + 4]
+            + query[12 : end + 4]
             + records
         )
 
 
 def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
-    """Return the sockets that come over a channel, none when the other side ended."""
+    """Return the sockets sent over a channel, none if the other side has ended."""
     _, handles, _, _ = socket.recv_fds(channel, 16, most)
     return [socket.socket(fileno=handle) for handle in handles]
 
 
 def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
-    """Hand sockets over a channel."""
-    socket.send_fds(channel, [b"sockets"], [one.fileno() for one in sockets])
+    """Send sockets over a channel."""
+    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in sockets])
 
 
 def _reachable(name: str, port: int) -> str:
-    """Return an address of a name that is not on this machine or its own link (there lies a real
-    metadata server).
-    """
+    """Return an address of a name outside this host and its link (with a real metadata server)."""
     for *_, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
         known = ipaddress.ip_address(address[0])
         if not (
@@ -167,11 +165,11 @@ def _known(name: str) -> bool:
         return False
 
 
-def _question(asked: bytes) -> tuple[str, int]:
+def _question(query: bytes) -> tuple[str, int]:
     labels, place = [], 12
-    while asked[place]:
-        labels.append(asked[place + 1 : place + 1 + asked[place]].decode("ascii").lower())
-        place += asked[place] + 1
+    while query[place]:
+        labels.append(query[place + 1 : place + 1 + query[place]].decode("ascii").lower())
+        place += query[place] + 1
     return ".".join(labels), place + 1
 
 
@@ -179,9 +177,9 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while chunk := source.recv(_CHUNK):
             sink.sendall(chunk)
-    for one, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)):
+    for sock, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)):
         with suppress(OSError):
-            one.shutdown(how)
+            sock.shutdown(how)
 
 
 def _start(work: Callable[..., None], *words: object) -> None:

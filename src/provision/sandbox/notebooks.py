@@ -1,6 +1,4 @@
-"""The Notebooks service (v2): what each method does to the store, in JSON bodies; REST and gRPC
-both come here.
-"""
+"""The Notebooks service (v2) over a store, in JSON bodies; REST and gRPC both use it."""
 
 from __future__ import annotations
 
@@ -26,21 +24,19 @@ _ALREADY = {"start": ("ACTIVE", "PROVISIONING"), "stop": ("STOPPED",)}
 
 
 class NotebooksService:
-    """One service over one store. Names are full resource names. Raises Failure for what it
-    refuses.
-    """
+    """The service over a store. Names are full resource names; methods raise ApiError to refuse."""
 
     def __init__(self, store: Store, facts: Facts, faults: Faults, life: Lifecycle) -> None:
         self._store, self._facts, self._faults, self._life = store, facts, faults, life
 
     def create(self, parent: str, instance_id: str, body: Any, request_id: str = "") -> Body:
-        """Begin to make an instance; the operation ends before it is ACTIVE."""
+        """Start to create an instance; the operation ends before the instance is ACTIVE."""
         project, zone = self._place(parent)
         name = f"{parent}/instances/{instance_id}"
         raise_request_fault(self._faults, project, changes=name)
         instance_validation.check_instance_id(instance_id)
-        asked = validate_body(body, "Instance", "instance")
-        instance_validation.check_instance(asked, self._facts)
+        requested = validate_body(body, "Instance", "instance")
+        instance_validation.check_instance(requested, self._facts)
 
         def make(data: Body) -> Body:
             if self._faults.has("exists") and name not in data["instances"]:
@@ -57,8 +53,8 @@ class NotebooksService:
                     f"Resource '{name}' already exists",
                     reason="alreadyExists",
                 )
-            raise_creation_fault(self._faults, zone, asked)
-            setup = asked.get("gceSetup", {})
+            raise_creation_fault(self._faults, zone, requested)
+            setup = requested.get("gceSetup", {})
             error = creation_operation_error(
                 self._faults, project, zone, setup, self._facts
             ) or hardware.hardware_error(setup, project, zone, self._facts)
@@ -66,7 +62,7 @@ class NotebooksService:
                 data, "create", name, self._life.operation_end_time(), error=error
             )
             data["instances"][name] = _record(
-                instance_bodies.build_instance(name, asked, self._facts),
+                instance_bodies.build_instance(name, requested, self._facts),
                 time.time() + self._life.delays.listed,
             )
             return operation
@@ -74,8 +70,9 @@ class NotebooksService:
         return self._once(request_id, "create", name, make)
 
     def get(self, name: str) -> Body:
-        """Return an instance. One that is new is PROVISIONING at least once after its operation has
-        ended.
+        """Return an instance.
+
+        A new one is PROVISIONING at least once after its operation has ended.
         """
         raise_request_fault(self._faults, instance_validation.parse_resource_name(name)[0])
         if self._store.instance(name) is not None and self._faults.consume("hidden"):
@@ -94,8 +91,9 @@ class NotebooksService:
             return body
 
     def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
-        """Return the instances of a zone, or with `locations/-` of all; one that is being made is
-        not in it yet.
+        """Return the instances of a zone, or with `locations/-` of all.
+
+        Instances that are being created are not listed.
         """
         project, zone = instance_validation.parse_resource_name(parent)
         raise_request_fault(self._faults, project)
@@ -117,21 +115,19 @@ class NotebooksService:
             )
             first = int(token) if token.isdecimal() else 0
             last = first + (size or len(names))
-            shown: Body = {
+            page: Body = {
                 "instances": [dict(data["instances"][name]["body"]) for name in names[first:last]]
             }
         return (
-            {**shown, **({"nextPageToken": str(last)} if last < len(names) else {})}
-            if names
-            else {}
+            {**page, **({"nextPageToken": str(last)} if last < len(names) else {})} if names else {}
         )
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
-        """Begin to update what a mask names."""
+        """Start to update the paths of a mask."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(
+        requested = validate_body(
             {key: value for key, value in body.items() if key != "name"}
             if isinstance(body, dict)
             else body,
@@ -141,16 +137,16 @@ class NotebooksService:
 
         def change(data: Body) -> Body:
             record = self._known(data, name)
-            paths = instance_validation.parse_update_mask(mask, asked, record["body"]["state"])
+            paths = instance_validation.parse_update_mask(mask, requested, record["body"]["state"])
             if "labels" in paths:
-                instance_validation.check_labels(asked.get("labels", {}))
-            new = instance_bodies.update_instance(record["body"], asked, paths)
+                instance_validation.check_labels(requested.get("labels", {}))
+            new = instance_bodies.update_instance(record["body"], requested, paths)
             operation = operations.begin(
                 data,
                 "update",
                 name,
                 self._life.operation_end_time(),
-                error=self._unfit(name, record["body"], asked, new),
+                error=self._unfit(name, record["body"], requested, new),
             )
             if operation["outcome"] is None:
                 record["next"] = new
@@ -159,43 +155,43 @@ class NotebooksService:
         return self._once(request_id, "update", name, change)
 
     def resize(self, name: str, body: Any) -> Body:
-        """Begin to make disks larger; a smaller size is refused."""
+        """Start to enlarge disks; a smaller size is refused."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(body, "ResizeDiskRequest", "request")
+        requested = validate_body(body, "ResizeDiskRequest", "request")
         with self._store.edit_data() as data:
             record = self._known(data, name)
-            new = instance_bodies.resize_disks(record["body"], asked, self._facts)
+            new = instance_bodies.resize_disks(record["body"], requested, self._facts)
             operation = operations.begin(data, "resize", name, self._life.operation_end_time())
             record["next"] = new
         return operations.to_json(operation)
 
     def delete(self, name: str, request_id: str = "") -> Body:
-        """Begin to delete an instance."""
+        """Start to delete an instance."""
         return self._move("delete", name, "STOPPING", request_id)
 
     def start(self, name: str) -> Body:
-        """Begin to start an instance."""
+        """Start to start an instance."""
         return self._move("start", name, "STARTING")
 
     def stop(self, name: str) -> Body:
-        """Begin to stop an instance."""
+        """Start to stop an instance."""
         return self._move("stop", name, "STOPPING")
 
     def reset(self, name: str) -> Body:
-        """Begin to reset an instance: it boots again."""
+        """Start to reset an instance: it boots again."""
         return self._move("reset", name, "STARTING")
 
     def diagnose(self, name: str, body: Any) -> Body:
-        """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
+        """Start to collect logs into a bucket; the sandbox writes the serial output."""
         raise_request_fault(
             self._faults, instance_validation.parse_resource_name(name)[0], changes=name
         )
-        asked = validate_body(body, "DiagnoseInstanceRequest", "request").get(
+        requested = validate_body(body, "DiagnoseInstanceRequest", "request").get(
             "diagnosticConfig", {}
         )
-        bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
+        bucket = str(requested.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
             raise ApiError(
                 StatusCode.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required"
@@ -203,13 +199,13 @@ class NotebooksService:
         with self._store.edit_data() as data:
             self._known(data, name)
             operation = operations.begin(data, "diagnose", name, self._life.operation_end_time())
-        folder = str(asked.get("relativePath", "")).strip("/")
+        folder = str(requested.get("relativePath", "")).strip("/")
         path = "/".join(part for part in (folder, f"{name.rsplit('/', 1)[-1]}-serial.txt") if part)
         self._store.put_object(bucket, path, self._store.serial(name)[0], "text/plain")
         return operations.to_json(operation)
 
     def config(self, location: str) -> Body:
-        """Return what can be made in a zone or region."""
+        """Return the images that a zone or region offers."""
         raise_request_fault(self._faults, instance_validation.parse_resource_name(location)[0])
         place = instance_validation.parse_resource_name(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
@@ -225,7 +221,9 @@ class NotebooksService:
         images = [
             {
                 "imageFamily": row.family,
-                "imageName": f"{row.family}-{instance_bodies.newest_image_suffix(self._facts, row.family)}",  # noqa: E501
+                "imageName": "-".join(
+                    (row.family, instance_bodies.newest_image_suffix(self._facts, row.family))
+                ),
                 "releaseName": "sandbox",
                 "description": f"{row.os}, Python {row.python}",
             }
@@ -261,7 +259,7 @@ class NotebooksService:
         return {"operations": found} if found else {}
 
     def cancel(self, name: str) -> Body:
-        """Ask for the end of an operation."""
+        """Request the cancellation of an operation."""
         with self._store.edit_data() as data:
             operations.cancel(data, name)
         return {}
@@ -294,7 +292,7 @@ class NotebooksService:
         return self._once(request_id, verb, name, begin)
 
     def _once(self, request_id: str, verb: str, name: str, begin: Callable[[Body], Body]) -> Body:
-        """Begin an operation; the same request id again is answered with the operation it began."""
+        """Begin an operation, or return the one that the same request id began."""
         with self._store.edit_data() as data:
             key = f"{verb} {name} {request_id}"
             if request_id and (known := data["operations"].get(data["requests"].get(key))):
@@ -304,14 +302,16 @@ class NotebooksService:
                 data["requests"][key] = operation["name"]
             return operations.to_json(operation)
 
-    def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
-        """Return what an update fails with after it has begun."""
-        if met := self._faults.consume_scripted_error(
+    def _unfit(
+        self, name: str, body: Body, requested: Mapping[str, Any], new: Body
+    ) -> ApiError | None:
+        """Return the error of an update that fails after it has begun, or None."""
+        if scripted_error := self._faults.consume_scripted_error(
             "update", instance_validation.parse_resource_name(name)[1]
         ):
-            return met
+            return scripted_error
         try:
-            for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
+            for key, value in requested.get("gceSetup", {}).get("metadata", {}).items():
                 instance_validation.check_metadata(key, value, self._facts, update=True)
         except ApiError as failure:
             return ApiError(failure.code, f"failed updating GCE instance {name}: {failure.message}")
@@ -345,9 +345,7 @@ class NotebooksService:
 
 
 def filter_unsupported_error() -> ApiError:
-    """Return what is said of a filter or an order of a list: nobody knows what the service does
-    with these.
-    """
+    """Return the error for a filter or an order of a list, whose real behavior is unknown."""
     return ApiError(
         StatusCode.UNIMPLEMENTED,
         "The sandbox neither filters nor orders a list; leave filter and orderBy out",

@@ -1,4 +1,4 @@
-"""Long-running operations: begun, done when their time has come, looked up, listed, cancelled."""
+"""Long-running operations: begin, complete, find, list and cancel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Data = dict[str, Any]
 
 
 def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | None = None) -> Data:
-    """Begin an operation on an instance that is done at `due` (seconds since the epoch), with
-    `error` where it will fail. Returns its record.
+    """Begin an operation on an instance and return its record.
 
-    Raises Failure (409) while another operation on the same instance is at work: these are not
-    queued here.
+    It is done at `due` (seconds since the epoch), with `error` if it fails.
+
+    Raises:
+        ApiError: another operation on the instance is running (409); there is no queue.
     """
     require_no_running_operation(data, target)
     parent = target.rsplit("/instances/", 1)[0]
@@ -41,8 +42,9 @@ def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | N
 
 
 def require_no_running_operation(data: Data, target: str) -> None:
-    """Raise Failure (409) while an operation on an instance is at work. The words are those that
-    Terraform's provider retries on.
+    """Raise ApiError (409) while an operation on an instance is running.
+
+    The message is one on which Terraform's provider retries.
     """
     if any(
         record["target"] == target and not record["done"] for record in data["operations"].values()
@@ -51,14 +53,12 @@ def require_no_running_operation(data: Data, target: str) -> None:
 
 
 def conflict_error(target: str) -> ApiError:
-    """Return what is said of a change while another one is at work."""
+    """Return the error for a change while another one is running."""
     return ApiError(StatusCode.ABORTED, f"{target}: unable to queue the operation")
 
 
 def complete(record: Data, response: Data | None) -> None:
-    """End an operation: with its error where it has one, else with what it made (None: nothing, as
-    of a deletion).
-    """
+    """End an operation with its error, or with its result (None for a deletion)."""
     record.update(done=True, ended=utc_timestamp(), response=response)
 
 
@@ -89,7 +89,7 @@ def to_json(record: Data) -> Data:
 
 
 def find(data: Data, name: str) -> Data:
-    """Return the record of an operation. Raises Failure (404)."""
+    """Return the record of an operation; raises ApiError (404)."""
     if name not in data["operations"]:
         raise not_found(name)
     record: Data = data["operations"][name]
@@ -97,8 +97,9 @@ def find(data: Data, name: str) -> Data:
 
 
 def cancel(data: Data, name: str) -> None:
-    """Ask for an operation's end: it fails with CANCELLED when it is next looked at, and what it
-    began stays as it is.
+    """Request the cancellation of an operation.
+
+    It ends with CANCELLED when it is next read, and its effects so far remain.
     """
     record = find(data, name)
     if not record["done"]:

@@ -1,6 +1,4 @@
-"""The files that lie above this machine's own in a machine of the sandbox, and what of it is not
-real because of them.
-"""
+"""Files that the sandbox's machines have in place of this host's, and what they simulate."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _SPECIAL = {
     "NVIDIA_TESLA_V100": "Tesla V100-SXM2-16GB",
     "NVIDIA_RTX6000": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
 }
-"""Where a card calls itself otherwise than its type. Source: nvidia-smi on such cards."""
+"""Names of cards that differ from their type. Source: nvidia-smi on such cards."""
 _OTHER = "Tesla P4"
 _HALT = "#!/bin/sh\n: >/run/halt\n"
 _FAILING = """#!/bin/bash
@@ -37,14 +35,14 @@ exec /usr/bin/curl "$@"
 
 
 def jupyter_uid() -> int:
-    """Return the number of the person who uses JupyterLab, as user and as group."""
+    """Return the user and group id of the JupyterLab user."""
     return _OWNER
 
 
 def write_overlay(
     folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool
 ) -> list[str]:
-    """Write the files anew and return, in words, what of the machine is not real."""
+    """Write the files again and return descriptions of what is not real."""
     shutil.rmtree(folder, ignore_errors=True)
     short = str(body.get("name", "")).rpartition("/")[2] or "sandbox"
     hosts = [
@@ -75,7 +73,7 @@ def write_overlay(
     not_real.append("uv: that of this machine")
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        # No link: an environment made from a link looks for its library beside the link.
+        # Not a link: an environment created from a link searches for its library next to it.
         _write(
             folder / f"usr/local/bin/{name}",
             f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n',
@@ -103,18 +101,20 @@ def _add_person(folder: Path) -> None:
     }
     for name, line in added.items():
         kept = [
-            one
-            for one in Path("/etc", name)
+            entry
+            for entry in Path("/etc", name)
             .read_text(encoding="utf-8", errors="replace")
             .splitlines(keepends=True)
-            if not one.startswith(f"{JUPYTER_USER}:")
+            if not entry.startswith(f"{JUPYTER_USER}:")
         ]
         _write(folder / "etc" / name, "".join(kept) + line)
 
 
 def _cards(body: Mapping[str, Any]) -> list[str]:
     configured = body.get("gceSetup", {}).get("acceleratorConfigs", [])
-    kinds = [(str(one.get("type", "")), int(one.get("coreCount", 1))) for one in configured]
+    kinds = [
+        (str(config.get("type", "")), int(config.get("coreCount", 1))) for config in configured
+    ]
     return [
         _SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " "))
         for kind, count in kinds

@@ -1,6 +1,4 @@
-"""Whether a request body is one that the API takes: unknown fields, kinds of values, enums, fields
-that are output only.
-"""
+"""Validates request bodies against the API's schema: fields, types, enums, output-only fields."""
 
 from __future__ import annotations
 
@@ -18,11 +16,12 @@ _Field = Mapping[str, Any]
 
 
 def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
-    """Return a body with int64 values as text and without what proto3 does not carry (false, "",
-    empty lists and messages).
+    """Return a body with int64 values as text and without the defaults that proto3 omits.
 
-    `at` is how messages call it, as in "instance". Raises Failure (400) with the service's words
-    for the first thing that is wrong.
+    `at` is the name of the body in messages, such as "instance".
+
+    Raises:
+        ApiError: the first invalid value, with the service's message (400).
     """
     if not isinstance(body, dict):
         raise invalid_argument(f"Invalid value at '{at}' ({message}), {_shown(body)}")
@@ -46,17 +45,17 @@ def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
 
 
 def first_or_empty(values: Iterable[Mapping[str, Any]] | None) -> Mapping[str, Any]:
-    """Return the first of the few messages that a list may hold, or an empty one."""
+    """Return the first message of a list, or an empty one."""
     return next(iter(values or ()), {})
 
 
 def to_snake_case(name: str) -> str:
-    """Return a JSON name as the proto has it: gceSetup is gce_setup."""
+    """Return the proto's name of a JSON name: gce_setup for gceSetup."""
     return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
 
 
 def to_camel_case(name: str) -> str:
-    """Return a proto's name as JSON has it: gce_setup is gceSetup."""
+    """Return the JSON name of a proto's name: gceSetup for gce_setup."""
     return _LOWER.sub(lambda match: match[1].upper(), name)
 
 

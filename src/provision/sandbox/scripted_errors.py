@@ -1,6 +1,4 @@
-"""An error as somebody met it, read from a JSON file: its code and words, and the moment at which
-the look-alike tells it.
-"""
+"""Recorded errors that the emulator repeats: a code and message from a JSON file."""
 
 from __future__ import annotations
 
@@ -33,13 +31,11 @@ _TYPES = (ERROR_INFO, RETRY_INFO)
 
 
 class InvalidErrorFile(ValueError):
-    """The file holds no error; the words say why."""
+    """The file does not contain a valid error; the message explains why."""
 
 
 class ScriptedError(NamedTuple):
-    """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often
-    (None: always).
-    """
+    """An error with its moment (`at`, one of MOMENTS), zone ("": any) and count (None: always)."""
 
     at: str
     zone: str
@@ -47,40 +43,38 @@ class ScriptedError(NamedTuple):
     error: dict[str, Any]
 
     def to_api_error(self) -> ApiError:
-        """Return it as the service's refusal."""
-        words = {
+        """Return the error as the service raises it."""
+        options = {
             name: self.error[name]
             for name in ("details", "reason", "http", "headers")
             if name in self.error
         }
-        return ApiError(StatusCode(self.error["code"]), self.error["message"], **words)
+        return ApiError(StatusCode(self.error["code"]), self.error["message"], **options)
 
 
 def read_error_file(path: Path) -> ScriptedError:
-    """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be
-    read.
-    """
+    """Return the error of a file; raises InvalidErrorFile, or OSError if it cannot be read."""
     text = path.read_bytes()
     try:
-        found = json.loads(text) if len(text) <= _LONGEST else None
+        content = json.loads(text) if len(text) <= _LONGEST else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise InvalidErrorFile("it is no JSON object")
-    for name, value in found.items():
+    for name, value in content.items():
         if name not in _FIELDS:
             raise InvalidErrorFile(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
         if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
             raise InvalidErrorFile(f"its {name} is no {_FIELDS[name].__name__}")
-    if found.get("at") not in TRIGGERS:
+    if content.get("at") not in TRIGGERS:
         raise InvalidErrorFile(f"its `at` must be one of {', '.join(TRIGGERS)}")
-    if found.get("code") not in list(StatusCode) or not found.get("message"):
+    if content.get("code") not in list(StatusCode) or not content.get("message"):
         raise InvalidErrorFile(
             "it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message"
         )
     if any(
-        not isinstance(one, dict) or one.get("@type") not in _TYPES
-        for one in found.get("details", ())
+        not isinstance(detail, dict) or detail.get("@type") not in _TYPES
+        for detail in content.get("details", ())
     ):
         raise InvalidErrorFile(f"each of its details must have an @type, {' or '.join(_TYPES)}")
-    return ScriptedError(found["at"], found.get("zone", ""), found.get("times"), found)
+    return ScriptedError(content["at"], content.get("zone", ""), content.get("times"), content)

@@ -1,4 +1,4 @@
-"""Secret Manager: a secret, its versions, and access to one."""
+"""Secret Manager: secrets, their versions and access to them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SECRET = _PROJECT + "/{secret}"
 
 
 def add_routes(router: Router, store: Store) -> None:
-    """Route these methods of secretmanager.v1."""
+    """Add the routes of these methods of secretmanager.v1."""
 
     def access(_request: Request, project: str, secret: str, version: str) -> Response:
-        found = store.secret(name := f"projects/{project}/secrets/{secret}", version)
-        if found is None:
+        stored = store.secret(name := f"projects/{project}/secrets/{secret}", version)
+        if stored is None:
             raise ApiError(
                 StatusCode.NOT_FOUND, f"Secret Version [{name}/versions/{version}] not found."
             )
-        value, exact = found
+        value, exact = stored
         return json_response({"name": exact, "payload": {"data": base64.b64encode(value).decode()}})
 
     def add_version(request: Request, project: str, secret: str) -> Response:

@@ -1,6 +1,4 @@
-"""Cloud Storage's JSON API: media and multipart upload, get, list, delete, with generations and
-preconditions.
-"""
+"""Cloud Storage's JSON API: upload, get, list and delete, with generations and preconditions."""
 
 from __future__ import annotations
 
@@ -24,23 +22,24 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 def add_routes(router: Router, store: Store, faults: Faults) -> None:
-    """Route these methods of storage.v1. The first upload into a bucket makes it, as no person does
-    so here, unless the fault `no-bucket` is on.
+    """Add the routes of these methods of storage.v1.
+
+    The first upload into a bucket creates it, unless the fault `no-bucket` is set.
     """
-    desk = _Handlers(store, faults)
-    router.add("POST", "/upload/storage/v1/b/{bucket}/o", desk.upload)
-    router.add("GET", _OBJECT, desk.get)
-    router.add("DELETE", _OBJECT, desk.delete)
-    router.add("GET", _LIST, desk.list)
+    handlers = _Handlers(store, faults)
+    router.add("POST", "/upload/storage/v1/b/{bucket}/o", handlers.upload)
+    router.add("GET", _OBJECT, handlers.get)
+    router.add("DELETE", _OBJECT, handlers.delete)
+    router.add("GET", _LIST, handlers.list)
     router.add(
         "GET",
         "/download" + _OBJECT,
-        lambda request, **at: desk.get(
+        lambda request, **at: handlers.get(
             request._replace(query={**request.query, "alt": "media"}), **at
         ),
     )
-    router.add("GET", "/storage/v1/b/{bucket}", desk.bucket)
-    router.add("POST", "/storage/v1/b", desk.make_bucket)
+    router.add("GET", "/storage/v1/b/{bucket}", handlers.bucket)
+    router.add("POST", "/storage/v1/b", handlers.make_bucket)
 
 
 class _Handlers:
@@ -53,12 +52,12 @@ class _Handlers:
             raise invalid_argument(
                 f"uploadType {kind!r} is not offered by the sandbox; media and multipart are"
             )
-        about, content, content_type = (
+        metadata, content, content_type = (
             _parts(request)
             if kind == "multipart"
             else ({}, request.body, request.headers.get("content-type", ""))
         )
-        name = str(request.query.get("name") or about.get("name") or "")
+        name = str(request.query.get("name") or metadata.get("name") or "")
         if not name or len(name.encode()) > _NAME_BYTES or "\n" in name or "\r" in name:
             raise ApiError(
                 StatusCode.INVALID_ARGUMENT,
@@ -69,37 +68,40 @@ class _Handlers:
             raise ApiError(
                 StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{bucket}'", reason="invalid"
             )
-        if met := self._faults.consume_scripted_error("upload"):
-            raise met
+        if error := self._faults.consume_scripted_error("upload"):
+            raise error
         with self._store.edit_data():
             if self._faults.has("no-bucket"):
                 self._existing(bucket)
-            _judge(request.query, self._store.object(bucket, name))
+            _check_preconditions(request.query, self._store.object(bucket, name))
             return json_response(
                 self._store.put_object(
                     bucket,
                     name,
                     content,
-                    str(about.get("contentType") or content_type or "application/octet-stream"),
+                    str(metadata.get("contentType") or content_type or "application/octet-stream"),
                 )
             )
 
     def get(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
-        held = self._held(request.query, bucket, object)
-        _judge(request.query, held)
+        stored = self._held(request.query, bucket, object)
+        _check_preconditions(request.query, stored)
         if request.query.get("alt") != "media":
-            return json_response(held.about)
+            return json_response(stored.about)
         headers = {
-            "Content-Type": held.about["contentType"],
-            "ETag": held.about["etag"],
-            "x-goog-generation": held.about["generation"],
-            "x-goog-metageneration": held.about["metageneration"],
-            "x-goog-stored-content-length": held.about["size"],
+            "Content-Type": stored.about["contentType"],
+            "ETag": stored.about["etag"],
+            "x-goog-generation": stored.about["generation"],
+            "x-goog-metageneration": stored.about["metageneration"],
+            "x-goog-stored-content-length": stored.about["size"],
         }
         part = _RANGE.fullmatch(request.headers.get("range", ""))
         if part is None:
-            return Response(200, held.content, headers)
-        first, last = int(part[1]), min(int(part[2] or len(held.content)), len(held.content) - 1)
+            return Response(200, stored.content, headers)
+        first, last = (
+            int(part[1]),
+            min(int(part[2] or len(stored.content)), len(stored.content) - 1),
+        )
         if first > last:
             raise ApiError(
                 StatusCode.OUT_OF_RANGE,
@@ -109,13 +111,13 @@ class _Handlers:
             )
         return Response(
             206,
-            held.content[first : last + 1],
-            {**headers, "Content-Range": f"bytes {first}-{last}/{len(held.content)}"},
+            stored.content[first : last + 1],
+            {**headers, "Content-Range": f"bytes {first}-{last}/{len(stored.content)}"},
         )
 
     def delete(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
         with self._store.edit_data():
-            _judge(request.query, self._held(request.query, bucket, object))
+            _check_preconditions(request.query, self._held(request.query, bucket, object))
             self._store.delete_object(bucket, object)
         return Response(204)
 
@@ -130,14 +132,14 @@ class _Handlers:
                 reason="invalid",
             )
         items, folders = [], set()
-        for about in self._store.objects(bucket, prefix):
+        for metadata in self._store.objects(bucket, prefix):
             head, found, _ = (
-                about["name"][len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+                metadata["name"][len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
             )
             if found:
                 folders.add(prefix + head + delimiter)
             else:
-                items.append(about)
+                items.append(metadata)
         end = int(token) + int(size)
         page: dict[str, Any] = {"kind": "storage#objects"}
         if items[int(token) : end]:
@@ -181,15 +183,15 @@ class _Handlers:
 
     def _held(self, query: Mapping[str, str], bucket: str, name: str) -> StoredObject:
         self._existing(bucket)
-        held = self._store.object(bucket, name)
+        stored = self._store.object(bucket, name)
         if (
-            held is None
-            or query.get("generation", held.about["generation"]) != held.about["generation"]
+            stored is None
+            or query.get("generation", stored.about["generation"]) != stored.about["generation"]
         ):
             raise ApiError(
                 StatusCode.NOT_FOUND, f"No such object: {bucket}/{name}", reason="notFound"
             )
-        return held
+        return stored
 
     def _existing(self, bucket: str) -> None:
         if not self._store.has_bucket(bucket):
@@ -198,38 +200,37 @@ class _Handlers:
             )
 
 
-def _judge(query: Mapping[str, str], held: StoredObject | None) -> None:
-    """Raise Failure (412, or 304) where a precondition does not hold; generation 0 is that of an
-    object that is not there.
+def _check_preconditions(query: Mapping[str, str], stored: StoredObject | None) -> None:
+    """Raise ApiError (412, or 304) if a precondition does not hold.
+
+    Generation 0 is that of a missing object.
     """
-    have = {
-        "Generation": held.about["generation"] if held else "0",
-        "Metageneration": held.about["metageneration"] if held else "0",
+    current = {
+        "Generation": stored.about["generation"] if stored else "0",
+        "Metageneration": stored.about["metageneration"] if stored else "0",
     }
-    for what, value in have.items():
-        if query.get(f"if{what}Match", value) != value:
+    for condition, value in current.items():
+        if query.get(f"if{condition}Match", value) != value:
             raise ApiError(
                 StatusCode.FAILED_PRECONDITION,
                 "At least one of the pre-conditions you specified did not hold.",
                 http=412,
                 reason="conditionNotMet",
             )
-        if query.get(f"if{what}NotMatch") == value:
+        if query.get(f"if{condition}NotMatch") == value:
             raise ApiError(
                 StatusCode.FAILED_PRECONDITION, "Not Modified", http=304, reason="notModified"
             )
 
 
 def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
-    """Return the metadata, the content (as it was sent, byte for byte) and its type of a multipart
-    upload (RFC 2046, two parts).
-    """
+    """Return the metadata, the unchanged content and its type of a multipart upload (RFC 2046)."""
     boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
     pieces = (b"\r\n" + request.body).split(b"\r\n--" + boundary[1].encode()) if boundary else []
     try:
-        (_, about), (head, media) = (piece.split(b"\r\n\r\n", 1) for piece in pieces[1:3])
+        (_, metadata), (head, media) = (piece.split(b"\r\n\r\n", 1) for piece in pieces[1:3])
         kind = _TYPE.search(head)
-        return dict(json.loads(about or b"{}")), media, kind[1].decode("latin-1") if kind else ""
+        return dict(json.loads(metadata or b"{}")), media, kind[1].decode("latin-1") if kind else ""
     except ValueError:
         raise ApiError(
             StatusCode.INVALID_ARGUMENT, "Failed to parse multipart body", reason="parseError"

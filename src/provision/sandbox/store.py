@@ -1,6 +1,4 @@
-"""Everything the sandbox's services know, in one folder: saved whole after each change, safe
-between threads.
-"""
+"""State of the sandbox's services in a folder: saved completely after each change, thread-safe."""
 
 from __future__ import annotations
 
@@ -30,15 +28,16 @@ _ROOMS = ("instances", "operations", "requests", "buckets", "secrets")
 
 
 class StoredObject(NamedTuple):
-    """An object of a bucket: its bytes and what the service says of it (the JSON API's fields)."""
+    """An object of a bucket: its bytes and its fields in the JSON API."""
 
     content: bytes
     about: dict[str, Any]
 
 
 class Store:
-    """Instances, operations, objects, secrets, guest attributes and serial output. Names are full
-    resource names, as in projects/P/locations/Z/instances/I.
+    """Instances, operations, objects, secrets, guest attributes and serial output.
+
+    Names are full resource names, as in projects/P/locations/Z/instances/I.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,11 +56,10 @@ class Store:
 
     @contextmanager
     def edit_data(self) -> Iterator[dict[str, Any]]:
-        """Yield everything (rooms: instances, operations, requests, buckets, secrets) to change;
-        saved at the end of the outermost block.
+        """Yield all data for changes, which are saved at the end of the outermost block.
 
-        When the block raises, what was changed stays and is saved: a service that refuses late
-        has still done what it did.
+        The keys are instances, operations, requests, buckets and secrets. If the block raises, the
+        changes are saved too: a service that refuses late has still done its earlier steps.
         """
         with self._lock:
             self._depth += 1
@@ -74,12 +72,12 @@ class Store:
 
     @contextmanager
     def read_data(self) -> Iterator[dict[str, Any]]:
-        """Yield everything for a look; nothing is saved."""
+        """Yield all data for reading; nothing is saved."""
         with self._lock:
             yield self._data
 
     def snapshot(self) -> dict[str, Any]:
-        """Return a copy of everything but the bytes of objects."""
+        """Return a copy of all data except the bytes of objects."""
         with self._lock:
             return copy.deepcopy(self._data)
 
@@ -90,33 +88,32 @@ class Store:
             return None if record is None else copy.deepcopy(record["body"])
 
     def metadata(self, name: str) -> dict[str, str] | None:
-        """Return an instance's metadata, with what the service added; None where there is no
-        instance.
-        """
-        found = self.instance(name)
-        return None if found is None else dict(found.get("gceSetup", {}).get("metadata", {}))
+        """Return an instance's metadata with the keys that the service added, or None."""
+        body = self.instance(name)
+        return None if body is None else dict(body.get("gceSetup", {}).get("metadata", {}))
 
     def find_instance(self, project: str, zone: str, instance: str) -> str | None:
-        """Return the full name of an instance by its parts; None when there is none."""
+        """Return the full name of an instance by its parts, or None."""
         name = f"projects/{project}/locations/{zone}/instances/{instance}"
         with self._lock:
             return name if name in self._data["instances"] else None
 
     def note(self, name: str, **values: Any) -> None:
-        """Keep something beside an instance for whoever runs its device; it is never shown by a
-        service.
+        """Store a note on an instance for the program that runs its device.
+
+        Services never show it.
         """
         with self.edit_data() as data:
             if name in data["instances"]:
                 data["instances"][name].setdefault("notes", {}).update(values)
 
     def notes(self, name: str) -> dict[str, Any]:
-        """Return what was noted beside an instance."""
+        """Return the notes on an instance."""
         with self._lock:
             return copy.deepcopy(self._data["instances"].get(name, {}).get("notes", {}))
 
     def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> bool:
-        """Keep a guest attribute; False when there is no such instance."""
+        """Store a guest attribute; False if the instance does not exist."""
         with self.edit_data() as data:
             if (record := data["instances"].get(name)) is None:
                 return False
@@ -124,7 +121,7 @@ class Store:
             return True
 
     def drop_guest_attribute(self, name: str, namespace: str, key: str) -> bool:
-        """Remove a guest attribute; False when there is none."""
+        """Remove a guest attribute; False if it does not exist."""
         with self.edit_data() as data:
             return (
                 data["instances"].get(name, {}).get("guest", {}).get(namespace, {}).pop(key, None)
@@ -137,13 +134,14 @@ class Store:
             return copy.deepcopy(self._data["instances"].get(name, {}).get("guest", {}))
 
     def append_serial(self, name: str, text: str) -> None:
-        """Add to the serial output (port 1) of an instance."""
+        """Append to the serial output (port 1) of an instance."""
         with self._lock, self._serial(name).open("ab") as file:
             file.write(text.encode())
 
     def serial(self, name: str, start: int = 0) -> tuple[bytes, int, int]:
-        """Return serial output from a byte position on, the position it starts at (later where that
-        is lost already) and the next one.
+        """Return serial output from a byte position on, its actual start and the next position.
+
+        The start is later if the requested position is no longer stored.
         """
         with self._lock:
             path = self._serial(name)
@@ -152,13 +150,13 @@ class Store:
         return whole[begin:], begin, len(whole)
 
     def delete_instance(self, name: str) -> None:
-        """Remove an instance with all that hangs on it."""
+        """Remove an instance with all its data."""
         with self.edit_data() as data:
             data["instances"].pop(name, None)
             self._serial(name).unlink(missing_ok=True)
 
     def make_bucket(self, bucket: str, project: str = "") -> bool:
-        """Make a bucket; False when it exists."""
+        """Create a bucket; False if it exists."""
         with self.edit_data() as data:
             if bucket in data["buckets"]:
                 return False
@@ -170,15 +168,16 @@ class Store:
             return True
 
     def has_bucket(self, bucket: str) -> bool:
-        """Tell whether a bucket exists."""
+        """Return whether a bucket exists."""
         with self._lock:
             return bucket in self._data["buckets"]
 
     def put_object(
         self, bucket: str, name: str, content: bytes, content_type: str = "application/octet-stream"
     ) -> dict[str, Any]:
-        """Keep an object under the next generation and return what the service says of it; the
-        bucket is made when it is missing.
+        """Store an object under the next generation and return its fields.
+
+        A missing bucket is created.
         """
         self.make_bucket(bucket)
         with self.edit_data() as data:
@@ -221,7 +220,7 @@ class Store:
             )
 
     def objects(self, bucket: str, prefix: str = "") -> tuple[dict[str, Any], ...]:
-        """Return what the service says of the objects whose name begins so, by name."""
+        """Return the fields of the objects whose name has a prefix, by name."""
         with self._lock:
             kept: Mapping[str, dict[str, Any]] = (
                 self._data["buckets"].get(bucket, {}).get("objects", {})
@@ -229,7 +228,7 @@ class Store:
             return tuple(dict(kept[name]) for name in sorted(kept) if name.startswith(prefix))
 
     def delete_object(self, bucket: str, name: str) -> bool:
-        """Remove an object; False when there is none."""
+        """Remove an object; False if it does not exist."""
         with self.edit_data() as data:
             about = data["buckets"].get(bucket, {}).get("objects", {}).pop(name, None)
         if about is not None:
@@ -237,8 +236,9 @@ class Store:
         return about is not None
 
     def set_secret(self, secret: str, value: bytes) -> str:
-        """Add a version to a secret (projects/P/secrets/S) and return the version's name; the
-        secret is made when it is missing.
+        """Add a version to a secret (projects/P/secrets/S) and return the version's name.
+
+        A missing secret is created.
         """
         with self.edit_data() as data:
             versions = data["secrets"].setdefault(secret, [])
@@ -246,14 +246,12 @@ class Store:
             return f"{secret}/versions/{len(versions)}"
 
     def secret(self, secret: str, version: str) -> tuple[bytes, str] | None:
-        """Return the value of a version ("3" or "latest") and the version's name; None when there
-        is none.
-        """
+        """Return the value and the name of a version ("3" or "latest"), or None."""
         with self._lock:
             versions: list[str] = self._data["secrets"].get(secret, [])
-            number = (
-                len(versions) if version == "latest" else int(version) if version.isdecimal() else 0
-            )
+            number = int(version) if version.isdecimal() else 0
+            if version == "latest":
+                number = len(versions)
             if not 0 < number <= len(versions):
                 return None
             return base64.b64decode(versions[number - 1]), f"{secret}/versions/{number}"
@@ -266,7 +264,7 @@ class Store:
 
 
 def utc_timestamp() -> str:
-    """Return the time as Google's APIs write it."""
+    """Return the time in the format of Google's APIs."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

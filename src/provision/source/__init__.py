@@ -1,6 +1,4 @@
-"""The spec's text: read, composed within limits, extended, validated, and edited without touching
-what is not named.
-"""
+"""Text of a spec: parsing within limits, `extends`, validation, and edits that keep the rest."""
 
 from provision.source.document import Source, apply_fixes_together
 from provision.source.findings import FINDING_KINDS, FindingKind

@@ -1,4 +1,4 @@
-"""A spec as it was written: its data, and where each value of it stands."""
+"""A document of a spec: its data, and the position of each value in the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Route, RoutePart, Span
 from provision.source import edits
 from provision.source.nodes import Mapping as MappingNode
-from provision.source.nodes import Scalar
+from provision.source.nodes import Scalar, to_text_range
 from provision.source.text import TextFile, TextRange
 from provision.source.value_tree import LocatedValue
 
@@ -20,14 +20,13 @@ _REFERENCE = re.compile(r"|projects/[^/]+/secrets/[^/]+/versions/[0-9a-z]+|[A-Z]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One document of a spec file.
+    """A document of a spec file.
 
-    `path` is the file as it was named, `name` how it is shown, `root` the folder that `extends`
-    may not leave, `document` its number in the file (0-based).
-    `data` is what the document means, with all that it extends; None when its text is too broken
-    to mean anything, and then `diagnostics` says why.
-    `texts` holds the spec's file and all that it extends, by the names they are shown by; `tree`
-    is the merged values.
+    `path` is the file as it was named, `name` its display name, `root` the folder that `extends`
+    must not leave, `document` its number in the file (0-based). `texts` contains the spec's file
+    and the files it extends, by display name; `tree` is the merged values. `data` is the data of
+    the document with all that it extends; None if the text is broken, and then `diagnostics`
+    explains why.
     """
 
     path: Path
@@ -38,102 +37,84 @@ class Source:
     tree: LocatedValue | None
     diagnostics: tuple[Diagnostic, ...]
     data: dict[str, Any] | None
-    _vetted: dict[Fix, bool] = field(default_factory=dict)
+    _checked: dict[Fix, bool] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
-        """The decoded text of every file by the name it is shown by, without byte order marks;
-        offsets count in these.
-        """
+        """The decoded text of each file by display name, without byte order marks."""
         return {name: text.content for name, text in self.texts.items()}
 
     def span(self, where: Location) -> Span:
-        """Return where in which file something stands; a route that does not exist falls back to
-        the deepest part of it that does.
+        """Return the span of a location.
 
-        The key of the whole document is its first key. Of a collection the whole stretch is
-        returned, which may be many lines.
+        A route that does not exist falls back to its deepest existing part. The key of the whole
+        document is its first key. The span of a collection may cover many lines.
         """
         if isinstance(where, Span):
             return where
         if self.tree is None:
             return self.texts[self.name].span(0, 0)
-        passed = self.tree.walk(where.route)
-        last = passed[-1]
-        # A missing last part of a route is best shown at the key that should hold it.
-        at_key = where.part is RoutePart.KEY and len(passed) == len(where.route) + 1
-        return (_key_range(last, passed) if at_key else last.at).span
+        values = self.tree.walk(where.route)
+        # A missing last part of a route is shown at the value that should contain it.
+        if where.part is RoutePart.KEY and len(values) == len(where.route) + 1:
+            return _key_range(values).span
+        return values[-1].at.span
 
     def related(self, where: Location) -> tuple[RelatedLocation, ...]:
-        """Return the further places of a value that came through an alias, a merge key or both: the
-        anchor, the use, the merge.
-        """
+        """Return the other locations of a value: its anchor, its use or its merge key."""
         if isinstance(where, Span) or self.tree is None:
             return ()
         return tuple(
-            RelatedLocation(place.span, text)
-            for place, text in self.tree.walk(where.route)[-1].origins
+            RelatedLocation(related.span, text)
+            for related, text in self.tree.walk(where.route)[-1].origins
         )
 
     def text(self, route: Route) -> str | None:
-        """Return a scalar as its author wrote it, quotes resolved (`3.10`, not 3.1); None when
-        there is no scalar at `route`.
-        """
+        """Return a scalar as written, with quotes resolved (`3.10`, not 3.1), or None."""
         node = self._scalar(route)
         return None if node is None else node.value
 
     def is_plain(self, route: Route) -> bool:
-        """Tell whether there is a scalar without quotes at `route`."""
+        """Return whether there is a scalar without quotes at a route."""
         node = self._scalar(route)
         return node is not None and node.style == ""
 
     def is_editable(self, route: Route) -> bool:
-        """Tell whether the value at `route` stands in this file and no other value shares its text,
-        so that a fix may change it.
-        """
+        """Return whether a value is in this file and not shared, so that a fix may change it."""
         return edits.find_own_value(self._subject, route) is not None
 
     def file(self, route: Route) -> str:
-        """Return the name of the file that holds the value at `route`, or the deepest part of it
-        that exists.
-        """
+        """Return the name of the file with a value, or with its deepest existing part."""
         return self.name if self.tree is None else self.tree.walk(route)[-1].at.text.name
 
     def literal_secrets(self) -> tuple[str, ...]:
-        """Return the texts that stand where a secret should be named, for whoever shows lines of
-        the spec to leave out.
-        """
-        found = None if self.tree is None else self.tree.find(("secrets",))
-        return (
-            ()
-            if found is None
-            else tuple(text for text in found.texts() if not _REFERENCE.fullmatch(text))
-        )
+        """Return the literal values under `secrets`, which excerpts of the spec must not show."""
+        secrets = self.tree.find(("secrets",)) if self.tree else None
+        if secrets is None:
+            return ()
+        return tuple(text for text in secrets.texts() if not _REFERENCE.fullmatch(text))
 
     def apply_fixes(self, fixes: Iterable[Fix]) -> dict[str, str]:
-        """Return the new text, byte order mark included, of each file that the fixes change: none,
-        or this spec's own.
+        """Return the new text, byte order mark included, of each file that the fixes change.
+
+        Only the spec's own file can change.
         """
-        wanted = tuple(fixes)
-        known = self._vetted.get(wanted[0]) if len(wanted) == 1 else None
-        return (
-            {}
-            if known is False
-            else edits.apply_fixes(((self._subject, fix) for fix in wanted), trusted=known is True)
+        fixes = tuple(fixes)
+        is_applicable = self._checked.get(fixes[0]) if len(fixes) == 1 else None
+        if is_applicable is False:
+            return {}
+        return edits.apply_fixes(
+            ((self._subject, fix) for fix in fixes), trusted=is_applicable is True
         )
 
     def check_fixes(self, fixes: Iterable[Fix]) -> None:
-        """Find out, for many fixes at a time, which can be made; what is said of a single one is
-        then known.
-        """
-        asked = tuple(fixes)
-        good = edits.select_applicable_fixes(self._subject, asked)
-        self._vetted.update((fix, fix in good) for fix in asked)
+        """Record for many fixes at a time which are applicable, to speed up later calls."""
+        fixes = tuple(fixes)
+        applicable = edits.select_applicable_fixes(self._subject, fixes)
+        self._checked.update((fix, fix in applicable) for fix in fixes)
 
     def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
-        """Return the stretches of this spec's own file that a fix replaces, each with its new text;
-        () when the fix cannot be made here.
-        """
+        """Return the spans that a fix replaces with the new texts; () if it is not applicable."""
         if not self.apply_fixes((fix,)):
             return ()
         own = self.texts[self.name]
@@ -147,24 +128,23 @@ class Source:
         return edits.EditableDocument(self.texts[self.name], self.tree)
 
     def _scalar(self, route: Route) -> Scalar | None:
-        found = None if self.tree is None else self.tree.find(route)
-        return found.node if found is not None and isinstance(found.node, Scalar) else None
+        value = self.tree.find(route) if self.tree else None
+        return value.node if value and isinstance(value.node, Scalar) else None
 
 
 def apply_fixes_together(fixes: Iterable[tuple[Source, Fix]]) -> dict[str, str]:
-    """Return the new texts for fixes that belong to several documents of one file, or to several
-    files.
-    """
+    """Return the new texts for fixes to several documents of a file, or to several files."""
     return edits.apply_fixes((source._subject, fix) for source, fix in fixes)
 
 
-def _key_range(placed: LocatedValue, passed: tuple[LocatedValue, ...]) -> TextRange:
-    """Return where the key of the last value stands; an item of a list has none and stands for
-    itself, the document has its first key.
+def _key_range(values: tuple[LocatedValue, ...]) -> TextRange:
+    """Return the range of the last value's key.
+
+    An item of a list is its own key; the whole document has its first key.
     """
-    if placed.key is not None:
-        return placed.key
-    if len(passed) == 1 and isinstance(placed.node, MappingNode) and placed.node.entries:
-        first = placed.node.entries[0].key
-        return TextRange(first.text, first.start, first.end)
-    return placed.at
+    value = values[-1]
+    if value.key is not None:
+        return value.key
+    if len(values) == 1 and isinstance(value.node, MappingNode) and value.node.entries:
+        return to_text_range(value.node.entries[0].key)
+    return value.at

@@ -1,4 +1,4 @@
-"""Fixes applied to the author's text: only the characters they name change."""
+"""Applies fixes to the text of a spec: only the characters that they name change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAD = re.compile(r"[ -]*")
 
 
 class TextChange(NamedTuple):
-    """Characters `start` to `end` of a text (end exclusive) and what takes their place."""
+    """A replacement of the characters `start` to `end` (exclusive) of a text."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class TextChange(NamedTuple):
 
 
 class EditableDocument(NamedTuple):
-    """What is edited: a spec's own file, and the values of one of its documents."""
+    """A spec's own file, and the values of one of its documents."""
 
     text: TextFile
     tree: LocatedValue | None
@@ -39,115 +39,110 @@ def apply_fixes(
 ) -> dict[str, str]:
     """Return the new text, byte order mark included, of each file that the fixes change.
 
-    A fix is applied whole or not at all. It is left out when it overlaps an earlier one, when it
-    would touch a file that is extended or a value that others
-    share through an anchor, alias or merge key, or when the text would not be read as well as
-    before. Callers lint again and come back with what remains.
-    With `trusted` it is known that the text will be read as well (see `vetted`).
+    A fix is applied completely or not at all. It is skipped if it overlaps an earlier one, if it
+    would change an extended file or a value that others share through an anchor, alias or merge
+    key, or if the text would get a new syntax problem. Callers lint again and return with what
+    remains. With `trusted`, the text is known to get no new problem (see
+    `select_applicable_fixes`).
     """
     files: dict[str, tuple[TextFile, list[tuple[TextChange, ...]]]] = {}
     for subject, fix in fixes:
-        wanted = to_text_changes(subject, fix)
-        if wanted:
-            files.setdefault(subject.text.name, (subject.text, []))[1].append(wanted)
-    new = {
-        name: (text, _applied(text, asked, trusted=trusted))
-        for name, (text, asked) in files.items()
-    }
-    return {
-        name: ("\ufeff" if text.bom else "") + content
-        for name, (text, content) in new.items()
-        if content != text.content
-    }
+        changes = to_text_changes(subject, fix)
+        if changes:
+            files.setdefault(subject.text.name, (subject.text, []))[1].append(changes)
+    contents: dict[str, str] = {}
+    for name, (text, changes_of_fixes) in files.items():
+        content = _applied(text, changes_of_fixes, trusted=trusted)
+        if content != text.content:
+            contents[name] = ("\ufeff" if text.bom else "") + content
+    return contents
 
 
 def to_text_changes(subject: EditableDocument, fix: Fix) -> tuple[TextChange, ...] | None:
-    """Return what a fix changes in the text; None when a part of it cannot be made there."""
-    wanted = [_change(subject, edit) for edit in fix.edits]
-    return None if None in wanted else tuple(change for change in wanted if change is not None)
+    """Return the changes of a fix; None if one of its edits cannot be applied."""
+    changes = []
+    for edit in fix.edits:
+        change = _change(subject, edit)
+        if change is None:
+            return None
+        changes.append(change)
+    return tuple(changes)
 
 
 def find_own_value(subject: EditableDocument, route: Route) -> LocatedValue | None:
-    """Return the value at `route` if it stands in the file itself and no other value shares its
-    text.
-    """
-    found = None if subject.tree is None else subject.tree.find(route)
-    return (
-        found if found is not None and not found.shared and found.at.text is subject.text else None
-    )
+    """Return the value at a route if it is in the file itself and does not share its text."""
+    value = subject.tree.find(route) if subject.tree else None
+    if value is None or value.shared or value.at.text is not subject.text:
+        return None
+    return value
 
 
 def select_applicable_fixes(subject: EditableDocument, fixes: Iterable[Fix]) -> set[Fix]:
-    """Return the fixes that can each be made and leave the text read as well as before.
+    """Return the fixes that can each be applied without a new syntax problem.
 
-    They are tried many at a time, as reading the text once for each would take as long as their
-    number times the text's length.
+    They are tested in batches: parsing the text once for each fix would take time proportional to
+    their number times the length of the text.
     """
-    waiting = [
-        (fix, wanted)
-        for fix in dict.fromkeys(fixes)
-        if (wanted := to_text_changes(subject, fix))
-        and not _NonOverlappingChanges().clashes(wanted)
-    ]
-    good: set[Fix] = set()
-    while waiting:
+    remaining = []
+    for fix in dict.fromkeys(fixes):
+        changes = to_text_changes(subject, fix)
+        if changes and not _NonOverlappingChanges().clashes(changes):
+            remaining.append((fix, changes))
+    applicable: set[Fix] = set()
+    while remaining:
         chosen, batch, later = _NonOverlappingChanges(), [], []
-        for fix, wanted in waiting:
-            if chosen.clashes(wanted):
-                later.append((fix, wanted))
+        for fix, changes in remaining:
+            if chosen.clashes(changes):
+                later.append((fix, changes))
             else:
-                chosen.add(wanted)
-                batch.append((fix, wanted))
-        good |= _applicable_in_batch(subject.text, batch)
-        waiting = later
-    return good
+                chosen.add(changes)
+                batch.append((fix, changes))
+        applicable |= _applicable_in_batch(subject.text, batch)
+        remaining = later
+    return applicable
 
 
 def _applicable_in_batch(
     text: TextFile, batch: list[tuple[Fix, tuple[TextChange, ...]]]
 ) -> set[Fix]:
-    """Return the fixes of a batch after which the text is read as well as before: all, or those of
-    its halves.
-    """
-    if _reads_as_well(
-        text, _apply_changes(text, [change for _, wanted in batch for change in wanted])
-    ):
+    """Return the applicable fixes of a batch: all of them, or those of its halves."""
+    content = _apply_changes(text, [change for _, changes in batch for change in changes])
+    if _has_no_new_problem(text, content):
         return {fix for fix, _ in batch}
+    if len(batch) == 1:
+        return set()
     middle = len(batch) // 2
-    return (
-        _applicable_in_batch(text, batch[:middle]) | _applicable_in_batch(text, batch[middle:])
-        if middle
-        else set()
-    )
+    return _applicable_in_batch(text, batch[:middle]) | _applicable_in_batch(text, batch[middle:])
 
 
-def _applied(text: TextFile, wanted: list[tuple[TextChange, ...]], *, trusted: bool) -> str:
-    """Return the text with as many of the fixes as can stand together: all of them when that reads
-    well, else one after the other.
-    """
+def _applied(
+    text: TextFile, changes_of_fixes: list[tuple[TextChange, ...]], *, trusted: bool
+) -> str:
+    """Return the text with all fixes, or with those that can be applied one after the other."""
     chosen = _NonOverlappingChanges()
-    for changes in wanted:
+    for changes in changes_of_fixes:
         if not chosen.clashes(changes):
             chosen.add(changes)
-    whole = _apply_changes(text, chosen.changes)
-    if trusted or _reads_as_well(text, whole):
-        return whole
+    content = _apply_changes(text, chosen.changes)
+    if trusted or _has_no_new_problem(text, content):
+        return content
     chosen = _NonOverlappingChanges()
-    for changes in wanted:
-        if not chosen.clashes(changes) and _reads_as_well(
-            text, _apply_changes(text, [*chosen.changes, *changes])
-        ):
+    for changes in changes_of_fixes:
+        if chosen.clashes(changes):
+            continue
+        content = _apply_changes(text, [*chosen.changes, *changes])
+        if _has_no_new_problem(text, content):
             chosen.add(changes)
     return _apply_changes(text, chosen.changes)
 
 
 def _apply_changes(text: TextFile, changes: list[TextChange]) -> str:
-    parts, reached = list[str](), 0
-    # Of two insertions at one place the earlier stands first.
+    parts, end = list[str](), 0
+    # The sort is stable: of two insertions at an offset, the earlier one comes first.
     for change in sorted(changes, key=lambda change: (change.start, change.end)):
-        parts += text.content[reached : change.start], change.text
-        reached = change.end
-    return "".join([*parts, text.content[reached:]])
+        parts += text.content[end : change.start], change.text
+        end = change.end
+    return "".join([*parts, text.content[end:]])
 
 
 class _NonOverlappingChanges:
@@ -158,44 +153,43 @@ class _NonOverlappingChanges:
         self._sorted: list[tuple[int, int, TextChange]] = []
 
     def clashes(self, changes: tuple[TextChange, ...]) -> bool:
-        """Tell whether any of the changes touches one that was chosen, or another of them."""
+        """Return whether any of the changes touches an added change or another one of them."""
         return any(
-            _overlap(one, other) for index, one in enumerate(changes) for other in changes[:index]
-        ) or any(
-            _overlap(change, other) for change in changes for other in self._neighbours(change)
+            _overlap(change, other)
+            for index, change in enumerate(changes)
+            for other in (*changes[:index], *self._neighbours(change))
         )
 
     def add(self, changes: tuple[TextChange, ...]) -> None:
-        """Add changes that clash with none."""
+        """Add changes that do not clash."""
         self.changes += changes
         for change in changes:
             insort(self._sorted, (change.start, change.end, change))
 
     def _neighbours(self, change: TextChange) -> Iterator[TextChange]:
-        """Yield the chosen changes that begin at or before the end of this one and are not wholly
-        before it.
-        """
-        place = bisect_left(self._sorted, (change.start,))
-        if place:
-            yield self._sorted[place - 1][2]
-        for start, _, other in islice(self._sorted, place, None):
+        """Yield the added changes that start before the end of a change and may touch it."""
+        index = bisect_left(self._sorted, (change.start,))
+        if index:
+            yield self._sorted[index - 1][2]
+        for start, _, other in islice(self._sorted, index, None):
             if start > change.end:
                 return
             yield other
 
 
-def _reads_as_well(text: TextFile, content: str) -> bool:
-    def problems(of: TextFile) -> Counter[str]:
-        return Counter(problem.id for document in compose(of) for problem in document.diagnostics)
-
-    return not problems(to_text_file(text.name, content)) - problems(text)
+def _has_no_new_problem(text: TextFile, content: str) -> bool:
+    return not _count_problems(to_text_file(text.name, content)) - _count_problems(text)
 
 
-def _overlap(one: TextChange, other: TextChange) -> bool:
-    if one.start == one.end == other.start == other.end:
-        # Two lines, or two members after a comma, can stand one after the other.
-        return not (one.text[:1] in ",\r\n" and other.text[:1] in ",\r\n")
-    return (one.start < other.end and other.start < one.end) or one[:2] == other[:2]
+def _count_problems(text: TextFile) -> Counter[str]:
+    return Counter(problem.id for document in compose(text) for problem in document.diagnostics)
+
+
+def _overlap(left: TextChange, right: TextChange) -> bool:
+    if left.start == left.end == right.start == right.end:
+        # Two lines, or two members with a leading comma, can follow each other.
+        return not (left.text[:1] in ",\r\n" and right.text[:1] in ",\r\n")
+    return (left.start < right.end and right.start < left.end) or left[:2] == right[:2]
 
 
 def _change(subject: EditableDocument, edit: Edit) -> TextChange | None:
@@ -204,41 +198,30 @@ def _change(subject: EditableDocument, edit: Edit) -> TextChange | None:
     if isinstance(edit, Insert):
         return _insertion(subject, edit)
     if isinstance(edit.where, Span):
-        return (
-            TextChange(edit.where.start.offset, edit.where.end.offset, edit.text)
-            if edit.where.file == subject.text.name
-            else None
-        )
-    found = find_own_value(subject, edit.where.route)
-    if found is None:
+        if edit.where.file != subject.text.name:
+            return None
+        return TextChange(edit.where.start.offset, edit.where.end.offset, edit.text)
+    value = find_own_value(subject, edit.where.route)
+    if value is None:
         return None
-    at = (
-        found.key
-        if edit.where.part is RoutePart.KEY
-        else found.at
-        if isinstance(found.node, Scalar)
-        else None
-    )
-    if at is None:
+    target = value.key
+    if edit.where.part is not RoutePart.KEY:
+        target = value.at if isinstance(value.node, Scalar) else None
+    if target is None:
         return None
-    # An empty value stands right behind its colon or dash.
-    blank = (
-        " "
-        if at.start == at.end and subject.text.content[at.start - 1 : at.start] in (":", "-")
-        else ""
-    )
-    return TextChange(at.start, at.end, blank + edit.text)
+    _, start, end = target
+    # An empty value starts right after its colon or dash.
+    is_empty = start == end and subject.text.content[start - 1 : start] in (":", "-")
+    return TextChange(start, end, f" {edit.text}" if is_empty else edit.text)
 
 
 def _insertion(subject: EditableDocument, edit: Insert) -> TextChange | None:
-    found = find_own_value(subject, edit.route)
-    if (
-        found is None
-        or isinstance(found.node, Scalar)
-        or isinstance(found.node, Mapping) == (edit.key is None)
-    ):
+    value = find_own_value(subject, edit.route)
+    if value is None or isinstance(value.node, Scalar):
         return None
-    node = found.node
+    node = value.node
+    if isinstance(node, Mapping) == (edit.key is None):
+        return None
     if isinstance(node, Mapping) and any(entry.key.value == edit.key for entry in node.entries):
         return None
     member = edit.text if edit.key is None else f"{format_scalar(edit.key)}: {edit.text}"
@@ -253,9 +236,7 @@ def _into_flow(node: Mapping | Sequence, member: str) -> TextChange:
 
 
 def _into_block(node: Mapping | Sequence, text: TextFile, member: str) -> TextChange | None:
-    """Put the new line after the last one of the collection, in the column of its first key or
-    dash.
-    """
+    """Add a line after the last one of a collection, in the column of its first key or dash."""
     lead = text.content[text.start_of_line(node.start) : node.start]
     # With `? key` or a tab in front, the column is not ours to copy.
     if not _LEAD.fullmatch(lead) or _keeps_blank_lines(node):
@@ -266,9 +247,7 @@ def _into_block(node: Mapping | Sequence, text: TextFile, member: str) -> TextCh
 
 
 def _keeps_blank_lines(item: Item | None) -> bool:
-    """Tell whether what is written last is a `|+` scalar, to which the blank lines that follow
-    belong.
-    """
+    """Return whether an item ends with a `|+` scalar, which includes the blank lines after it."""
     while isinstance(item, Mapping | Sequence):
         item = _last(item)
     return (

@@ -1,6 +1,4 @@
-"""What a spec extends: files below the root and built-in profiles, merged into one tree that still
-knows where each value stands.
-"""
+"""Resolves `extends`: files below the root and built-in profiles, merged with positions."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from provision.assets import find_builtin_profile, list_builtin_profiles
-from provision.diagnostics import Diagnostic, RouteLocation
+from provision.diagnostics import Diagnostic, Location, RouteLocation
 from provision.errors import ExternalError
 from provision.source.findings import make_finding
 from provision.source.nodes import Mapping, Scalar, Sequence
@@ -36,9 +34,7 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 @dataclass(frozen=True, slots=True)
 class ExtendedFile:
-    """A file of the chain: the name it is shown by, its resolved path, and whether it ships with
-    this program.
-    """
+    """A file of the chain: its display name and its resolved path."""
 
     name: str
     path: Path
@@ -46,7 +42,7 @@ class ExtendedFile:
 
 
 class _Refused(Exception):
-    """Something stands in the way of a file that is extended."""
+    """An extended file cannot be used."""
 
     def __init__(self, kind: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -55,7 +51,7 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class ExtendsChain:
-    """The files met on the way from a spec to the last that it extends."""
+    """The files from a spec to the last one that it extends."""
 
     root: Path
     reader: Reader
@@ -65,39 +61,33 @@ class ExtendsChain:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def extend(self, tree: LocatedValue) -> LocatedValue:
-        """Return `tree` over all that it extends; what stands in the way is added to the findings,
-        and the tree returned as far as it could be read.
+        """Return a tree merged over all that it extends.
+
+        A problem is added to the findings, and the tree is returned as far as it could be read.
         """
-        named = tree.children.get("extends")
-        if (
-            named is None
-            or not isinstance(named.node, Scalar)
-            or not isinstance(named.node.resolved, str)
-        ):
+        value = tree.children.get("extends")
+        name = value.node.resolved if value and isinstance(value.node, Scalar) else None
+        if value is None or not isinstance(name, str):
             return tree
         try:
-            base = self._read(named.node.resolved)
+            base = self._read(name)
         except _Refused as refused:
-            # In the spec itself the place is a route; in a file that it extends, only the text can
-            # be pointed at.
-            where = (
-                RouteLocation(("extends",))
-                if named.at.text.name == self.seen[0].name
-                else named.at.span
-            )
-            self.diagnostics.append(
-                make_finding(refused.kind, refused.message, where, hint=refused.hint)
-            )
+            # Routes refer to the spec itself; an extended file has only spans.
+            where: Location = value.at.span
+            if value.at.text.name == self.seen[0].name:
+                where = RouteLocation(("extends",))
+            finding = make_finding(refused.kind, refused.message, where, hint=refused.hint)
+            self.diagnostics.append(finding)
             return tree
         return merge_trees(self.extend(base), tree)
 
     def _read(self, name: str) -> LocatedValue:
         origin = self._locate(name)
-        if origin.path in [other.path for other in self.seen]:
-            way = " -> ".join([*(other.name for other in self.seen), origin.name])
+        if origin.path in [file.path for file in self.seen]:
+            chain = " -> ".join([*(file.name for file in self.seen), origin.name])
             raise _Refused(
                 "extends-cycle",
-                f"a file extends itself: {way}",
+                f"a file extends itself: {chain}",
                 "take `extends` out of one of them",
             )
         if origin.path.suffix not in {".yaml", ".yml"}:
@@ -128,23 +118,14 @@ class ExtendsChain:
                 f"all files together are larger than {MAX_TOTAL_BYTES >> 20} MiB",
                 "extend smaller files",
             )
-        return self._composed(origin, raw)
+        return self._parse(origin, raw)
 
     def _locate(self, name: str) -> ExtendedFile:
-        here = self.seen[-1]
+        file = self.seen[-1]
         if name.startswith(_BUILTIN):
-            profile = name.removeprefix(_BUILTIN)
-            if profile in list_builtin_profiles():
-                return ExtendedFile(name, find_builtin_profile(profile).resolve(), builtin=True)
-            known = nearest_words(profile, list_builtin_profiles()) or list_builtin_profiles()[:5]
-            hint = (
-                "there are: " + ", ".join(_BUILTIN + other for other in known)
-                if known
-                else "this installation has no profiles"
-            )
-            raise _Refused("extends-missing", f"there is no profile {name}", hint)
+            return _locate_profile(name)
         if (
-            here.builtin
+            file.builtin
             or not name
             or "\\" in name
             or "\0" in name
@@ -156,7 +137,7 @@ class ExtendsChain:
                 f"{name or '(nothing)'} is no relative path",
                 f"name a file below {self.root}, with /",
             )
-        path = Path(os.path.realpath(here.path.parent / name))
+        path = Path(os.path.realpath(file.path.parent / name))
         if not path.is_relative_to(self.root):
             raise _Refused(
                 "extends-outside-root",
@@ -169,16 +150,13 @@ class ExtendsChain:
                 f"{name} is a hidden file, or in a hidden folder",
                 "move the file into a folder that is not hidden",
             )
-        shown = os.path.normpath(Path(here.name).parent / name)
-        # Behind a linked folder, `..` may lead to another file of the same shown name.
-        return ExtendedFile(
-            str(path)
-            if shown in self.texts and path not in [other.path for other in self.seen]
-            else shown,
-            path,
-        )
+        shown = os.path.normpath(Path(file.name).parent / name)
+        # After a linked folder, `..` may lead to another file with the same display name.
+        if shown in self.texts and path not in [file.path for file in self.seen]:
+            shown = str(path)
+        return ExtendedFile(shown, path)
 
-    def _composed(self, origin: ExtendedFile, raw: bytes) -> LocatedValue:
+    def _parse(self, origin: ExtendedFile, raw: bytes) -> LocatedValue:
         text, problems = decode_file(origin.name, raw)
         self.texts[origin.name] = text
         documents = compose(text) if not problems else ()
@@ -201,11 +179,23 @@ class ExtendsChain:
         return build_value_tree(documents[0].root)
 
 
+def _locate_profile(name: str) -> ExtendedFile:
+    profile, profiles = name.removeprefix(_BUILTIN), list_builtin_profiles()
+    if profile in profiles:
+        return ExtendedFile(name, find_builtin_profile(profile).resolve(), builtin=True)
+    suggestions = nearest_words(profile, profiles) or profiles[:5]
+    hint = "this installation has no profiles"
+    if suggestions:
+        hint = "there are: " + ", ".join(_BUILTIN + suggestion for suggestion in suggestions)
+    raise _Refused("extends-missing", f"there is no profile {name}", hint)
+
+
 def merge_trees(
     base: LocatedValue, child: LocatedValue, route: tuple[str, ...] = ()
 ) -> LocatedValue:
-    """Return `child` over `base`: maps merge, packages merge by name, other lists replace, null
-    removes.
+    """Return a child merged over its base.
+
+    Maps merge, packages merge by name, other lists replace, and null removes.
     """
     if (
         route == ("packages",)
@@ -217,7 +207,7 @@ def merge_trees(
         return child
     children = dict(base.children)
     for key, value in child.children.items():
-        if isinstance(value.node, Scalar) and value.node.resolved is None:
+        if _is_null(value):
             children.pop(key, None)
         elif key in children:
             children[key] = merge_trees(children[key], value, (*route, str(key)))
@@ -227,35 +217,35 @@ def merge_trees(
 
 
 def _merge_packages(base: LocatedValue, child: LocatedValue) -> LocatedValue:
-    wanted = list(base.children.values())
-    names = [package_name(item) for item in wanted]
+    packages = list(base.children.values())
+    names = [package_name(item) for item in packages]
     for item in child.children.values():
         name = package_name(item)
         if name and name in names:
-            wanted[names.index(name)] = item
+            packages[names.index(name)] = item
         else:
-            wanted.append(item)
+            packages.append(item)
             names.append(name)
-    return replace(child, children=dict(enumerate(wanted)))
+    return replace(child, children=dict(enumerate(packages)))
 
 
 def package_name(item: LocatedValue) -> str | None:
-    """Return the canonical name of an item of `packages`, None when it has none."""
+    """Return the canonical name of an item of `packages`, or None."""
     node = item.children["name"].node if "name" in item.children else item.node
-    found = (
-        _NAME.match(node.resolved)
-        if isinstance(node, Scalar) and isinstance(node.resolved, str)
-        else None
-    )
-    return canonicalize_name(found[1]) if found else None
+    if not isinstance(node, Scalar) or not isinstance(node.resolved, str):
+        return None
+    name = _NAME.match(node.resolved)
+    return canonicalize_name(name[1]) if name else None
 
 
-def _without_nulls(placed: LocatedValue) -> LocatedValue:
-    if not isinstance(placed.node, Mapping):
-        return placed
-    kept = {
-        key: child
-        for key, child in placed.children.items()
-        if not (isinstance(child.node, Scalar) and child.node.resolved is None)
+def _is_null(value: LocatedValue) -> bool:
+    return isinstance(value.node, Scalar) and value.node.resolved is None
+
+
+def _without_nulls(value: LocatedValue) -> LocatedValue:
+    if not isinstance(value.node, Mapping):
+        return value
+    children = {
+        key: _without_nulls(child) for key, child in value.children.items() if not _is_null(child)
     }
-    return replace(placed, children={key: _without_nulls(child) for key, child in kept.items()})
+    return replace(value, children=children)

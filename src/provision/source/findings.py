@@ -1,6 +1,4 @@
-"""Every finding about a spec's text, its shape and what it extends: id, name, severity and one line
-of explanation.
-"""
+"""Kinds of findings about a spec's text, shape and `extends`: id, name, severity, explanation."""
 
 from __future__ import annotations
 
@@ -10,166 +8,140 @@ from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Se
 from provision.sanitize import escape_line, redact
 
 MAX_MESSAGE_LENGTH = 400
-"""Longest message in code points: a finding is read on one screen, whatever the spec holds (our
-choice).
-"""
+"""Maximum code points of a message, so that a finding fits on a screen (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A kind of finding; the pages of the documentation are made from these."""
+    """A kind of finding, from which its documentation page is generated."""
 
     id: str
     name: str
-    severity: Severity
     explanation: str
+    severity: Severity = Severity.ERROR
 
 
 FINDING_KINDS: tuple[FindingKind, ...] = (
-    FindingKind("YML001", "syntax", Severity.ERROR, "The text is not valid YAML."),
+    FindingKind("YML001", "syntax", "The text is not valid YAML."),
     FindingKind(
         "YML002",
         "duplicate-key",
-        Severity.ERROR,
         "A mapping holds the same key twice; YAML readers differ in which of the two they take.",
     ),
     FindingKind(
         "YML003",
         "types-lost",
-        Severity.ERROR,
         "Without quotes YAML reads a number, a boolean or null, and what was written is "
         "lost: 3.10 becomes 3.1.",
     ),
-    FindingKind("YML004", "encoding", Severity.ERROR, "The file is not UTF-8."),
+    FindingKind("YML004", "encoding", "The file is not UTF-8."),
     FindingKind(
         "YML005",
         "control-character",
-        Severity.ERROR,
         "The file holds a character that no text may hold, such as NUL or ESC.",
     ),
     FindingKind(
         "YML006",
         "empty-document",
-        Severity.ERROR,
         "There is nothing in the file or document but comments.",
     ),
     FindingKind(
         "YML007",
         "limit",
-        Severity.ERROR,
         "The document is larger or more deeply nested than a spec can sensibly be, or "
         "aliases make it so.",
     ),
     FindingKind(
         "YML008",
         "root-not-mapping",
-        Severity.ERROR,
         "A spec is a mapping of keys to values; this document is something else.",
     ),
     FindingKind(
         "YML009",
         "tag",
-        Severity.ERROR,
         "Tags such as !!python/object or !secret are not read; only the core types of YAML "
         "1.2 are.",
     ),
     FindingKind(
         "YML010",
         "alias",
-        Severity.ERROR,
         "An alias names an anchor that does not exist yet, or one that holds the alias itself.",
     ),
     FindingKind(
         "YML011",
         "key-not-text",
-        Severity.ERROR,
         "Keys of a spec are text: no numbers, booleans, null, lists, mappings or aliases.",
     ),
     FindingKind(
         "YML012",
         "merge-key",
-        Severity.ERROR,
         "The merge key << takes a mapping, or a list of mappings.",
     ),
-    FindingKind("YML013", "number", Severity.ERROR, "A number is too long or not finite."),
+    FindingKind("YML013", "number", "A number is too long or not finite."),
     FindingKind(
         "YML014",
         "duplicate-anchor",
-        Severity.WARNING,
         "The same anchor is set twice; an alias means the one that stands before it.",
+        Severity.WARNING,
     ),
     FindingKind(
         "YML015",
         "yaml-version",
-        Severity.WARNING,
         "The document asks for YAML 1.1; it is read as YAML 1.2, where yes, no, on and off "
         "are text.",
+        Severity.WARNING,
     ),
     FindingKind(
         "SPC001",
         "unknown-key",
-        Severity.ERROR,
         "The language of specs has no such key at this place.",
     ),
-    FindingKind("SPC002", "missing-key", Severity.ERROR, "A key that must be there is not."),
+    FindingKind("SPC002", "missing-key", "A key that must be there is not."),
     FindingKind(
         "SPC003",
         "wrong-type",
-        Severity.ERROR,
         "The value has another shape than the key takes: a list for a text, a text for a number.",
     ),
-    FindingKind(
-        "SPC004", "not-a-choice", Severity.ERROR, "The value is none of those that the key knows."
-    ),
-    FindingKind(
-        "SPC005", "bad-format", Severity.ERROR, "The text is not written the way the key asks for."
-    ),
+    FindingKind("SPC004", "not-a-choice", "The value is none of those that the key knows."),
+    FindingKind("SPC005", "bad-format", "The text is not written the way the key asks for."),
     FindingKind(
         "SPC006",
         "out-of-range",
-        Severity.ERROR,
         "The number or the length is outside the bounds of the key.",
     ),
     FindingKind(
         "SPC007",
         "secret-written-out",
-        Severity.ERROR,
         "A secret stands in the spec itself; specs name secrets, they never hold them.",
     ),
     FindingKind(
         "SPC008",
         "more-findings",
-        Severity.ERROR,
         "There are more findings about the shape of the spec than are shown.",
     ),
     FindingKind(
         "REF001",
         "extends-missing",
-        Severity.ERROR,
         "The file or profile that `extends` names does not exist or cannot be read.",
     ),
     FindingKind(
         "REF002",
         "extends-outside-root",
-        Severity.ERROR,
         "`extends` leads out of the folder that holds the project.",
     ),
     FindingKind(
         "REF003",
         "extends-cycle",
-        Severity.ERROR,
         "A file extends itself, directly or through others.",
     ),
     FindingKind(
         "REF004",
         "extends-limit",
-        Severity.ERROR,
         "Too many files extend one another, or they are too large together.",
     ),
     FindingKind(
         "REF005",
         "extends-unusable",
-        Severity.ERROR,
         "The file that `extends` names is no spec: several documents, or text with errors.",
     ),
 )
@@ -187,9 +159,7 @@ def make_finding(
     related: tuple[RelatedLocation, ...] = (),
     fix: Fix | None = None,
 ) -> Diagnostic:
-    """Return the diagnostic of the kind `name`; all text in it is made harmless and free of
-    well-known secrets.
-    """
+    """Return a diagnostic of a named kind; its texts are escaped and secrets redacted."""
     kind = _BY_NAME[name]
     related = tuple(RelatedLocation(other.where, _clean(other.text)) for other in related)
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""A spec file into its documents."""
+"""Loads a spec file as its documents."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from provision.diagnostics import Diagnostic
 from provision.errors import ExternalError, SourceError
 from provision.source.document import Source
 from provision.source.extends import MAX_FILE_BYTES, ExtendedFile, ExtendsChain
-from provision.source.text import TextFile, decode_file
+from provision.source.text import decode_file
 from provision.source.value_tree import build_value_tree
-from provision.source.yaml_parser import ParsedDocument, compose
+from provision.source.yaml_parser import compose
 
 if TYPE_CHECKING:
     from provision.effects.system import Reader
@@ -23,11 +22,11 @@ ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 
 
 def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
-    """Return the documents of a spec file, at least one; everything wrong with its text is in their
-    diagnostics.
+    """Return the documents of a spec file, at least one, with the findings about their text.
 
-    Raises SourceError when there is no text at all: the file is missing, a folder, not readable
-    or larger than 1 MiB, or PyYAML lacks libyaml.
+    Raises:
+        SourceError: there is no text, because the file is missing, a folder, not readable or larger
+            than 1 MiB, or because PyYAML lacks libyaml.
     """
     if not yaml.__with_libyaml__:
         raise SourceError(
@@ -48,38 +47,24 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     text, problems = decode_file(str(path), raw)
     if problems:
         return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
-    chain = (text, root, len(raw))
-    return tuple(
-        _to_source(path, index, document, chain, reader)
-        for index, document in enumerate(compose(text))
-    )
-
-
-def _to_source(
-    path: Path,
-    index: int,
-    document: ParsedDocument,
-    chain: tuple[TextFile, Path, int],
-    reader: Reader,
-) -> Source:
-    text, root, size = chain
-    if document.root is None:
-        return Source(
-            path, text.name, root, index, {text.name: text}, None, document.diagnostics, None
-        )
-    origin = ExtendedFile(text.name, path.parent.resolve() / path.name)
-    met = ExtendsChain(root, reader, {text.name: text}, [origin], size)
-    tree = met.extend(build_value_tree(document.root))
-    diagnostics: tuple[Diagnostic, ...] = (*document.diagnostics, *met.diagnostics)
-    return Source(path, text.name, root, index, met.texts, tree, diagnostics, tree.data())
+    sources = []
+    for index, document in enumerate(compose(text)):
+        origin = ExtendedFile(text.name, path.parent.resolve() / path.name)
+        chain = ExtendsChain(root, reader, {text.name: text}, [origin], len(raw))
+        tree = data = None
+        if document.root is not None:
+            tree = chain.extend(build_value_tree(document.root))
+            data = tree.data()
+        diagnostics = (*document.diagnostics, *chain.diagnostics)
+        sources.append(Source(path, text.name, root, index, chain.texts, tree, diagnostics, data))
+    return tuple(sources)
 
 
 def _root(path: Path, reader: Reader) -> Path:
-    """Return the nearest folder above a spec that marks a project, with links resolved; the spec's
-    own folder when none does.
+    """Return the nearest folder above a spec that marks a project, or the spec's own folder.
 
-    The folders are those of the path as it is written: a link inside a project does not lead to
-    another project.
+    The search follows the path as it is written: a link inside a project does not lead to another
+    project. The result has its links resolved.
     """
     written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100
     for folder in (written, real):
@@ -90,8 +75,9 @@ def _root(path: Path, reader: Reader) -> Path:
 
 
 def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
-    """Raise SourceError for a link out of the project or to a hidden file of it. Outside of any
-    project, a link may lead to a *.yaml or *.yml file anywhere.
+    """Raise SourceError for a link that leaves the project or leads to a hidden file in it.
+
+    Outside a project, a link may lead to a *.yaml or *.yml file anywhere.
     """
     real = _resolved(path)
     if real == _resolved(path.parent) / path.name and real.is_relative_to(root):

@@ -1,4 +1,4 @@
-"""What a YAML document is made of: scalars, sequences and mappings, each knowing where it stands."""  # noqa: E501
+"""Nodes of a YAML document with their positions: scalars, sequences, mappings and aliases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from provision.source.text import TextFile, TextRange
 
 ScalarValue = str | int | float | bool | None
-"""What a scalar may stand for."""
+"""The value of a plain scalar."""
 
 CORE_TAGS = {
     f"tag:yaml.org,2002:{name}": name
@@ -20,8 +20,8 @@ MERGE_KEY = "<<"
 MAX_NUMBER_DIGITS = 20
 """Digits: more than any 64-bit integer has (2**64 has 20)."""
 
-# The core schema of YAML 1.2.2, section 10.3.2, but a leading zero keeps a number text: 0644 and
-# 00:30 are no decimal numbers.
+# The core schema of YAML 1.2.2, section 10.3.2, except that a number with a leading zero is text:
+# 0644 and 00:30 are not decimal numbers.
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -30,11 +30,10 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class Scalar(NamedTuple):
-    """One value: `value` is its text with quotes and escapes resolved, `resolved` what it stands
-    for.
+    """A single value: `value` is its text with quotes and escapes resolved, `resolved` its meaning.
 
-    `style` is the character that opens it (a quote, | or >), empty for a plain scalar. start and
-    end leave out anchor and tag.
+    `style` is the character that opens it (a quote, | or >), empty for a plain scalar. `start` and
+    `end` exclude anchor and tag.
     """
 
     text: TextFile
@@ -49,7 +48,7 @@ class Scalar(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A list; `flow` tells [a, b] from the block form."""
+    """A list; `flow` distinguishes [a, b] from the block form."""
 
     text: TextFile
     start: int
@@ -62,7 +61,7 @@ class Sequence(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """Keys and values in the order in which they were written, duplicates and merge keys included."""  # noqa: E501
+    """Keys and values in the written order, including duplicates and merge keys."""
 
     text: TextFile
     start: int
@@ -75,7 +74,7 @@ class Mapping(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A use (*name) of an anchored node; weight and height are the target's."""
+    """A use (*name) of an anchored node, with its weight and height."""
 
     text: TextFile
     start: int
@@ -98,23 +97,22 @@ class Entry(NamedTuple):
 
     @property
     def is_merge(self) -> bool:
-        """Whether this is the merge key."""
+        """True if the key is the merge key."""
         return self.key.value == MERGE_KEY and self.key.style == ""
 
 
 def resolve_alias(item: Item) -> Node:
-    """Return the node that is meant, behind an alias too."""
+    """Return a node itself, or the node that an alias refers to."""
     return item.anchored_node if isinstance(item, Alias) else item
 
 
 def to_text_range(item: Item) -> TextRange:
-    """Return where an item stands."""
+    """Return the range of an item in its text."""
     return TextRange(item.text, item.start, item.end)
 
 
 def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
-    """Return what a plain scalar stands for by the core schema of YAML 1.2, and what is wrong with
-    it ("" when nothing is).
+    """Return the value of a plain scalar in the core schema of YAML 1.2, and a problem or "".
 
     Numbers beyond the limits stay text.
     """
@@ -122,7 +120,7 @@ def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
         return None, ""
     if text in _BOOL:
         return _BOOL[text], ""
-    # Nothing longer is worth a regular expression: no number we take is.
+    # No accepted number is longer than this head, so longer text needs no regular expression.
     head = text[: 2 * MAX_NUMBER_DIGITS + 16]
     if head[0] not in "+-.0123456789":
         return text, ""
@@ -131,7 +129,9 @@ def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
     if len(text) > len(head):
         return text, _too_long(text)
     if _INT.fullmatch(text):
-        return (text, _too_long(text)) if len(text) > MAX_NUMBER_DIGITS + 2 else (int(text, 0), "")
+        if len(text) > MAX_NUMBER_DIGITS + 2:
+            return text, _too_long(text)
+        return int(text, 0), ""
     if _FLOAT.fullmatch(text):
         number = float(text)
         return (number, "") if math.isfinite(number) else (text, "the number is not finite")
@@ -139,8 +139,6 @@ def resolve_scalar(text: str) -> tuple[ScalarValue, str]:
 
 
 def _too_long(text: str) -> str:
-    return (
-        f"a number of {len(text)} characters; at most {MAX_NUMBER_DIGITS} digits are read"
-        if _INT.fullmatch(text) or _FLOAT.fullmatch(text)
-        else ""
-    )
+    if not _INT.fullmatch(text) and not _FLOAT.fullmatch(text):
+        return ""
+    return f"a number of {len(text)} characters; at most {MAX_NUMBER_DIGITS} digits are read"

@@ -1,4 +1,4 @@
-"""Packages written the way other tools write them: as mappings of name to version."""
+"""Findings about packages in the form of other tools: mappings of a name to a version."""
 
 from __future__ import annotations
 
@@ -18,63 +18,51 @@ _MAX_LISTED = 5
 
 
 def find_package_mistakes(source: Source) -> tuple[list[Diagnostic], frozenset[Route]]:
-    """Return a finding for `packages: {torch: "2.13"}` and for each `- torch: "2.13"`, and the
-    routes that need no further word.
+    """Return findings for `packages: {torch: "2.13"}` and `- torch: "2.13"`, and their routes.
+
+    The routes need no other finding.
     """
-    packages = None if source.tree is None else source.tree.find(_ROUTE)
+    packages = source.tree.find(_ROUTE) if source.tree else None
     if packages is None:
         return [], frozenset()
     if isinstance(packages.node, Mapping):
-        listed = [
-            quote_scalar(_requirement(str(name), item))
-            for name, item in list(packages.children.items())[:_MAX_LISTED]
-            if isinstance(item.node, Scalar)
-        ]
-        more = ", ..." if len(packages.children) > _MAX_LISTED else ""
-        hint = (
-            f"write: packages: [{', '.join(listed)}{more}]"
-            if listed
-            else f"write it as in: {KEY_EXAMPLES['packages']}"
-        )
-        return [
-            make_finding(
-                "wrong-type",
-                "packages is a mapping; a list of requirements is wanted",
-                RouteLocation(_ROUTE),
-                hint=hint,
-            )
-        ], frozenset((_ROUTE,))
-    found: list[Diagnostic] = []
-    settled: set[Route] = set()
+        return [_mapping_finding(packages)], frozenset((_ROUTE,))
+    findings: dict[Route, Diagnostic] = {}
     for index, item in packages.children.items():
-        names = list(item.children)
-        if (
-            isinstance(item.node, Mapping)
-            and len(names) == 1
-            and names[0] not in Package.model_fields
-            and isinstance(item.children[names[0]].node, Scalar)
-        ):
-            route: Route = (*_ROUTE, index)
-            wanted = quote_scalar(_requirement(str(names[0]), item.children[names[0]]))
-            found.append(
-                make_finding(
-                    "wrong-type",
-                    f"{format_route(route)} is a mapping of a name to a version; a "
-                    "requirement is one text",
-                    RouteLocation(route),
-                    hint=f"write {wanted}",
-                )
-            )
-            settled.add(route)
-    return found, frozenset(settled)
+        if not isinstance(item.node, Mapping) or len(item.children) != 1:
+            continue
+        ((name, version),) = item.children.items()
+        if name in Package.model_fields or not isinstance(version.node, Scalar):
+            continue
+        route: Route = (*_ROUTE, index)
+        message = "is a mapping of a name to a version; a requirement is one text"
+        findings[route] = make_finding(
+            "wrong-type",
+            f"{format_route(route)} {message}",
+            RouteLocation(route),
+            hint=f"write {quote_scalar(_requirement(str(name), version))}",
+        )
+    return list(findings.values()), frozenset(findings)
+
+
+def _mapping_finding(packages: LocatedValue) -> Diagnostic:
+    requirements = [
+        quote_scalar(_requirement(str(name), item))
+        for name, item in list(packages.children.items())[:_MAX_LISTED]
+        if isinstance(item.node, Scalar)
+    ]
+    hint = f"write it as in: {KEY_EXAMPLES['packages']}"
+    if requirements:
+        more = ", ..." if len(packages.children) > _MAX_LISTED else ""
+        hint = f"write: packages: [{', '.join(requirements)}{more}]"
+    message = "packages is a mapping; a list of requirements is wanted"
+    return make_finding("wrong-type", message, RouteLocation(_ROUTE), hint=hint)
 
 
 def _requirement(name: str, version: LocatedValue) -> str:
-    text = (
-        version.node.value
-        if isinstance(version.node, Scalar) and version.node.resolved is not None
-        else ""
-    )
+    text = ""
+    if isinstance(version.node, Scalar) and version.node.resolved is not None:
+        text = version.node.value
     if text in ("", "*", "latest", "any"):
         return name
     return f"{name}=={text}" if re.match(r"[0-9]", text) else f"{name}{text}"

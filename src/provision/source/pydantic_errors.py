@@ -1,4 +1,4 @@
-"""Errors of pydantic, each with the route of the value that it is about."""
+"""Locates pydantic's errors in the spec: each gets the route of its value."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from provision.source.vocabulary import FORMAT_DESCRIPTIONS, format_route
 from provision.spec import Spec
 
 STRING_TYPE = "string_type"
-"""What pydantic calls a value that should be a text."""
+"""Pydantic's type of the error for a value that must be a string."""
 MAX_SHOWN_LENGTH = 60
-"""Code points of a value that a message repeats at most."""
+"""Maximum code points of a value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedError:
-    """One error of pydantic: `route` is what exists of its place, `rest` what does not (a missing
-    key, a member of a union), `value` the data there.
+    """An error of pydantic.
+
+    `route` is the existing part of its location, `rest` the part that does not exist (a missing
+    key, a member of a union), and `value` the data at `route`.
     """
 
     source: Source
@@ -41,36 +43,36 @@ class LocatedError:
 
     @property
     def where(self) -> RouteLocation:
-        """The place of the value, or of its key."""
+        """The location of the value, or of its key."""
         return RouteLocation(self.route, self.at)
 
     @property
     def name(self) -> str:
-        """The route in words."""
+        """The route as text."""
         return format_route(self.route)
 
     @property
     def is_private(self) -> bool:
-        """Whether the value must not be repeated: it may be a secret."""
+        """True if messages must not repeat the value: it may be a secret."""
         return self.route[:1] in (("env",), ("secrets",)) or (
             isinstance(self.value, str) and redact(self.value) != self.value
         )
 
     @property
     def quoted_value(self) -> str:
-        """The value as its author wrote it, " `3.10`", or nothing where it must not be repeated or
-        is no scalar.
-        """
+        """The value as written, " `3.10`", or "" if it is private or not a scalar."""
         text = self.source.text(self.route)
         if text is None or self.is_private or not text:
             return ""
-        return f" `{text if len(text) <= MAX_SHOWN_LENGTH else text[:MAX_SHOWN_LENGTH] + '…'}`"
+        if len(text) > MAX_SHOWN_LENGTH:
+            text = text[:MAX_SHOWN_LENGTH] + "…"
+        return f" `{text}`"
 
 
 def locate_errors(
     source: Source, data: dict[str, Any], error: ValidationError
 ) -> list[LocatedError]:
-    """Return the errors of pydantic, located."""
+    """Return the errors of a pydantic exception with their routes."""
     return [
         _locate_error(source, data, detail)
         for detail in error.errors(include_url=False, include_input=False)
@@ -78,10 +80,10 @@ def locate_errors(
 
 
 def find_unquoted_scalars(problems: list[LocatedError]) -> dict[Route, str]:
-    """Return the routes of plain scalars that should be text: with "" where quotes make them right,
-    else with an example of what would be.
+    """Return the plain scalars that must be text, by route.
 
-    All of them are put in quotes at once, and the spec is asked again.
+    The value is "" if quotes make the scalar valid, else an example of a valid value. The spec is
+    validated once with all of them in quotes.
     """
     texts = {
         problem.route: problem.source.text(problem.route)
@@ -93,27 +95,26 @@ def find_unquoted_scalars(problems: list[LocatedError]) -> dict[Route, str]:
         return {}
     source, data = problems[0].source, copy.deepcopy(problems[0].data)
     for route, text in routes.items():
-        holder: Any = data
+        parent: Any = data
         for part in route[:-1]:
-            holder = holder[part]
-        holder[route[-1]] = text
+            parent = parent[part]
+        parent[route[-1]] = text
     examples = dict.fromkeys(routes, "")
     try:
         Spec.model_validate(data)
     except ValidationError as error:
         for problem in locate_errors(source, data, error):
             if problem.route in examples:
-                examples[problem.route] = FORMAT_DESCRIPTIONS.get(
-                    str(problem.context.get("pattern")), ("", '"text"')
-                )[1]
+                pattern = str(problem.context.get("pattern"))
+                _, examples[problem.route] = FORMAT_DESCRIPTIONS.get(pattern, ("", '"text"'))
     return examples
 
 
 def _locate_error(source: Source, data: dict[str, Any], detail: ErrorDetails) -> LocatedError:
-    """Return an error of pydantic with the route of the value that it is about.
+    """Return an error of pydantic with the route of its value.
 
-    Behind ("targets", NAME) pydantic names the kind of the target; names of union members, and
-    of fields that a short form stands for, come last.
+    After ("targets", NAME) pydantic inserts the kind of the target. Names of union members, and of
+    fields that a short form stands for, come last.
     """
     loc = detail["loc"]
     if loc[:1] == ("targets",) and len(loc) > 2 and loc[2] in _TARGET_KINDS:

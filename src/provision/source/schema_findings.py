@@ -1,6 +1,4 @@
-"""What pydantic says is wrong with a spec's shape, as findings: each thing once, at the right
-characters, not more than a person reads.
-"""
+"""Findings about the shape of a spec: pydantic's errors without repetition, limited in number."""
 
 from __future__ import annotations
 
@@ -16,64 +14,55 @@ from provision.source.pydantic_errors import LocatedError, find_unquoted_scalars
 from provision.source.schema_messages import explain_error
 
 MAX_FINDINGS = 100
-"""Findings about the shape of one spec; whoever has more has one mistake made often (our choice)."""  # noqa: E501
+"""Findings about the shape of a spec: more are usually a single mistake repeated (our choice)."""
 
 
 def to_findings(
     source: Source, data: dict[str, Any], error: ValidationError
 ) -> tuple[Diagnostic, ...]:
-    """Return what `error` says of `data`, the spec's data as it was validated."""
+    """Return the findings for a pydantic error; `data` is the validated data of the spec."""
     problems = locate_errors(source, data, error)
-    found, settled = find_package_mistakes(source)
+    findings, settled = find_package_mistakes(source)
     quotes = find_unquoted_scalars(problems)
     incomplete = any(diagnostic.id.startswith("REF") for diagnostic in source.diagnostics)
     seen: set[tuple[object, ...]] = set()
-    left = len(problems)
+    remaining = len(problems)
     for problem in problems:
-        if len(found) > MAX_FINDINGS:
+        if len(findings) > MAX_FINDINGS:
             break
-        left -= 1
-        # What a file that could not be read would have said is not missing.
-        if (
-            problem.route[:2] in settled
-            or problem.route in settled
-            or (incomplete and problem.type == "missing")
-        ):
+        remaining -= 1
+        if problem.route[:2] in settled or problem.route in settled:
             continue
-        one = _without_unsafe_fix(source, explain_error(problem, quotes))
-        mark = _identity(source, problem, one)
-        if mark not in seen:
-            seen.add(mark)
-            found.append(one)
-    if len(found) <= MAX_FINDINGS:
-        return tuple(found)
-    rest = (
-        f"up to {len(found) - MAX_FINDINGS + left} more findings about the shape of the spec "
-        "are not shown"
-    )
-    return (
-        *found[:MAX_FINDINGS],
-        make_finding(
-            "more-findings", rest, RouteLocation(()), hint="mend the first of them and check again"
-        ),
-    )
+        # A key may be in an extended file that could not be read.
+        if incomplete and problem.type == "missing":
+            continue
+        finding = _without_unsafe_fix(source, explain_error(problem, quotes))
+        identity = _identity(source, problem, finding)
+        if identity not in seen:
+            seen.add(identity)
+            findings.append(finding)
+    if len(findings) <= MAX_FINDINGS:
+        return tuple(findings)
+    hidden = len(findings) - MAX_FINDINGS + remaining
+    message = f"up to {hidden} more findings about the shape of the spec are not shown"
+    hint = "mend the first of them and check again"
+    last = make_finding("more-findings", message, RouteLocation(()), hint=hint)
+    return (*findings[:MAX_FINDINGS], last)
 
 
-def _without_unsafe_fix(source: Source, one: Diagnostic) -> Diagnostic:
-    """Return the finding without its fix where the value is not the spec's alone to change."""
-    return (
-        one
-        if one.fix is None
-        or (isinstance(one.where, RouteLocation) and source.is_editable(one.where.route))
-        else one._replace(fix=None)
-    )
+def _without_unsafe_fix(source: Source, finding: Diagnostic) -> Diagnostic:
+    """Return the finding without its fix if other values share the text that the fix changes."""
+    if isinstance(finding.where, RouteLocation) and source.is_editable(finding.where.route):
+        return finding
+    return finding._replace(fix=None)
 
 
-def _identity(source: Source, problem: LocatedError, one: Diagnostic) -> tuple[object, ...]:
-    """Return what two findings have in common that are one: the same text seen through several
-    aliases, or several members of a union.
+def _identity(source: Source, problem: LocatedError, finding: Diagnostic) -> tuple[object, ...]:
+    """Return a key that is equal for findings to merge.
+
+    They concern the same text through several aliases, or several members of a union.
     """
-    found = None if source.tree is None else source.tree.find(problem.route)
-    which: object = problem.route if found is None or not found.shared else id(found.node)
-    at = one.where.part if isinstance(one.where, RouteLocation) else RoutePart.VALUE
-    return (which, at, one.id, problem.rest if problem.type == "missing" else ())
+    value = source.tree.find(problem.route) if source.tree else None
+    subject: object = id(value.node) if value and value.shared else problem.route
+    part = finding.where.part if isinstance(finding.where, RouteLocation) else RoutePart.VALUE
+    return (subject, part, finding.id, problem.rest if problem.type == "missing" else ())

@@ -1,4 +1,4 @@
-"""What the language allows at a place: which keys, which model, and where else a key is known."""
+"""Lookups in the spec model: the model and the keys at a route, and the parent of a key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _UNION = (UnionType, Union)
 
 
 def model_at(route: Route, data: Any) -> type[BaseModel] | None:
-    """Return the model of the mapping at `route` of a spec's plain `data`; None where keys are free
-    or no mapping stands.
+    """Return the model of the mapping at a route of a spec's plain data.
+
+    None if the keys are free or the value is not a mapping.
     """
     annotation: Any = Spec
     for part in route:
@@ -24,31 +25,26 @@ def model_at(route: Route, data: Any) -> type[BaseModel] | None:
             data = data[part] if isinstance(part, int) and part < len(data) else None
         else:
             data = data.get(part) if isinstance(data, dict) else None
-    found = _choose(annotation, data)
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+    return _as_model(_choose(annotation, data))
 
 
 def keys_at(route: Route, data: Any) -> tuple[str, ...]:
-    """Return the keys that the mapping at `route` may hold; () where they are free."""
+    """Return the keys that the mapping at a route may contain; () if they are free."""
     model = model_at(route, data)
     return () if model is None else tuple(model.model_fields)
 
 
 def find_key_parent(key: str) -> str | None:
-    """Return the part of a spec under which `key` is known, "" for the top; None when it is unknown
-    everywhere.
-    """
+    """Return the part of a spec that contains a key, "" for the top level, None if unknown."""
     if key in Spec.model_fields:
         return ""
     for name, field in Spec.model_fields.items():
-        model = _choose(field.annotation, None)
-        if isinstance(model, type) and issubclass(model, BaseModel) and key in model.model_fields:
+        model = _as_model(_choose(field.annotation, None))
+        if model is not None and key in model.model_fields:
             return name
-    return (
-        "targets.NAME"
-        if any(key in model.model_fields for model in target_models().values())
-        else None
-    )
+    if any(key in model.model_fields for model in target_models().values()):
+        return "targets.NAME"
+    return None
 
 
 def target_models() -> dict[str, type[BaseModel]]:
@@ -64,19 +60,20 @@ def _inner(annotation: Any, part: str | int, data: Any) -> Any:
         return arguments[1]
     if origin is list:
         return arguments[0]
-    if (
-        isinstance(annotation, type)
-        and issubclass(annotation, BaseModel)
-        and part in annotation.model_fields
-    ):
-        return annotation.model_fields[str(part)].annotation
+    model = _as_model(annotation)
+    if model is None or part not in model.model_fields:
+        return None
+    return model.model_fields[str(part)].annotation
+
+
+def _as_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
     return None
 
 
 def _choose(annotation: Any, data: Any) -> Any:
-    """Return the member of a union that is meant: not None, and of several models the one of this
-    kind.
-    """
+    """Return the member of a union that applies; of several models, that of the kind."""
     annotation = _without_annotated(annotation)
     if get_origin(annotation) not in _UNION:
         return annotation
@@ -85,17 +82,9 @@ def _choose(annotation: Any, data: Any) -> Any:
     ]
     if len(members) == 1:
         return members[0]
-    wanted = data.get("kind") if isinstance(data, dict) else None
-    return next(
-        (
-            member
-            for member in members
-            if isinstance(member, type)
-            and issubclass(member, BaseModel)
-            and _kind(member) == wanted
-        ),
-        None,
-    )
+    kind = data.get("kind") if isinstance(data, dict) else None
+    models = [model for member in members if (model := _as_model(member)) is not None]
+    return next((model for model in models if _kind(model) == kind), None)
 
 
 def _without_annotated(annotation: Any) -> Any:
@@ -106,8 +95,6 @@ def _without_annotated(annotation: Any) -> Any:
 
 def _kind(model: type[BaseModel]) -> str:
     field = model.model_fields.get("kind")
-    return (
-        str(get_args(field.annotation)[0])
-        if field is not None and get_origin(field.annotation) is Literal
-        else ""
-    )
+    if field is None or get_origin(field.annotation) is not Literal:
+        return ""
+    return str(get_args(field.annotation)[0])

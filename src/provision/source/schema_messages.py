@@ -1,4 +1,4 @@
-"""Each kind of error that pydantic knows, told in the words of the language."""
+"""Messages for pydantic's errors in the vocabulary of the spec."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ _EXPECTED_TYPES = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+_NUMBERS = {
+    "int_type": re.compile(r"-?(0|[1-9][0-9]{0,17})"),
+    "float_type": re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"),
+}
 _CHOICES = ("literal_error", "enum", "union_tag_invalid")
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
@@ -60,7 +64,7 @@ _BOOLEAN_WORDS = {
 
 
 def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
-    """Return the finding for one error; `quotes` is what `quotable` says of plain scalars."""
+    """Return the finding for an error; `quotes` is the result of `find_unquoted_scalars`."""
     match problem.type:
         case "missing" | "union_tag_not_found":
             return _missing(problem)
@@ -92,11 +96,11 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
 
 def _missing(problem: LocatedError) -> Diagnostic:
     key = "kind" if problem.type == "union_tag_not_found" else str(problem.rest[0])
-    holder = f"under {problem.name}" if problem.route else "in the spec"
+    parent = f"under {problem.name}" if problem.route else "in the spec"
     hint = f"add it, as in: {KEY_EXAMPLES.get(key) or _EXAMPLES.get(key, key + ': ...')}"
     return make_finding(
         "missing-key",
-        f"{key} is missing {holder}",
+        f"{key} is missing {parent}",
         RouteLocation(problem.route, RoutePart.KEY),
         hint=hint,
     )
@@ -115,47 +119,44 @@ _EXAMPLES = {
 
 
 def _unknown(problem: LocatedError) -> Diagnostic:
-    key, holder = str(problem.route[-1]), problem.route[:-1]
-    known = keys_at(holder, problem.data)
-    near = (KEY_SYNONYMS[key],) if KEY_SYNONYMS.get(key) in known else nearest_words(key, known)
-    other = find_key_parent(key)
+    key, route = str(problem.route[-1]), problem.route[:-1]
+    known = keys_at(route, problem.data)
+    if KEY_SYNONYMS.get(key) in known:
+        near: tuple[str, ...] = (KEY_SYNONYMS[key],)
+    else:
+        near = nearest_words(key, known)
+    parent = find_key_parent(key)
     fix = None
     where = RouteLocation(problem.route, RoutePart.KEY)
-    place = f"under {format_route(holder)}" if holder else "at the top of a spec"
-    if other is not None and not (near and normalize_word(near[0]) == normalize_word(key)):
-        hint = (
-            f"`{key}` stands under {other}" if other else f"`{key}` stands at the top of the spec"
-        )
+    if parent is not None and not _is_same_word(near, key):
+        hint = f"`{key}` stands " + (f"under {parent}" if parent else "at the top of the spec")
     elif near:
         hint = f"did you mean {_join_with_or(near)}?"
         fix = _rename(problem, near, where, key)
     else:
         hint = "there are: " + ", ".join(known)
-    return make_finding(
-        "unknown-key",
-        f"there is no key {key[:MAX_SHOWN_LENGTH]} {place}",
-        where,
-        hint=hint,
-        fix=fix,
-    )
+    level = f"under {format_route(route)}" if route else "at the top of a spec"
+    message = f"there is no key {key[:MAX_SHOWN_LENGTH]} {level}"
+    return make_finding("unknown-key", message, where, hint=hint, fix=fix)
+
+
+def _is_same_word(near: tuple[str, ...], text: str) -> bool:
+    """Return whether a text differs from the nearest word just in case, `-`, `_` or blanks."""
+    return bool(near) and normalize_word(near[0]) == normalize_word(text)
 
 
 def _rename(
     problem: LocatedError, near: tuple[str, ...], where: RouteLocation, key: str
 ) -> Fix | None:
-    present = (
-        problem.source.tree.find(problem.route[:-1]) if problem.source.tree is not None else None
-    )
-    if len(near) > 1 and normalize_word(near[0]) != normalize_word(key):
+    is_same_word = _is_same_word(near, key)
+    tree = problem.source.tree
+    parent = tree.find(problem.route[:-1]) if tree else None
+    if len(near) > 1 and not is_same_word:
         return None
-    if present is not None and near[0] in present.children:
+    if parent is not None and near[0] in parent.children:
         return None
-    kind = (
-        Applicability.SAFE
-        if normalize_word(near[0]) == normalize_word(key)
-        else Applicability.UNSAFE
-    )
-    return Fix(f"rename it to {near[0]}", (Replace(where, near[0]),), kind)
+    applicability = Applicability.SAFE if is_same_word else Applicability.UNSAFE
+    return Fix(f"rename it to {near[0]}", (Replace(where, near[0]),), applicability)
 
 
 def _choice(problem: LocatedError) -> Diagnostic:
@@ -167,177 +168,129 @@ def _choice(problem: LocatedError) -> Diagnostic:
         where = RouteLocation(route)
     text = problem.source.text(route)
     near = nearest_words(text or "", choices) if text else ()
-    shown = (
-        f"`{text[:MAX_SHOWN_LENGTH]}`" if text and not problem.is_private else describe_type(value)
-    )
+    shown = describe_type(value)
+    if text and not problem.is_private:
+        shown = f"`{text[:MAX_SHOWN_LENGTH]}`"
+    message = f"{format_route(route)} is {shown}"
     if len(choices) == 1:
-        message, hint = (
-            f"{format_route(route)} is {shown}; only {choices[0]} is known",
-            f"write {choices[0]}",
-        )
+        message += f"; only {choices[0]} is known"
+        hint = f"write {choices[0]}"
         near = choices
     else:
-        message = f"{format_route(route)} is {shown}, which is none of its choices"
-        hint = (
-            (f"did you mean {_join_with_or(near)}? " if near else "")
-            + "choose from "
-            + ", ".join((near + tuple(c for c in choices if c not in near))[:5])
-        )
+        message += ", which is none of its choices"
+        listed = [*near, *(choice for choice in choices if choice not in near)][:5]
+        hint = f"choose from {', '.join(listed)}"
+        if near:
+            hint = f"did you mean {_join_with_or(near)}? {hint}"
     fix = None
-    if (
-        near
-        and text is not None
-        and (len(near) == 1 or normalize_word(near[0]) == normalize_word(text))
-    ):
-        kind = (
-            Applicability.SAFE
-            if normalize_word(near[0]) == normalize_word(text)
-            else Applicability.UNSAFE
-        )
-        fix = Fix(f"write {near[0]}", (Replace(where, format_scalar(near[0])),), kind)
+    is_same_word = _is_same_word(near, text or "")
+    if near and text is not None and (len(near) == 1 or is_same_word):
+        applicability = Applicability.SAFE if is_same_word else Applicability.UNSAFE
+        edit = Replace(where, format_scalar(near[0]))
+        fix = Fix(f"write {near[0]}", (edit,), applicability)
     return make_finding("not-a-choice", message, where, hint=hint, fix=fix)
 
 
 def _format(problem: LocatedError) -> Diagnostic:
     pattern = str(problem.context["pattern"])
-    words, example = FORMAT_DESCRIPTIONS.get(pattern, ("written another way", ""))
+    description, example = FORMAT_DESCRIPTIONS.get(pattern, ("written another way", ""))
+    hint = f"as in: {example}"
     if problem.at is RoutePart.KEY:
-        return make_finding(
-            "bad-format",
-            f"the key {problem.name} is not {words}",
-            problem.where,
-            hint=f"as in: {example}",
-        )
+        message = f"the key {problem.name} is not {description}"
+        return make_finding("bad-format", message, problem.where, hint=hint)
     fix = None
-    meant = (
-        correct_format(pattern, problem.value)
-        if isinstance(problem.value, str) and not problem.is_private
-        else None
-    )
-    # A short form holds more than the part that is wrong.
-    if meant is not None and not problem.rest:
-        fix = Fix(
-            f"write {quote_scalar(meant)}",
-            (Replace(problem.where, quote_scalar(meant)),),
-            Applicability.UNSAFE,
-        )
+    # A short form contains more than the part that is wrong.
+    if isinstance(problem.value, str) and not problem.is_private and not problem.rest:
+        corrected = correct_format(pattern, problem.value)
+        if corrected is not None:
+            new = quote_scalar(corrected)
+            fix = Fix(f"write {new}", (Replace(problem.where, new),), Applicability.UNSAFE)
     part = f"the {problem.rest[-1]} of " if problem.rest else ""
-    return make_finding(
-        "bad-format",
-        f"{part}{problem.name}{problem.quoted_value} is not {words}",
-        problem.where,
-        hint=f"as in: {example}",
-        fix=fix,
-    )
+    message = f"{part}{problem.name}{problem.quoted_value} is not {description}"
+    return make_finding("bad-format", message, problem.where, hint=hint, fix=fix)
 
 
 def _bound(problem: LocatedError) -> Diagnostic:
-    name, words = _BOUNDS[problem.type]
-    bound = problem.context.get(name)
-    what = (
-        f"{problem.name}{problem.quoted_value}"
-        if not isinstance(problem.value, dict | list)
-        else f"{problem.name} with {len(problem.value)} entries"
-    )
-    return make_finding(
-        "out-of-range",
-        f"{what} must be {words} {bound}"
-        if "entries" not in words
-        else f"{what} must hold {words} {bound}",
-        problem.where,
-    )
+    name, relation = _BOUNDS[problem.type]
+    subject = f"{problem.name}{problem.quoted_value}"
+    if isinstance(problem.value, dict | list):
+        subject = f"{problem.name} with {len(problem.value)} entries"
+    verb = "hold" if "entries" in relation else "be"
+    message = f"{subject} must {verb} {relation} {problem.context.get(name)}"
+    return make_finding("out-of-range", message, problem.where)
 
 
 def _type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
-    value, wanted = problem.value, _EXPECTED_TYPES[problem.type]
+    value, expected = problem.value, _EXPECTED_TYPES[problem.type]
     if problem.type == "model_type" and problem.route[0] in ("gpu", "packages", "conda_packages"):
-        wanted = "a text or a mapping"
+        expected = "a text or a mapping"
     if problem.type == STRING_TYPE and isinstance(value, bool | int | float):
         return _type_lost(problem, quotes)
+    hint = f"write {expected}"
     fix = _retyped(problem)
-    looks = _key_example(problem)
-    hint = fix.title if fix else f"write it as in: {looks}" if looks else f"write {wanted}"
-    return make_finding(
-        "wrong-type",
-        f"{problem.name}{problem.quoted_value} is {describe_type(value)}; {wanted} is wanted",
-        problem.where,
-        hint=hint,
-        fix=fix,
-    )
+    if fix:
+        hint = fix.title
+    elif example := _key_example(problem):
+        hint = f"write it as in: {example}"
+    subject = f"{problem.name}{problem.quoted_value}"
+    message = f"{subject} is {describe_type(value)}; {expected} is wanted"
+    return make_finding("wrong-type", message, problem.where, hint=hint, fix=fix)
 
 
 def _type_lost(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
-    """Return the finding for a number or boolean where a text is wanted; the fix quotes the
-    author's own text, in which 3.10 is not 3.1.
+    """Return the finding for a number or boolean in place of text.
+
+    The fix quotes the author's own text, in which 3.10 is not 3.1.
     """
     text = problem.source.text(problem.route) or ""
     example = quotes.get(problem.route, "")
-    fix = None
-    # A fix holds the value, and views show fixes.
+    fix, why = None, ""
+    # A fix contains the value, and views show fixes.
     if not example and problem.route[:1] != ("secrets",):
-        fix = Fix(
-            "put the value in quotes",
-            (Replace(problem.where, quote_scalar(text)),),
-            Applicability.SAFE,
-        )
-    read = str(problem.value)
-    why = (
-        ""
-        if read == text or problem.is_private or isinstance(problem.value, bool)
-        else f"Without quotes, YAML reads {text} as {read}."
-    )
-    hint = (
-        f"write it as in: {example}"
-        if example
-        else "put it in quotes"
-        if problem.is_private
-        else f"put it in quotes: {quote_scalar(text)}"
-    )
-    message = (
-        f"{problem.name}{problem.quoted_value} is {describe_type(problem.value)} in YAML; a "
-        "text is wanted"
-    )
+        edit = Replace(problem.where, quote_scalar(text))
+        fix = Fix("put the value in quotes", (edit,), Applicability.SAFE)
+    value = str(problem.value)
+    if value != text and not problem.is_private and not isinstance(problem.value, bool):
+        why = f"Without quotes, YAML reads {text} as {value}."
+    hint = "put it in quotes"
+    if example:
+        hint = f"write it as in: {example}"
+    elif not problem.is_private:
+        hint = f"put it in quotes: {quote_scalar(text)}"
+    subject = f"{problem.name}{problem.quoted_value}"
+    message = f"{subject} is {describe_type(problem.value)} in YAML; a text is wanted"
     return make_finding("types-lost", message, problem.where, why=why, hint=hint, fix=fix)
 
 
 def _retyped(problem: LocatedError) -> Fix | None:
-    """Return the fix for a number or boolean that stands in quotes, a yes or no, or a single value
-    where a list is wanted.
+    """Return the fix for a value of the wrong YAML type.
+
+    Such a value is a quoted number or boolean, a yes or no, or a single value instead of a list.
     """
     text = problem.value
     if not isinstance(text, str) or problem.is_private:
         return None
     new = None
-    if problem.type in ("int_type", "float_type") and re.fullmatch(
-        r"-?(0|[1-9][0-9]{0,17})" + (r"(\.[0-9]{1,17})?" if problem.type == "float_type" else ""),
-        text,
-    ):
-        new = text
+    if problem.type in _NUMBERS:
+        new = text if _NUMBERS[problem.type].fullmatch(text) else None
     elif problem.type == "bool_type":
         new = _BOOLEAN_WORDS.get(text.lower())
     elif problem.type == "list_type" and re.fullmatch(r"[^\s,\[\]{}]{1,200}", text):
         new = f"[{format_scalar(text)}]"
-    return (
-        None
-        if new is None
-        else Fix(f"write {new}", (Replace(problem.where, new),), Applicability.SAFE)
-    )
+    if new is None:
+        return None
+    return Fix(f"write {new}", (Replace(problem.where, new),), Applicability.SAFE)
 
 
 def _key_example(problem: LocatedError) -> str:
-    """Return how the key is written; an item of a list, and a member of a mapping with free keys,
-    goes by its holder.
+    """Return an example of the key.
+
+    An item of a list, and a member of a mapping with free keys, use the example of their parent.
     """
     free = problem.route[:1] in (("env",), ("secrets",), ("paths",), ("targets",), ("indexes",))
     parts = problem.route[-2:] if free or isinstance(problem.route[-1], int) else problem.route[-1:]
-    return next(
-        (
-            KEY_EXAMPLES[part]
-            for part in reversed(parts)
-            if isinstance(part, str) and part in KEY_EXAMPLES
-        ),
-        "",
-    )
+    examples = (KEY_EXAMPLES.get(str(part), "") for part in reversed(parts))
+    return next(filter(None, examples), "")
 
 
 def _join_with_or(words: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The text of one file, and where each character of it stands."""
+"""The text of a file, with offsets, lines and columns."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ _ZERO_BYTE_PATTERNS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextFile:
-    """A decoded file: the name it is shown by, its text without byte order mark, and the offset at
-    which each line starts.
+    """A decoded file: its display name, its text without byte order mark, and its line starts.
 
-    Lines end at CR LF, LF or CR, as editors have it; U+2028 and its like, which YAML takes for
-    line breaks, do not count.
+    Lines end at CR LF, LF or CR, as in editors; U+2028 and similar characters, which are line
+    breaks in YAML, do not count.
     """
 
     name: str
@@ -42,34 +41,34 @@ class TextFile:
     starts: tuple[int, ...]
 
     def position(self, offset: int) -> Position:
-        """Return the place of the character at `offset`."""
+        """Return the position of the character at an offset."""
         line = bisect_right(self.starts, offset)
         return Position(line, offset - self.starts[line - 1] + 1, offset)
 
     def span(self, start: int, end: int) -> Span:
-        """Return the stretch from `start` to `end`, cut to the text."""
+        """Return the span of a range, limited to the text."""
         start = max(0, min(start, len(self.content)))
         return Span(
             self.name, self.position(start), self.position(max(start, min(end, len(self.content))))
         )
 
     def end_of_line(self, offset: int) -> int:
-        """Return the offset at which the line of `offset` ends, before its line break."""
-        found = _BREAK.search(self.content, offset)
-        return found.start() if found else len(self.content)
+        """Return the offset at which the line of an offset ends, before its line break."""
+        line_break = _BREAK.search(self.content, offset)
+        return line_break.start() if line_break else len(self.content)
 
     def start_of_line(self, offset: int) -> int:
-        """Return the offset at which the line of `offset` starts."""
+        """Return the offset at which the line of an offset starts."""
         return self.starts[bisect_right(self.starts, offset) - 1]
 
     def line_break(self) -> str:
-        """Return the line break that the file uses first, LF when it has none."""
-        found = _BREAK.search(self.content)
-        return found.group() if found else "\n"
+        """Return the first line break of the file, LF if it has none."""
+        line_break = _BREAK.search(self.content)
+        return line_break.group() if line_break else "\n"
 
 
 class TextRange(NamedTuple):
-    """A part of a text by offsets, the end exclusive; cheaper than a `Span` until it is shown."""
+    """A range of a text by offsets, the end exclusive; cheaper to create than a `Span`."""
 
     text: TextFile
     start: int
@@ -77,20 +76,19 @@ class TextRange(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The stretch in lines and columns."""
+        """The range in lines and columns."""
         return self.text.span(self.start, self.end)
 
 
 def to_text_file(name: str, content: str, *, bom: bool = False) -> TextFile:
-    """Return `content` as the text of a file."""
-    return TextFile(name, content, bom, (0, *(found.end() for found in _BREAK.finditer(content))))
+    """Return text content as a file."""
+    return TextFile(name, content, bom, (0, *(match.end() for match in _BREAK.finditer(content))))
 
 
 def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]]:
-    """Decode a file; with a finding where it is not UTF-8 or holds characters that no YAML may
-    hold.
+    """Decode a file, with a finding if it is not UTF-8 or contains characters that YAML forbids.
 
-    What cannot be decoded is shown as U+FFFD, so that there is text to point into.
+    Undecodable bytes become U+FFFD, so that the finding has a position.
     """
     wide = _detect_wide_encoding(raw)
     if wide:
@@ -110,10 +108,15 @@ def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]
         text = to_text_file(name, body.decode("utf-8"), bom=bom)
     except UnicodeDecodeError as error:
         text = to_text_file(name, body.decode("utf-8", "replace"), bom=bom)
-        at = len(body[: error.start].decode("utf-8"))
+        offset = len(body[: error.start].decode("utf-8"))
         message = f"byte 0x{body[error.start]:02x} is not UTF-8"
         return text, (
-            make_finding("encoding", message, text.span(at, at + 1), hint="save the file as UTF-8"),
+            make_finding(
+                "encoding",
+                message,
+                text.span(offset, offset + 1),
+                hint="save the file as UTF-8",
+            ),
         )
     return text, _find_control_character(text)
 
@@ -122,31 +125,32 @@ def _detect_wide_encoding(raw: bytes) -> str | None:
     for mark, codec in _WIDE_MARKS:
         if raw.startswith(mark):
             return codec
-    # Without a mark, the zero bytes of the first ASCII character tell (YAML 1.2.2, section 5.2).
+    # Without a mark, the zero bytes around the first ASCII character identify the encoding (YAML
+    # 1.2.2, section 5.2).
     return _ZERO_BYTE_PATTERNS.get("".join("0" if byte == 0 else "x" for byte in raw[:4]))
 
 
 def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
-    if (
-        text.content.translate(_BLANKS).isprintable()
-    ):  # what Python calls printable is a part of what YAML does; the pattern takes long to compile
+    # All characters that are printable in Python are allowed in YAML, and the pattern below takes
+    # long to compile.
+    if text.content.translate(_BLANKS).isprintable():
         return ()
     # The printable set of YAML 1.2.2, section 5.1; U+FEFF is allowed at the start only.
-    found = re.search(
+    forbidden = re.search(
         "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]",
         text.content,
     )
-    if found is None:
+    if forbidden is None:
         return ()
-    code = ord(found.group())
-    message = f"U+{code:04X} may not stand in YAML" + (
-        " (a NUL: is this a binary file?)" if code == 0 else ""
-    )
+    code = ord(forbidden.group())
+    message = f"U+{code:04X} may not stand in YAML"
+    if code == 0:
+        message += " (a NUL: is this a binary file?)"
     return (
         make_finding(
             "control-character",
             message,
-            text.span(found.start(), found.end()),
+            text.span(*forbidden.span()),
             hint="delete it, or write it as an escape in double quotes",
         ),
     )

@@ -1,6 +1,4 @@
-"""A spec's data into a Spec, or each thing wrong with its shape into a finding at the right
-characters.
-"""
+"""Validates the data of a spec."""
 
 from __future__ import annotations
 
@@ -16,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
-    """Return the spec and nothing, or None and what is wrong with its shape.
+    """Return the spec and (), or None and the findings about its shape.
 
-    A document that has no data, because its text is broken, gives (None, ()): its findings are
-    in `source.diagnostics`, which callers look at in any case.
+    The result is (None, ()) for a document without data, whose text is broken: its findings are in
+    `source.diagnostics`, which callers check in any case.
     """
     if source.data is None:
         return None, ()
-    from pydantic import ValidationError  # here: who reads the text only does without the model
+    # Callers that only read the text do not load the model.
+    from pydantic import ValidationError
 
     from provision.spec import Spec
 
@@ -31,26 +30,22 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
     try:
         return Spec.model_validate(data), ()
     except RecursionError:
-        # packaging reads markers by recursion, a level for each parenthesis.
-        return None, (
-            make_finding(
-                "bad-format",
-                "the marker of a package is nested too deeply",
-                RouteLocation(("packages",)),
-                hint="write it without parentheses",
-            ),
+        # packaging parses markers recursively, with a level for each parenthesis.
+        finding = make_finding(
+            "bad-format",
+            "the marker of a package is nested too deeply",
+            RouteLocation(("packages",)),
+            hint="write it without parentheses",
         )
+        return None, (finding,)
     except ValidationError as error:
-        from provision.source import (
-            schema_findings,
-        )  # here: a spec in good shape is read without it
+        # A valid spec does not load the messages.
+        from provision.source.schema_findings import to_findings
 
-        return None, schema_findings.to_findings(source, data, error)
+        return None, to_findings(source, data, error)
 
 
 def default_spec_name(source: Source) -> str:
-    """Return the name that a spec without one goes by: its file's stem, made to fit."""
-    return (
-        re.sub(r"[^a-z0-9]+", "-", source.path.stem.lower()).strip("-")[:63].strip("-")
-        or "environment"
-    )
+    """Return the name of a spec without one: a valid form of its file's stem."""
+    name = re.sub(r"[^a-z0-9]+", "-", source.path.stem.lower()).strip("-")
+    return name[:63].strip("-") or "environment"

@@ -1,6 +1,4 @@
-"""The tree of values that a document means: aliases followed, merges flattened, each value with the
-place it comes from.
-"""
+"""The values of a document with their positions: aliases followed and merge keys flattened."""
 
 from __future__ import annotations
 
@@ -27,11 +25,11 @@ RelatedRange = tuple[TextRange, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedValue:
-    """One value of the spec.
+    """A value of the spec.
 
-    `at` is where it is used (an alias's own site), `key` where its key stands. What is `shared`
-    stands under an anchor, an alias or a merge key:
-    a change of its text would change other values too.
+    `at` is the range of its use (of an alias, not of its anchor), and `key` the range of its key. A
+    `shared` value is under an anchor, an alias or a merge key: a change of its text would change
+    other values too.
     """
 
     node: Node
@@ -42,7 +40,7 @@ class LocatedValue:
     children: Map[str | int, LocatedValue] = field(default_factory=dict)
 
     def walk(self, route: Route) -> tuple[LocatedValue, ...]:
-        """Return the values along `route`, this one first, as far as it exists."""
+        """Return the values along a route, this one first, as far as the route exists."""
         passed = [self]
         for part in route:
             child = passed[-1].children.get(part)
@@ -52,7 +50,7 @@ class LocatedValue:
         return tuple(passed)
 
     def find(self, route: Route) -> LocatedValue | None:
-        """Return the value at `route`, None when there is none."""
+        """Return the value at a route, or None."""
         passed = self.walk(route)
         return passed[-1] if len(passed) == len(route) + 1 else None
 
@@ -78,7 +76,7 @@ def build_value_tree(
     shared: bool = False,
     origins: tuple[RelatedRange, ...] = (),
 ) -> LocatedValue:
-    """Return the tree of `item`; its size is bounded by the weight that the composer allows."""
+    """Return the tree of an item; the weight limit of the parser bounds its size."""
     node = resolve_alias(item)
     inner = origins
     if isinstance(item, Alias):

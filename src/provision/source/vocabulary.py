@@ -1,6 +1,4 @@
-"""The language of specs in plain words: what a format looks like, what a value is, how a key is
-written.
-"""
+"""Names and examples in messages about the spec: formats, keys, synonyms and types."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
         "gs://my-bucket/provision",
     ),
 }
-"""What each pattern of the model asks for, and an example as it is written in YAML."""
+"""A description of each pattern of the model, and an example in YAML."""
 
 KEY_EXAMPLES: dict[str, str] = {
     "gpu": "gpu: L4, or gpu: {type: L4, count: 2}",
@@ -81,7 +79,7 @@ KEY_EXAMPLES: dict[str, str] = {
     "tags": "tags: [no-ingress]",
     "metadata": 'metadata: {notebook-disable-downloads: "true"}',
 }
-"""How the keys are written that hold more than one value."""
+"""Examples of keys whose value is not a scalar."""
 
 KEY_SYNONYMS: dict[str, str] = {
     "accelerator": "gpu",
@@ -105,7 +103,7 @@ KEY_SYNONYMS: dict[str, str] = {
     "zone": "zones",
     "type": "kind",
 }
-"""What neighbouring tools call our keys."""
+"""Names of keys in other tools."""
 
 
 def format_route(route: Route) -> str:
@@ -115,21 +113,22 @@ def format_route(route: Route) -> str:
 
 
 def describe_type(value: Any) -> str:
-    """Return what sort of value this is, with its article."""
+    """Return the type of a value with its article."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int | float):
         return "a number"
-    return (
-        "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a mapping"
-    )
+    if isinstance(value, str):
+        return "a text"
+    return "a list" if isinstance(value, list) else "a mapping"
 
 
 def correct_format(pattern: str, text: str) -> str | None:
-    """Return what the author probably meant in the format `pattern`: 3.11 for 3.11.7, 12.8 for
-    cu128, 16GiB for 16G; None when there is no telling.
+    """Return the value that the author probably meant in a format, or None.
+
+    Examples: 3.11 for 3.11.7, 12.8 for cu128, 16GiB for 16G.
     """
     text = text.strip()
     candidates = [text, text.lower(), ".".join(text.split(".")[:2])]

@@ -1,4 +1,4 @@
-"""What libyaml says about broken text, in words that help whoever wrote it."""
+"""Explains libyaml's syntax errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from provision.diagnostics import Diagnostic, RelatedLocation
 from provision.source.findings import make_finding
 from provision.source.text import TextFile
 
-# What libyaml 0.2.5 calls a problem (scanner.c, parser.c), what it comes down to, and what to do.
+# A problem of libyaml 0.2.5 (scanner.c, parser.c), a plain description, and a fix.
 _EXPLANATIONS = {
     "mapping values are not allowed in this context": (
         "a `:` where no key can stand",
@@ -81,18 +81,13 @@ def explain_yaml_error(text: TextFile, error: yaml.YAMLError) -> Diagnostic:
     message, hint = _EXPLANATIONS.get(problem, (problem, ""))
     character = text.content[at : at + 1]
     if problem == "found character that cannot start any token":
-        message, hint = (
-            ("a tab in the indentation", "indent with spaces")
-            if character == "\t"
-            else (f"no value starts with {character}", "put it in quotes")
-        )
+        message, hint = f"no value starts with {character}", "put it in quotes"
+        if character == "\t":
+            message, hint = "a tab in the indentation", "indent with spaces"
     related: tuple[RelatedLocation, ...] = ()
     if error.context_mark is not None and error.context_mark.index != error.problem_mark.index:
         begin = min(error.context_mark.index, len(text.content))
-        related = (
-            RelatedLocation(
-                text.span(begin, begin + 1), f"{error.context or 'it began'}, from here"
-            ),
-        )
+        context = f"{error.context or 'it began'}, from here"
+        related = (RelatedLocation(text.span(begin, begin + 1), context),)
     end = at + 1 if character and character not in "\r\n" else at
     return make_finding("syntax", message, text.span(at, end), hint=hint, related=related)

@@ -1,4 +1,4 @@
-"""Text as it is written in YAML, so that it is read back as that text."""
+"""Formats text as YAML scalars."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ _OUTSIDE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
 def quote_scalar(text: str) -> str:
-    """Return `text` as a YAML scalar in double quotes."""
+    """Return a text as a YAML scalar in double quotes."""
     return _OUTSIDE.sub(
-        lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False)
+        lambda match: f"\\u{ord(match.group()):04x}", json.dumps(text, ensure_ascii=False)
     )
 
 
 def format_scalar(text: str) -> str:
-    """Return `text` as a YAML scalar, in quotes only where it needs them, in flow collections too."""  # noqa: E501
-    return (
-        text
-        if _BARE.fullmatch(text) and isinstance(resolve_scalar(text)[0], str)
-        else quote_scalar(text)
-    )
+    """Return a text as a YAML scalar, quoted only if necessary, also in flow collections."""
+    if _BARE.fullmatch(text) and isinstance(resolve_scalar(text)[0], str):
+        return text
+    return quote_scalar(text)

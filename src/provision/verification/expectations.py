@@ -8,7 +8,7 @@ from typing import Any
 
 import provision
 from provision.facts import load_facts
-from provision.facts.memory import MemoryEstimate, MemorySaving
+from provision.facts.memory import MemoryEstimate, MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda import conda_provided_versions, to_index_name
 from provision.spec import Model, Spec, parse_duration, parse_parameter_count, parse_size
@@ -113,11 +113,13 @@ def _known(spec: Spec) -> dict[str, Any]:
         }
         if card
         else None,
-        "estimate_bytes": _expected_bytes(facts.estimate_memory(work), on_card=not spec.gpu.is_none)
+        "estimate_bytes": _expected_bytes(
+            estimate_memory(work, facts), on_card=not spec.gpu.is_none
+        )
         if work
         else None,
         "levers": _levers(
-            facts.memory_savings(work, half=half) if work else (), on_card=not spec.gpu.is_none
+            find_savings(work, facts, half=half) if work else (), on_card=not spec.gpu.is_none
         ),
     }
 

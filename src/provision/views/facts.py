@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from provision.facts import Evidence
 from provision.facts.consequences import ExplainedRow
-from provision.facts.schema_torch import Evidence
 from provision.facts.table_lookup import FactTable
 from provision.sanitize import escape_line
 from provision.views.formatting import format_json_value, pluralize

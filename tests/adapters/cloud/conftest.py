@@ -16,7 +16,8 @@ from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.instance_creation import CreatedInstance, create_instance
 from provision.adapters.google.retry import RetryPolicy
 from provision.effects.google import CreateInstance
-from provision.sandbox import Delays, Sandbox, serve
+from provision.sandbox.lifecycle import Delays
+from provision.sandbox.serve import Sandbox, serve
 
 PROJECT = "my-project"
 ZONES = ("us-central1-a", "us-central1-b", "us-east1-b")

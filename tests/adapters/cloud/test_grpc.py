@@ -29,10 +29,10 @@ from provision.adapters.google.notebooks_grpc import (
     to_rest_resource_lenient,
 )
 from provision.effects.google import CreateInstance
-from provision.sandbox import serve
 from provision.sandbox.api_errors import ApiError
 from provision.sandbox.discovery import find_discovery_document
 from provision.sandbox.request_validation import validate_body
+from provision.sandbox.serve import serve
 from tests.adapters.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, Clock, instance
 
 BEHIND = {"H100", "hyperdisk", "reservation"}

@@ -12,7 +12,7 @@ import pytest
 from provision.adapters.google.creation_attempts import InstanceNotCreated, format_attempts
 from provision.adapters.google.errors import CloudError
 from provision.errors import ExternalError
-from provision.sandbox import Delays
+from provision.sandbox.lifecycle import Delays
 from tests.adapters.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
 
 

@@ -17,7 +17,7 @@ from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError
 from provision.extras import install_command
-from provision.sandbox import serve
+from provision.sandbox.serve import serve
 from tests.adapters.cloud.conftest import PROJECT, Begin, Clock
 from tests.adapters.cloud.stub import Reply, answering
 

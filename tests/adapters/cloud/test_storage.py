@@ -17,7 +17,7 @@ from provision.adapters.google.errors import CloudError
 from provision.adapters.google.rest import RestClient
 from provision.adapters.google.storage import Storage
 from provision.errors import ExternalError
-from provision.sandbox import serve
+from provision.sandbox.serve import serve
 from tests.adapters.cloud.conftest import Clock
 from tests.adapters.cloud.stub import Reply, answering
 

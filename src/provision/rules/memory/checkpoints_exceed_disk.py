@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.memory import checkpoint_bytes
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
@@ -41,7 +42,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     kept = _max_checkpoints(context.spec.training.arguments)
     for target in context.targets:
         workload, disk = training_workload(context, target), disk_capacity(context, target)
-        each = context.facts.checkpoint_bytes(workload) if workload else None
+        each = checkpoint_bytes(workload, context.facts) if workload else None
         if workload is None or disk is None or each is None or not kept:
             continue
         alone = 4 * workload.parameters if workload.method == "full" else 0

@@ -27,7 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.memory import MemoryEstimate, MemorySaving, Workload
+from provision.facts.memory import (
+    MemoryEstimate,
+    MemorySaving,
+    Workload,
+    combine_savings,
+    estimate_memory,
+    find_savings,
+    minimum_memory,
+)
 from provision.kinds.models import LocalTarget, WorkbenchTarget
 from provision.rules.memory.capacity import Capacity, format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
@@ -59,8 +67,8 @@ def _target_findings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
 ) -> Iterator[Diagnostic]:
     least, estimate = (
-        context.facts.minimum_memory(workload),
-        context.facts.estimate_memory(workload),
+        minimum_memory(workload, context.facts),
+        estimate_memory(workload, context.facts),
     )
     if least > vram.bytes and _is_certain(context):
         message = (
@@ -148,7 +156,7 @@ def _memory_savings(
     context: LintContext, workload: Workload, vram: Capacity, half: str
 ) -> tuple[str, ...]:
     """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
-    levers = context.facts.memory_savings(workload, half=half)
+    levers = find_savings(workload, context.facts, half=half)
     enough = [lever for lever in levers if lever.total <= vram.bytes]
     gentle = [lever for lever in enough if "method" not in lever.change]
     sharded = [lever for lever in enough if "strategy" in lever.change]
@@ -160,7 +168,7 @@ def _memory_savings(
         )
     )
     if levers and levers[0].total > vram.bytes:
-        together = context.facts.combined_savings(workload, vram.bytes, half=half)
+        together = combine_savings(workload, vram.bytes, context.facts, half=half)
         if together:
             more = (
                 f"with {' and '.join(_format_change(lever) for lever in together[1:])} it leaves "
@@ -176,7 +184,7 @@ def _other_savings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
     """Yield what a program can do besides the fields of `training`."""
-    least = context.facts.minimum_memory(workload)
+    least = minimum_memory(workload, context.facts)
     if workload.method == "full" and least <= vram.bytes:
         spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""
         (
@@ -204,7 +212,7 @@ def _other_savings(
             count
             for count in offered
             if count > workload.devices
-            and context.facts.estimate_memory(workload._replace(devices=count)).total <= vram.bytes
+            and estimate_memory(workload._replace(devices=count), context.facts).total <= vram.bytes
         )
         if count := next(fits, None):
             yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
@@ -218,7 +226,7 @@ def _format_change(lever: MemorySaving) -> str:
 
 
 def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) -> str:
-    total = context.facts.estimate_memory(workload).total
+    total = estimate_memory(workload, context.facts).total
     offered = (
         card
         for card in context.facts.cards

@@ -1,0 +1,131 @@
+"""Reader for compiled fact tables: JSON files whose rows become typed rows with evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from provision.errors import ProvisionError
+from provision.facts.evidence import Evidence
+
+SCHEMA_VERSION = 1
+EVIDENCE_FIELDS = Evidence._fields
+MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""Exceptions that a table of an unexpected form raises when its rows are built."""
+_Row = TypeVar("_Row")
+_Result = TypeVar("_Result")
+
+
+class CompiledTables:
+    """A file of compiled tables. Rows with equal evidence share one `Evidence` object."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            ProvisionError: the file is missing, damaged, or written for a later version.
+        """
+        self._path = path
+        self._content = read_compiled(path)
+        self._evidence: dict[tuple[str, str, str], Evidence] = {}
+
+    def build(self, function: Callable[[CompiledTables], _Result]) -> _Result:
+        """Return the result of a function that reads tables.
+
+        Raises:
+            ProvisionError: a table does not have the form that the function expects.
+        """
+        try:
+            return function(self)
+        except MALFORMED as error:
+            raise damaged_tables_error(self._path, error) from None
+
+    def value(self, name: str) -> Any:
+        """Return the value at a dotted name, such as "torch.family"."""
+        value: Any = self._content
+        for part in name.split("."):
+            value = value[part]
+        return value
+
+    def keyed_rows(
+        self, name: str, row_type: Callable[..., _Row]
+    ) -> tuple[tuple[tuple[str, ...], _Row], ...]:
+        """Return the rows of a table, each with the values of the key columns it declares."""
+        table, part = self._find(name)
+        columns = table["keys"][part]
+        return tuple(
+            (tuple(row[column] for column in columns), row_type(**self._row_values(row, table)))
+            for row in expand_rows(table, part)
+        )
+
+    def rows(self, name: str, row_type: Callable[..., _Row]) -> tuple[_Row, ...]:
+        """Return the rows of a table in the order of the file."""
+        table, part = self._find(name)
+        return tuple(row_type(**self._row_values(row, table)) for row in expand_rows(table, part))
+
+    def _find(self, name: str) -> tuple[dict[str, Any], str]:
+        """Return a table's content and the key of its rows; a file of one table has no names."""
+        stem, _, part = name.partition(".")
+        return (self._content[stem] if stem else self._content), part or "rows"
+
+    def _row_values(self, row: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row's fields with lists as tuples and with its own or the table's evidence."""
+        values: dict[str, Any] = {
+            key: tuple(value) if type(value) is list else value for key, value in row.items()
+        }
+        fields: tuple[str, str, str] = (
+            values.pop("source", table["source"]),
+            values.pop("as_of", table["as_of"]),
+            values.pop("confidence", table["confidence"]),
+        )
+        evidence = self._evidence.get(fields)
+        if evidence is None:
+            evidence = self._evidence[fields] = Evidence(*fields)
+        values["evidence"] = evidence
+        return values
+
+
+def read_compiled(path: Path) -> dict[str, Any]:
+    """Return the content of a compiled file.
+
+    Raises:
+        ProvisionError: the file is missing, not a JSON object, or written for a later version.
+    """
+    try:
+        tables = dict(json.loads(path.read_bytes()))
+        is_newer = tables["schema"] > SCHEMA_VERSION
+    except (OSError, *MALFORMED) as error:
+        raise damaged_tables_error(path, error) from None
+    if is_newer:
+        raise ProvisionError(
+            "the fact tables of this installation cannot be read",
+            why=f"{path.name} was written for a later version of provision",
+            hint="update provision, or reinstall it so that program and tables are of one version",
+        )
+    return tables
+
+
+def damaged_tables_error(path: Path, error: Exception) -> ProvisionError:
+    """Return the error for a compiled file that cannot be used."""
+    return ProvisionError(
+        "the fact tables of this installation cannot be read",
+        why=f"{path.name}: {type(error).__name__}",
+        hint="reinstall provision",
+    )
+
+
+def expand_rows(table: Mapping[str, Any], part: str = "rows") -> list[dict[str, Any]]:
+    """Return the rows of a table as mappings.
+
+    Rows are stored as mappings, or as lists under `columns`; the column `by` of the latter names
+    an entry of the table's `by`, which has the evidence that many rows share.
+    """
+    if "columns" not in table:
+        return list(table[part])
+    shared = table.get("by", {})
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table[part]]
+    for row in rows:
+        row.update(shared.get(row.pop("by", None), {}))
+    return rows

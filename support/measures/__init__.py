@@ -1,0 +1,1 @@
+"""Measures of the structure of a source tree, for support/structure.py."""
