@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from provision.assets import find_builtin_profile, list_builtin_profiles
 from provision.facts import Facts
 from provision.facts.versions import require_version
-from provision.lock.inputs import find_unlockable
+from provision.refusals import find_unlockable
 from provision.spec import parse_size
 from provision.targets.local.driver import _spec_refusals
 from tests.rules.conftest import Ask

@@ -348,7 +348,7 @@ def test_an_instance_is_safe_unless_it_says_otherwise():
 
 def test_plugins_of_pydantic_are_not_loaded():
     spec = {"gpu": "none", "python": "3.11", "packages": [], "targets": {"here": {"kind": "local"}}}
-    used = f"provision.spec.Spec.model_validate({spec}).at('here').model_dump_json()"
+    used = f"provision.spec.Spec.model_validate({spec}).for_target('here').model_dump_json()"
     held = "assert l._plugins is None; assert 'PYDANTIC_DISABLE_PLUGINS' not in os.environ"
     program = f"import provision.spec, pydantic.plugin._loader as l, os; {used}; {held}"
     environment = {

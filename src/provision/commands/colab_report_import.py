@@ -19,7 +19,7 @@ from provision.commands.shared.report_store import store_report
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
 from provision.errors import ExternalError, LockError, Refused
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.lock.inputs import list_changed_inputs
 from provision.sanitize import escape_line
 from provision.state import State

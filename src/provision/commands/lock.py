@@ -13,7 +13,7 @@ from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.effects import ProgressCallback, Reader, System, WriteFile
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
 from provision.lock import Lock, compute_text_digest, dumps, with_digest
-from provision.lock.inputs import find_unlockable, list_changed_inputs
+from provision.lock.inputs import list_changed_inputs
 from provision.lock.integrity import Flaw, find_contradictions
 from provision.lock.resolve import resolve_spec
 from provision.lock.salvage import (
@@ -23,6 +23,7 @@ from provision.lock.salvage import (
     summarize_repair,
 )
 from provision.lock.spec_agreement import find_disagreements
+from provision.refusals import find_unlockable
 
 _SHOWN = 8
 
@@ -207,11 +208,10 @@ def _lock_reason(
 
 
 def _refuse_unavailable(loaded: LoadedSpec) -> None:
-    for route, why in find_unlockable(loaded.spec):
-        span = loaded.source.span(RouteLocation(route))
-        raise Refused(
-            f"{span.file}:{span.start.line}:{span.start.column}: this cannot be locked", why=why
-        )
+    for refusal in find_unlockable(loaded.spec):
+        span = loaded.source.span(RouteLocation(refusal.route))
+        position = f"{span.file}:{span.start.line}:{span.start.column}"
+        raise Refused(f"{position}: this cannot be locked", why=refusal.why)
 
 
 def _with_hints(

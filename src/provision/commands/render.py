@@ -25,7 +25,7 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import UsageError
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state

@@ -20,7 +20,7 @@ from provision.effects import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
 from provision.facts import Facts, load_facts
 from provision.facts.versions import parse_version
-from provision.lock.inputs import find_unlockable
+from provision.refusals import find_unlockable
 from provision.rules import LintContext
 from provision.spec import Spec
 from provision.suggest.search import (
@@ -192,7 +192,7 @@ def _find_evidence(suggestion: Suggestion, backing: EvidenceSources) -> Assessed
             return AssessedSuggestion(suggestion, SuggestionStatus.VERIFIED, f"by {name}")
     if backing.world is None:
         return AssessedSuggestion(suggestion, SuggestionStatus.RULES, "")
-    reasons = [why for _, why in find_unlockable(suggestion.spec)]
+    reasons = [refusal.why for refusal in find_unlockable(suggestion.spec)]
     if reasons:
         return AssessedSuggestion(
             suggestion, SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"

@@ -23,6 +23,7 @@ from provision.effects import (
 from provision.errors import CondaUnsatisfiable, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
+from provision.kinds import kind_of
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
@@ -33,7 +34,7 @@ from provision.lock.model import (
     with_digest,
 )
 from provision.lock.wheels import marker_applies, marker_of, with_platform_files
-from provision.spec import LocalTarget, Spec, canonical_name
+from provision.spec import Spec, canonical_name
 from provision.target_facts import TargetFacts, collect_target_facts
 
 DEFAULT_CHANNEL = "conda-forge"
@@ -164,7 +165,7 @@ def with_conda_packages(
     wanted = {
         site.name: _conda_environments(lock, site)
         for site in collect_target_facts(spec, facts)
-        if isinstance(site.target, LocalTarget) and site.target.manager == "conda"
+        if kind_of(site.target).uses_conda(site.target)
     }
     if not wanted:
         return lock

@@ -12,8 +12,10 @@ from packaging.specifiers import SpecifierSet
 from provision.errors import LockError
 from provision.facts import Facts, TorchBuild, TorchRelease, cuda_of
 from provision.facts.compatibility import CodeForm
+from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
-from provision.spec import ColabTarget, Spec
+from provision.kinds import kind_of
+from provision.spec import Spec
 from provision.target_facts import TargetFacts, collect_target_facts
 
 
@@ -121,7 +123,7 @@ def _ordered(
         *(
             site.runtime.torch
             for site in sites
-            if site.runtime is not None and _extends_runtime(site)
+            if site.runtime is not None and _base_runtime(site) is not None
         ),
     ]
     return sorted(
@@ -129,8 +131,8 @@ def _ordered(
     )
 
 
-def _extends_runtime(site: TargetFacts) -> bool:
-    return isinstance(site.target, ColabTarget) and site.target.isolation == "system"
+def _base_runtime(site: TargetFacts) -> ColabRuntime | None:
+    return kind_of(site.target).base_runtime(site)
 
 
 def _choices(
@@ -160,7 +162,7 @@ def _choices(
 
 def _is_runtime_torch(site: TargetFacts, release: TorchRelease) -> bool:
     return (
-        _extends_runtime(site)
+        _base_runtime(site) is not None
         and site.runtime is not None
         and site.runtime.torch == release.release
     )

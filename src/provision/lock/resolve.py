@@ -16,6 +16,7 @@ from provision.effects import ProgressCallback, System, VersionPreference
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
+from provision.kinds import kind_of
 from provision.lock.conda import conda_preferences as preferences_of_conda
 from provision.lock.conda import with_conda_packages, with_index_names
 from provision.lock.flavours import admitted_torch_releases, flavour_on, propose_flavours
@@ -33,7 +34,7 @@ from provision.lock.uv_request import ResolveRequest, lock_platforms, to_uv_proj
 from provision.lock.uv_result import ResolvedPackages, parse_resolution
 from provision.lock.wheels import LINUX_PLATFORMS, marker_of, oldest_glibc, with_platform_files
 from provision.spec import Spec
-from provision.target_facts import collect_target_facts, runtime_packages
+from provision.target_facts import collect_target_facts
 
 _CUDA_ONLY = re.compile(
     r"^(nvidia-.+-cu\d+|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile|cusparselt|nvshmem).*|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"
@@ -286,7 +287,7 @@ def _runtime_preferences(
 ) -> tuple[VersionPreference, ...]:
     found: dict[str, VersionPreference] = {}
     for site in collect_target_facts(spec, facts):
-        for name, version in (runtime_packages(site) or {}).items():
+        for name, version in (kind_of(site.target).preinstalled(site) or {}).items():
             if name not in known and parse_version(version) is not None:
                 local = Version(version).local if name in facts.flavoured else None
                 found.setdefault(
@@ -351,7 +352,7 @@ def _target_choice(question: ResolveRequest, found: ResolvedPackages, target: st
     site = next(
         site for site in collect_target_facts(question.spec, question.facts) if site.name == target
     )
-    held = runtime_packages(site)
+    held = kind_of(site.target).preinstalled(site)
     if held is None or site.runtime is None:
         return TargetChoice(keys, because)
     here = {

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from provision.effects import CondaRecord
 from provision.facts import Facts
+from provision.kinds import kind_of
 from provision.lock.conda import (
     DEFAULT_CHANNEL,
     requested_conda_names,
@@ -29,7 +30,7 @@ from provision.lock.integrity import (
 from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice
 from provision.lock.uv_request import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
-from provision.spec import ColabTarget, LocalTarget, Spec
+from provision.spec import ColabTarget, Spec
 from provision.spec import Package as Requested
 from provision.target_facts import TargetFacts, collect_target_facts
 
@@ -155,7 +156,7 @@ def _of_target(site: TargetFacts, chosen: TargetChoice, case: _Context) -> Itera
         chosen.environments
     ):
         yield f"it has environments for other platforms than {', '.join(platforms)}"
-    by_conda = isinstance(site.target, LocalTarget) and site.target.manager == "conda"
+    by_conda = kind_of(site.target).uses_conda(site.target)
     for environment in found:
         if by_conda != environment.key.endswith("-conda"):
             yield f"{environment.key} is {'not ' if by_conda else ''}an environment of conda"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from provision.effects import Index, IndexBinding, UvProject, VersionPreference
 from provision.facts import Facts
+from provision.kinds import kind_of
 from provision.lock.flavours import FlavourProposal, flavour_on
 from provision.lock.source_builds import SourceBuild
 from provision.lock.wheels import LINUX_PLATFORMS, marker_of, marker_of_any
@@ -38,12 +39,8 @@ class ResolveRequest(NamedTuple):
 
 
 def lock_platforms(spec: Spec, target: str) -> tuple[str, ...]:
-    """Return the platforms that a target is locked for."""
-    return (
-        tuple(sorted(str(platform) for platform in spec.platforms))
-        if spec.targets[target].kind == "local"
-        else ("linux-x86_64",)
-    )
+    """Return the platforms that a target is locked for, sorted."""
+    return tuple(sorted(kind_of(spec.targets[target]).lock_platforms(spec.platforms)))
 
 
 def to_uv_project(question: ResolveRequest) -> UvProject:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.load import LoadedSpec
 from provision.effects import MakeFolder, MoveFile, ProgressCallback, RemoveTree, System, WriteFile
 from provision.errors import ExternalError, LockError, ProvisionError, Refused
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.sanitize import escape_control
 from provision.state import State
 from provision.state_store import LocalStore

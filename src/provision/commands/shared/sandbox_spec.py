@@ -9,7 +9,7 @@ from dataclasses import replace
 from provision.commands.shared.load import LoadedSpec
 from provision.effects import Index, Reader
 from provision.errors import UsageError
-from provision.kinds.models import Gpu, Requires, WorkbenchTarget
+from provision.kinds import Gpu, Requires, WorkbenchTarget
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.targets import SandboxSources

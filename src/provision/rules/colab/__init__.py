@@ -15,10 +15,11 @@ from provision.diagnostics import Route
 from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
+from provision.kinds import kind_of
 from provision.rules.package_lines import find_line, version_specifiers
 from provision.rules.rule import LintContext
 from provision.spec import ColabTarget, Package
-from provision.target_facts import TargetFacts, runtime_packages
+from provision.target_facts import TargetFacts
 
 
 class ColabTargetFacts(NamedTuple):
@@ -78,7 +79,7 @@ def base_runtimes(case: LintContext) -> Iterator[BaseRuntime]:
     """
     for colab in colab_targets(case):
         runtime, flavour = colab.site.runtime, colab.site.gpu_settings.flavour
-        held = runtime_packages(colab.site)
+        held = kind_of(colab.target).preinstalled(colab.site)
         if held is None or runtime is None or runtime.minor != case.spec.python:
             continue
         if case.resolved is not None and not _serves(case.resolved.flavour, flavour):

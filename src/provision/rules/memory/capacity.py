@@ -1,42 +1,19 @@
-"""What a spec's training takes of a place, and what the place has: GPU memory, RAM, shared memory
-and disk, in bytes.
-"""
+"""Demand of a spec's training and capacity of a target's machine, in bytes."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from provision.diagnostics import Route, Severity
-from provision.facts import Evidence
-from provision.facts.machines import find_cpu_machines, find_machines
+from provision.diagnostics import Route
 from provision.facts.memory import Workload
-from provision.facts.schema_platforms import ColabShape
 from provision.field_types import parse_size
-from provision.kinds.models import ColabTarget, WorkbenchTarget
+from provision.kinds import kind_of
+from provision.kinds.base import Capacity
 from provision.rules.machine_requirements import find_machine_requirement
 from provision.rules.rule import LintContext
 from provision.target_facts import TargetFacts, build_workload
 
 GIB = 2**30
-_STANDARD_GIB = 16
-"""RAM below which a Colab machine is like the one whose /dev/shm was seen (12.7 GiB); of larger
-ones nothing is said. Our choice.
-"""
-
-
-class Capacity(NamedTuple):
-    """How much of something a place has, in bytes; whose it is, in words; the route of what chose
-    that; how sure we are.
-    """
-
-    bytes: float
-    provider: str
-    route: Route
-    evidence: Evidence
-
-    def at_most(self, severity: Severity) -> Severity:
-        """Return the gravest severity that a finding may have which rests on this."""
-        return self.evidence.cap_severity(severity)
 
 
 class RequiredSize(NamedTuple):
@@ -52,130 +29,43 @@ def format_size(count: float) -> str:
     return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
 
 
-def training_workload(case: LintContext, site: TargetFacts) -> Workload | None:
-    """Return what is trained at a place; None when the number of parameters is not given."""
-    return build_workload(case.spec.training, site.gpu_settings.gpu.count)
+def training_workload(context: LintContext, target: TargetFacts) -> Workload | None:
+    """Return the training at a target, None without a number of parameters."""
+    return build_workload(context.spec.training, target.gpu_settings.gpu.count)
 
 
-def required_size(case: LintContext, site: TargetFacts, field: str) -> RequiredSize | None:
-    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or
-    None.
+def required_size(context: LintContext, target: TargetFacts, field: str) -> RequiredSize | None:
+    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a target."""
+    required = find_machine_requirement(context, target, field)
+    if required is None:
+        return None
+    return RequiredSize(parse_size(required.text), required.text, required.route)
+
+
+def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
+    """Return the memory of one card, None for an unknown card.
+
+    nvidia-smi's figure if it was seen, else the vendor's as GiB, which is never less.
     """
-    asked = find_machine_requirement(case, site, field)
-    return RequiredSize(parse_size(asked.text), asked.text, asked.route) if asked else None
-
-
-def vram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the memory of one card: what nvidia-smi shows where that was seen, else the vendor's
-    figure as GiB, which is never less.
-    """
-    card = site.card
+    card, route = target.card, target.gpu_settings.gpu_route
     if card is None:
         return None
-    seen = next(
-        (shape for shape in case.facts.shapes if shape.card == card.name and shape.vram_mib), None
-    )
-    if seen is not None and seen.vram_mib is not None:
-        return Capacity(
-            seen.vram_mib * 2**20, card.name, site.gpu_settings.gpu_route, seen.evidence
-        )
-    return Capacity(card.memory_gb * GIB, card.name, site.gpu_settings.gpu_route, card.evidence)
+    for shape in context.facts.shapes:
+        if shape.card == card.name and shape.vram_mib:
+            return Capacity(shape.vram_mib * 2**20, card.name, route, shape.evidence)
+    return Capacity(card.memory_gb * GIB, card.name, route, card.evidence)
 
 
-def ram_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the memory of the machine: of a Colab shape, of a machine type, or of the largest one
-    that `auto` may take; None where unknown.
-    """
-    if isinstance(site.target, ColabTarget):
-        shape = colab_shape(case, site)
-        return (
-            Capacity(shape.ram_gib * GIB, _named(shape), (*site.route, "shape"), shape.evidence)
-            if shape and shape.ram_gib
-            else None
-        )
-    if not isinstance(site.target, WorkbenchTarget):
-        return None
-    kind, route = site.target.machine_type, (*site.route, "machine_type")
-    machine = case.facts.machines.get(kind)
-    if kind == "auto" and site.card is not None:
-        usable = find_machines(
-            case.facts,
-            site.card,
-            site.gpu_settings.gpu.count,
-            reserved=site.target.reservation is not None,
-        )
-        machine = max(usable, key=lambda one: one.ram_gb, default=None)
-    elif kind == "auto" and site.gpu_settings.gpu.is_none:
-        machine = max(find_cpu_machines(case.facts), key=lambda one: one.ram_gb, default=None)
-    return (
-        Capacity(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
-    )
+def ram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
+    """Return the memory of the machine, None if unknown."""
+    return kind_of(target.target).capacity("ram", target, context.facts)
 
 
-def shm_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None
-    where unknown.
-    """
-    if isinstance(site.target, ColabTarget):
-        seen = case.facts.conditions["shm"]
-        standard = (
-            site.target.shape == "standard"
-            and (shape := colab_shape(case, site)) is not None
-            and shape.ram_gib
-            and shape.ram_gib < _STANDARD_GIB
-        )
-        return (
-            Capacity(
-                float(seen.value) * GIB,
-                "a Colab machine of standard shape",
-                (*site.route, "shape"),
-                seen.evidence,
-            )
-            if standard
-            else None
-        )
-    of, share = ram_capacity(case, site), case.facts.limits["shm share"]
-    return Capacity(of.bytes * share.value, of.provider, of.route, share.evidence) if of else None
+def shm_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
+    """Return the size of /dev/shm, None if unknown."""
+    return kind_of(target.target).capacity("shm", target, context.facts)
 
 
-def disk_capacity(case: LintContext, site: TargetFacts) -> Capacity | None:
-    """Return the size of the disk that environments, data and checkpoints lie on; None where
-    unknown.
-    """
-    if isinstance(site.target, ColabTarget):
-        shape = colab_shape(case, site)
-        return (
-            Capacity(
-                shape.disk_gb * 10**9, _named(shape), site.gpu_settings.gpu_route, shape.evidence
-            )
-            if shape and shape.disk_gb
-            else None
-        )
-    if not isinstance(site.target, WorkbenchTarget):
-        return None
-    usual, own = case.facts.limits["data disk"], site.target.data_disk.size
-    return Capacity(
-        parse_size(own) if own else usual.value * 10**9,
-        "the data disk",
-        (*site.route, "data_disk"),
-        usual.evidence,
-    )
-
-
-def colab_shape(
-    case: LintContext, site: TargetFacts, shape: str | None = None
-) -> ColabShape | None:
-    """Return the Colab machine of a target, or the one of another shape; None when it has no row."""  # noqa: E501
-    if not isinstance(site.target, ColabTarget):
-        return None
-    card = site.card.name if site.card else "none" if not site.gpu_settings.is_nvidia else ""
-    rows = {row.shape: row for row in case.facts.shapes if row.card == card}
-    # A card that is offered in one shape only is that shape, whatever the notebook asks for.
-    return rows.get(shape or site.target.shape) or (
-        next(iter(rows.values())) if len(rows) == 1 and shape is None else None
-    )
-
-
-def _named(shape: ColabShape) -> str:
-    card = "without a GPU" if shape.card == "none" else f"with {shape.card}"
-    return f"a Colab machine {card}, {shape.shape} shape"
+def disk_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
+    """Return the size of the disk for environments, data and checkpoints, None if unknown."""
+    return kind_of(target.target).capacity("disk", target, context.facts)

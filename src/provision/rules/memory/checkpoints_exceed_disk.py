@@ -25,7 +25,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
+from provision.kinds.base import Capacity
+from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, LintContext, Rule, related_if_written
 from provision.rules.workbench_instances import example_spec
 

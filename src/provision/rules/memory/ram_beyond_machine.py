@@ -20,11 +20,11 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts.machines import find_machines
-from provision.kinds.models import ColabTarget, WorkbenchTarget
+from provision.kinds import ColabTarget, WorkbenchTarget
+from provision.kinds.colab import find_shape
 from provision.rules.memory.capacity import (
     GIB,
     RequiredSize,
-    colab_shape,
     format_size,
     ram_capacity,
     required_size,
@@ -62,7 +62,7 @@ def check(case: LintContext) -> Iterator[Diagnostic]:
 def _enough(case: LintContext, site: TargetFacts, need: RequiredSize) -> tuple[str, Fix | None]:
     """Return the machine that has enough, in words, and the fix that takes it."""
     if isinstance(site.target, ColabTarget):
-        high = colab_shape(case, site, "high")
+        high = find_shape(site.gpu_settings.gpu, "high", case.facts)
         if (
             site.target.shape == "high"
             or high is None

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.rules.workbench_instances import EXAMPLE_IMAGE, example_spec, workbench_instances
 
