@@ -169,6 +169,7 @@ def _runtime_refusals(target: ColabTarget, route: Route, facts: Facts) -> Iterat
             (*route, "runtime"),
             f"what Colab runtime {target.runtime} holds is not known",
             f"write one of {', '.join(facts.runtimes)}, or isolation: venv",
+            rule="IMG021",
         )
     if target.via == "colab-cli" and target.runtime != "latest":
         yield Refusal(

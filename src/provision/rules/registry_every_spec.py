@@ -67,6 +67,7 @@ from provision.rules.paths import (
 from provision.rules.python import python_has_no_torch, python_too_old
 from provision.rules.rule import Rule
 from provision.rules.secrets import secret_literal, secret_unreachable
+from provision.rules.targets import refused_by_target
 from provision.rules.training import (
     argument_deprecated,
     argument_not_there,
@@ -161,4 +162,5 @@ RULES: tuple[Rule, ...] = (
     rank_set_by_hand.RULE,
     rendezvous_set_by_hand.RULE,
     index_without_tls.RULE,
+    refused_by_target.RULE,
 )

@@ -86,6 +86,7 @@ RULE = Rule(
                 "cu128",
                 frozenset({"deepspeed"}),
             ),
+            other_ids=("SPC009",),
         ),
         Example(
             _SPEC + '{name: flash-attn, version: "==2.8.3", build: true}]\n',
@@ -96,6 +97,7 @@ RULE = Rule(
                 "cu128",
                 frozenset({"flash-attn"}),
             ),
+            other_ids=("SPC009",),
         ),
     ),
     good=(
