@@ -19,7 +19,7 @@ from provision.commands.shared.target_plans import select_targets
 from provision.effects import CondaChannel, ProgressCallback, Reader, System, WriteFile
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
-from provision.lock.conda import requested_conda_names
+from provision.lock.conda_names import requested_conda_names
 from provision.lock.file_urls import resolve_file_urls
 from provision.lock.target_view import TargetView, target_environments, view_target
 from provision.views.exports import (

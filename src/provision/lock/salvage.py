@@ -12,15 +12,9 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from provision.facts.versions import parse_version
+from provision.lock.document import SCHEMA, find_conflict_line, lock_format_version
 from provision.lock.integrity import PACKAGE_NAME_PATTERN
-from provision.lock.model import (
-    SCHEMA,
-    Lock,
-    LockedEnvironment,
-    LockedPackage,
-    find_conflict_line,
-    lock_format_version,
-)
+from provision.lock.model import Lock, LockedEnvironment, LockedPackage
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 

@@ -12,12 +12,8 @@ from packaging.version import Version
 from provision.effects import CondaRecord
 from provision.facts import Facts
 from provision.kinds import kind_of
-from provision.lock.conda import (
-    DEFAULT_CHANNEL,
-    requested_conda_names,
-    to_index_name,
-    with_index_names,
-)
+from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
+from provision.lock.conda_request import DEFAULT_CHANNEL
 from provision.lock.flavours import flavour_on
 from provision.lock.integrity import (
     FLAVOUR_PATTERN,

@@ -34,6 +34,8 @@ _READERS: dict[SecretSource, str] = {
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each secret that a target cannot fetch."""
+    if context.resolved is not None:  # a resolved set has a part of the targets only
+        return
     kinds = {target.kind: kind_of(target) for target in context.spec.targets.values()}
     sources = set().union(*(kind.secret_sources for kind in kinds.values()))
     for name, reference in context.spec.secrets.items():

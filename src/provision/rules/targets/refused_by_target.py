@@ -28,6 +28,8 @@ from provision.rules.rule import Example, LintContext, Rule
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each refusal that no other rule reports."""
+    if context.resolved is not None:  # a resolved set has a part of the targets only
+        return
     for refusal in find_unlockable(context.spec):
         if not refusal.rule:
             yield _finding(refusal, "lock refuses it.")

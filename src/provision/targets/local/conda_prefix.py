@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.effects import CondaChannel, CondaProgram, CreateCondaPrefix, Reader
-from provision.lock.conda import requested_conda_names, to_index_name
+from provision.lock.conda_names import requested_conda_names, to_index_name
 from provision.spec import LocalTarget
 from provision.targets.base import Refusal, TargetContext
 
