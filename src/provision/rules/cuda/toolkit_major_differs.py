@@ -124,7 +124,6 @@ RULE = Rule(
             "mamba-ssm, build: true}]\n",
             '"12.8"',
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
-            other_ids=("SPC009",),
         ),
     ),
     good=(

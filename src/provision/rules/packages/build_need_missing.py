@@ -86,7 +86,6 @@ RULE = Rule(
                 "cu128",
                 frozenset({"deepspeed"}),
             ),
-            other_ids=("SPC009",),
         ),
         Example(
             _SPEC + '{name: flash-attn, version: "==2.8.3", build: true}]\n',
@@ -97,7 +96,6 @@ RULE = Rule(
                 "cu128",
                 frozenset({"flash-attn"}),
             ),
-            other_ids=("SPC009",),
         ),
     ),
     good=(
