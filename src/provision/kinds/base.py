@@ -138,6 +138,9 @@ class Kind:
     reference_hint: ClassVar[str] = ""
     """The edit that names a secret so that this kind can read it."""
 
+    has_runtimes: ClassVar[bool] = False
+    """Whether its machines bring packages that an environment can extend."""
+
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the platforms to lock for.
 

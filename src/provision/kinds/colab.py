@@ -47,6 +47,8 @@ class Colab(Kind):
     secret_sources = frozenset({"colab"})
     reference_hint = "name it in Colab's own store: {colab: NAME}"
 
+    has_runtimes = True
+
     def lock_inputs(self, target: ColabTarget) -> tuple[str, ...]:
         """Return the runtime's version and its isolation."""
         return target.runtime, target.isolation
