@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from provision.adapters import RealSystem
 from provision.cli import console
-from provision.commands.lock_check import MAX_LOCK_BYTES
 from provision.commands.lock_diff import read_new_lock, read_old_lock, review_lock_changes
 from provision.commands.shared.load import load_spec
+from provision.commands.shared.lock_file import MAX_LOCK_BYTES
 from provision.errors import ExternalError
 from provision.lock.inputs import list_changed_inputs
 

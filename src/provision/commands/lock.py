@@ -7,9 +7,9 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from provision.commands.lock_check import MAX_LOCK_BYTES, read_lock_file
 from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
 from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
+from provision.commands.shared.lock_file import MAX_LOCK_BYTES, read_lock_file
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.effects import ProgressCallback, Reader, System, WriteFile
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable

@@ -23,6 +23,7 @@ from provision.effects import (
     PackageSources,
 )
 from provision.lock.model import Lock, LockedFile, LockedPackage
+from provision.lock.target_view import to_index
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
@@ -65,7 +66,7 @@ def named_indexes(lock: Lock) -> tuple[Index, ...]:
     With them this machine's sources are the same as those of locking.
     """
     return tuple(
-        _index(name, url, lock)
+        to_index(name, url, lock.packages, lock.environments)
         for name, url in lock.indexes.items()
         if any(package.index == name for package in lock.packages)
     )
@@ -132,17 +133,6 @@ def compare_with_indexes(
         tuple(unproven),
         tuple(yanked),
     )
-
-
-def _index(name: str, url: str, lock: Lock) -> Index:
-    packages = [package for package in lock.packages if package.index == name]
-    keys = {key for package in packages for key in package.environments}
-    environments = [environment for environment in lock.environments if environment.key in keys]
-    flavours = [environment.flavour for environment in environments]
-    flavour = next((flavour for flavour in flavours if name == f"pytorch-{flavour}"), None)
-    pins = tuple(f"{package.name}=={package.version}" for package in packages)
-    platforms = tuple(dict.fromkeys(environment.platform for environment in environments))
-    return Index(name, url, flavour, pins, platforms)
 
 
 def _mismatch(

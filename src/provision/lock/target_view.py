@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from provision.effects import CondaRecord
+from provision.effects import CondaRecord, Index
 from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 
@@ -81,6 +81,25 @@ def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...
         for environment in lock.environments
         if lock.environment(target, environment.platform) == environment
     )
+
+
+def to_index(
+    name: str,
+    url: str,
+    packages: Iterable[LockedPackage],
+    environments: Iterable[LockedEnvironment],
+) -> Index:
+    """Return an index with the locked packages that come from it, and their platforms."""
+    own = [package for package in packages if package.index == name]
+    keys = {key for package in own for key in package.environments}
+    flavour, platforms = None, []
+    for environment in environments:
+        if environment.key in keys:
+            platforms.append(environment.platform)
+            if name == f"pytorch-{environment.flavour}":
+                flavour = environment.flavour
+    pins = tuple(f"{package.name}=={package.version}" for package in own)
+    return Index(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
 
 
 def is_wheel(file: LockedFile) -> bool:
