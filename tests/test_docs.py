@@ -19,8 +19,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from provision import package_fields
 from provision import spec as language
-from provision.kinds import models as places
+from provision.kinds import KINDS, target_model
 from provision.schema import json_schema
 from provision.source.schema_lookup import target_models
 from tests import fork_server
@@ -35,12 +36,18 @@ SHOWN_FOLDER = "/home/me/project"
 MARKDOWN = tuple(sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))))
 MODELS = {
     name: model
-    for module in (language, places)
+    for module in (
+        language,
+        package_fields,
+        target_model,
+        *(sys.modules[kind.model.__module__] for kind in KINDS.values()),
+    )
     for name, model in vars(module).items()
     if isinstance(model, type)
     and issubclass(model, BaseModel)
     and model.__module__ == module.__name__
     and not name.startswith("_")
+    and model is not target_model.TargetModel
 }
 SCHEMA = json_schema({})
 

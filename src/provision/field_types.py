@@ -1,6 +1,4 @@
-"""What the parts of a spec are written with: sizes, durations, counts and names, and the strict and
-closed model under each part.
-"""
+"""Field types of a spec (sizes, durations, names) and the strict model under all its parts."""
 
 import os
 import re
@@ -86,8 +84,9 @@ IndexUrl = Annotated[
 
 @contextmanager
 def without_pydantic_plugins() -> Iterator[None]:
-    """Build models without plugins of pydantic: these are foreign code, found by reading the
-    metadata of every distribution around.
+    """Build models without pydantic plugins.
+
+    They are foreign code, and pydantic reads the metadata of every distribution to find them.
     """
     before = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
@@ -101,8 +100,9 @@ def without_pydantic_plugins() -> Iterator[None]:
 
 
 class StrictModel(BaseModel):
-    """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be
-    secrets) in errors.
+    """Strict and closed: no silent coercion, no unknown keys.
+
+    Errors do not repeat values, which may be secrets.
     """
 
     model_config = ConfigDict(
@@ -118,4 +118,7 @@ class ShorthandModel(StrictModel):
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         long = handler.resolve_ref_schema(handler(core_schema))
-        return {"anyOf": [{"type": "string"}, long], "description": (cls.__doc__ or "").strip()}
+        return {
+            "anyOf": [{"type": "string"}, long],
+            "description": " ".join((cls.__doc__ or "").split()),
+        }

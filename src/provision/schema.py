@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from provision import spec
-from provision.kinds import models
+from provision.field_types import StrictModel
 from provision.spec import Spec
 
 
 def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     """Return the JSON Schema (draft 7) of the language.
 
-    `completions` maps a field of the spec ("python", "cuda", "gpu") to known values: editors
-    offer them, other values stay allowed.
-    Draft 7 because YAML language servers read that; there, keywords beside `$ref` are ignored,
-    so such references are wrapped.
+    YAML language servers read draft 7. It ignores keywords next to `$ref`, so such references
+    are wrapped.
+
+    Args:
+        completions: known values of a field ("python", "cuda", "gpu"). Editors offer them; other
+            values stay allowed.
     """
     schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
     definitions = schema.pop("$defs")
@@ -44,42 +47,51 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     return wrapped
 
 
-def _add_field_descriptions(parts: dict[str, Any]) -> None:
-    """Give every field the text that stands below it in its file. Reading the files here keeps it
-    out of the start of every command.
+def _add_field_descriptions(definitions: dict[str, Any]) -> None:
+    """Describe every field by the docstring below it.
+
+    pydantic can do this too, at the start of every command; here the files are read on demand.
     """
-    written = _parse_classes(models) | _parse_classes(spec)
-    for name, part in parts.items():
-        for owner in reversed(
-            [kind.__name__ for kind in _find_model(name).__mro__ if kind.__name__ in written]
-        ):
-            for field, below in itertools.pairwise(written[owner].body):
-                if (
-                    isinstance(field, ast.AnnAssign)
-                    and isinstance(field.target, ast.Name)
-                    and isinstance(below, ast.Expr)
-                    and isinstance(below.value, ast.Constant)
-                ):
-                    _properties_of(part)[field.target.id]["description"] = " ".join(
-                        str(below.value.value).split()
-                    )
+    models = {model.__name__: model for model in _models(StrictModel)}
+    docstrings: dict[str, dict[str, str]] = {}
+    for name, definition in definitions.items():
+        if name not in models:  # an enum
+            continue
+        for owner in reversed(models[name].__mro__):
+            if owner.__module__.startswith("provision."):
+                if owner.__module__ not in docstrings:
+                    docstrings |= _field_docstrings(sys.modules[owner.__module__])
+                for field, text in docstrings[owner.__name__].items():
+                    _properties_of(definition)[field]["description"] = text
 
 
-def _parse_classes(module: ModuleType) -> dict[str, ast.ClassDef]:
-    text = Path(str(module.__file__)).read_text(encoding="utf-8")
-    return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+def _models(base: type[StrictModel]) -> Iterator[type[StrictModel]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
 
 
-def _find_model(name: str) -> type:
-    model: type = getattr(spec, name, None) or getattr(models, name)
-    return model
+def _field_docstrings(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Return the docstring below each annotated field, by class."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    docstrings: dict[str, dict[str, str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            fields = docstrings.setdefault(node.name, {})
+            for field, below in itertools.pairwise(node.body):
+                match field, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        fields[name] = " ".join(text.split())
+    return docstrings
 
 
-def _properties_of(part: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form
-    )
-    return found
+def _properties_of(definition: dict[str, Any]) -> dict[str, Any]:
+    forms = (definition, *definition.get("anyOf", ()))
+    properties: dict[str, Any] = next(form["properties"] for form in forms if "properties" in form)
+    return properties
 
 
 def _wrap_references(node: Any) -> Any:

@@ -1,13 +1,8 @@
-"""What a person writes: the whole language of a spec as a typed, closed and strict model."""
+"""The language of a spec as a typed, closed and strict model."""
 
-import re
 from enum import StrEnum
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from pydantic import Field, Strict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -17,16 +12,13 @@ from provision.field_types import (
     EnvironmentName,
     EnvironmentValue,
     Identifier,
-    IndexUrl,
-    ShorthandModel,
-    Specifiers,
     StrictModel,
     parse_duration,
     parse_parameter_count,
     parse_size,
     without_pydantic_plugins,
 )
-from provision.kinds.models import (
+from provision.kinds import (
     ColabEnterpriseTarget,
     ColabTarget,
     Gpu,
@@ -35,6 +27,8 @@ from provision.kinds.models import (
     Target,
     WorkbenchTarget,
 )
+from provision.kinds.base import SecretSource
+from provision.package_fields import CondaPackage, Index, Package, canonical_name
 
 __all__ = [
     "API_VERSION",
@@ -63,7 +57,8 @@ __all__ = [
 ]
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 _RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
+CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
+"""Keys of `requires` that only a card can meet."""
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -77,138 +72,6 @@ class Platform(StrEnum):
     LINUX_AARCH64 = "linux-aarch64"
     MACOS_ARM64 = "macos-arm64"
     WINDOWS_X86_64 = "windows-x86_64"
-
-
-@lru_cache(maxsize=4096)
-def canonical_name(name: str) -> str:
-    """Return the canonical (PEP 503) name of a package."""
-    return canonicalize_name(name)
-
-
-class Package(ShorthandModel):
-    """A Python package: a requirement such as `transformers[torch]>=5.13`, or {name, version,
-    extras, index, build, source}.
-    """
-
-    name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
-    """Name of the distribution."""
-    version: Specifiers = ""
-    """Version specifiers, as in `>=1,<2`; empty for any."""
-    extras: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]] = []
-    """Optional features of the distribution to install as well."""
-    marker: str = ""
-    """Environment marker, as in `sys_platform == "linux"`; empty for everywhere."""
-    index: str | None = None
-    """Key under `indexes` of the one index that this package comes from."""
-    build: bool = False
-    """Whether a source distribution may be built when the newest release has no wheel that fits."""
-    source: Literal["pypi", "conda"] = "pypi"
-    """`conda` lets a conda target take this package from its channels."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_short(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            wanted = Requirement(value)
-        except InvalidRequirement as error:
-            problem = str(error).splitlines()[0]
-            raise PydanticCustomError(
-                "requirement", "not a requirement: {problem}", {"problem": problem}
-            ) from None
-        if wanted.url:
-            raise PydanticCustomError(
-                "requirement_url",
-                "a package is named by version, not by URL; put its index under `indexes` "
-                "and bind it with `index:`",
-            )
-        marker = str(wanted.marker) if wanted.marker else ""
-        return {
-            "name": wanted.name,
-            "version": str(wanted.specifier),
-            "extras": sorted(wanted.extras),
-            "marker": marker,
-        }
-
-    @field_validator("marker")
-    @classmethod
-    def _marker_parses(cls, value: str) -> str:
-        try:
-            Requirement(f"x; {value}" if value else "x")
-        except InvalidRequirement:
-            raise PydanticCustomError(
-                "marker", "not an environment marker; write it as in sys_platform == 'linux'"
-            ) from None
-        return value
-
-    @property
-    def key(self) -> str:
-        """The canonical (PEP 503) name."""
-        return canonical_name(self.name)
-
-    @property
-    def specifiers(self) -> SpecifierSet:
-        """The version specifiers, parsed."""
-        return SpecifierSet(self.version)
-
-    @property
-    def requirement(self) -> str:
-        """The package as one PEP 508 line."""
-        extras = f"[{','.join(self.extras)}]" if self.extras else ""
-        marker = f" ; {self.marker}" if self.marker else ""
-        return f"{self.key}{extras}{self.version}{marker}"
-
-
-class CondaPackage(ShorthandModel):
-    """A conda package: a match spec such as `ffmpeg` or `cuda-nvcc=12.8`, or {name, version,
-    channel}.
-    """
-
-    name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
-    """Name of the package in its channel."""
-    version: str = ""
-    """Version as conda writes it, as in `12.8.*` or `>=6`."""
-    channel: str = "conda-forge"
-    """Channel that it comes from."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_short(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        parts = re.fullmatch(
-            r"(?:([A-Za-z0-9_./-]+)::)?([a-z0-9_][a-z0-9_.-]*)\s*(?:=*\s*([^\s=<>!]+)|([<>!].+))?",
-            value,
-        )
-        if parts is None:
-            raise PydanticCustomError(
-                "match_spec",
-                "not a conda package; write it as in ffmpeg, cuda-nvcc=12.8 or "
-                "conda-forge::gxx>=12",
-            )
-        channel, name, exact, bounds = parts.groups()
-        return {"name": name, "version": exact or bounds or "", "channel": channel or "conda-forge"}
-
-    @field_validator("channel")
-    @classmethod
-    def _is_one(cls, value: str) -> str:
-        if value == "nodefaults":  # some versions of conda ask for it as for any channel
-            raise PydanticCustomError(
-                "channel",
-                "nodefaults is no channel; name the one that has the package: others are "
-                "never asked, defaults among them",
-            )
-        return value
-
-
-class Index(StrictModel):
-    """A package index (PEP 503) under a name."""
-
-    url: IndexUrl
-    """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and
-    UV_INDEX_NAME_PASSWORD.
-    """
 
 
 class SecretReference(StrictModel):
@@ -239,6 +102,13 @@ class SecretReference(StrictModel):
         if sum(part is not None for part in (self.secret, self.env, self.colab)) != 1:
             raise PydanticCustomError("secret_kinds", "name exactly one of secret, env, colab")
         return self
+
+    @property
+    def source(self) -> SecretSource:
+        """The service that the secret is fetched from."""
+        if self.secret is not None:
+            return "secret"
+        return "env" if self.env is not None else "colab"
 
 
 class Precision(StrEnum):
@@ -312,7 +182,7 @@ class Verify(StrictModel):
 
 
 class Spec(StrictModel):
-    """One environment: what it holds, what runs in it, and the places it is made at."""
+    """One environment: its content, what runs in it, and the targets it is made at."""
 
     apiVersion: Literal["provision/v1"] = API_VERSION  # noqa: N815
     """Version of this language."""
@@ -367,24 +237,23 @@ class Spec(StrictModel):
 
     @field_validator("env", "secrets")
     @classmethod
-    def _not_ours(cls, value: dict[str, Any]) -> dict[str, Any]:
-        taken = [
-            name for name in value if name in _RESERVED_VARIABLES or name.startswith("PROVISION_")
-        ]
-        if taken:
-            raise PydanticCustomError(
-                "reserved_variable",
-                "{name} is set by the environment itself; remove it",
-                {"name": taken[0]},
-            )
+    def _is_not_reserved(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in value:
+            if name in _RESERVED_VARIABLES or name.startswith("PROVISION_"):
+                raise PydanticCustomError(
+                    "reserved_variable",
+                    "{name} is set by the environment itself; remove it",
+                    {"name": name},
+                )
         return value
 
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
-        return next((p for p in self.packages if p.key == canonical_name(name)), None)
+        key = canonical_name(name)
+        return next((package for package in self.packages if package.key == key), None)
 
     def framework(self) -> Literal["hf-trainer", "torch", "none"]:
-        """Return what trains: as declared, else by the packages listed."""
+        """Return the declared framework, else the one that the listed packages imply."""
         if self.training.framework is not None:
             return self.training.framework
         if self.package("transformers"):
@@ -392,33 +261,29 @@ class Spec(StrictModel):
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
     def for_target(self, target: str) -> "Spec":
-        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires
-        over the spec's own.
+        """Return the spec as it holds at one target, whose own fields take precedence.
 
-        A target that puts no card in the place of the spec's leaves out what the spec requires
-        of a card.
+        A target that replaces the spec's card by none leaves out what is required of a card.
         """
-        place = self.targets[target]
-        cardless = place.gpu is not None and place.gpu.type in ("none", "mps")
-        own = self.requires.model_dump(
-            exclude_none=True, exclude=set(_CARD_REQUIREMENTS) if cardless else None
-        )
-        requires = {
-            **own,
-            **(place.requires.model_dump(exclude_none=True) if place.requires else {}),
-        }
+        own = self.targets[target]
+        requires = self.requires.model_dump(exclude_none=True)
+        if own.gpu is not None and own.gpu.type in ("none", "mps"):
+            for field in CARD_REQUIREMENTS:
+                requires.pop(field, None)
+        if own.requires is not None:
+            requires |= own.requires.model_dump(exclude_none=True)
         changes: dict[str, Any] = {
-            "paths": {**self.paths, **place.paths},
+            "paths": {**self.paths, **own.paths},
             "requires": Requires(**requires),
-            "targets": {target: place},
+            "targets": {target: own},
         }
-        if place.gpu is not None:
-            changes["gpu"] = place.gpu
-        if place.cuda is not None:
-            changes["cuda"] = place.cuda
+        for field in ("gpu", "cuda"):
+            value = getattr(own, field)
+            if value is not None:
+                changes[field] = value
         return self.model_copy(update=changes)
 
 
 with without_pydantic_plugins():
     Spec.model_rebuild()
-    Requires.model_rebuild()  # made by itself in Spec.at
+    Requires.model_rebuild()  # built on its own in Spec.for_target

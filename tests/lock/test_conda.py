@@ -20,9 +20,10 @@ from provision.extras import install_command
 from provision.facts import load_facts
 from provision.lock import Lock, LockedEnvironment, dumps, loads
 from provision.lock.diff import diff_locks
-from provision.lock.inputs import find_unlockable, list_changed_inputs
+from provision.lock.inputs import list_changed_inputs
 from provision.lock.resolve import resolve_spec
 from provision.lock.spec_agreement import find_disagreements
+from provision.refusals import find_unlockable
 from provision.spec import Spec
 from tests.conda_rig import VERSION, CondaChannel, assemble
 from tests.pytorch_rig import PyTorch
@@ -376,7 +377,10 @@ def test_conda_packages_without_a_conda_target_are_refused() -> None:
         targets={"here": {"kind": "local"}},
         conda_packages=["ffmpeg"],
     )
-    assert [route for route, _ in find_unlockable(wanted)] == [("packages", 1), ("conda_packages",)]
+    assert [refusal.route for refusal in find_unlockable(wanted)] == [
+        ("packages", 1),
+        ("conda_packages",),
+    ]
 
 
 def test_what_is_dropped_from_the_spec_makes_the_lock_stale(machine: RealSystem) -> None:

@@ -24,7 +24,22 @@ FOLDER = Path(rules.__file__).parent
 RULE_FILES = sorted(
     path for path in FOLDER.glob("*/*.py") if "\nRULE = " in path.read_text(encoding="utf-8")
 )
-AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "CST", "TRN", "ENV"}
+AREAS = {
+    "SPC",
+    "PKG",
+    "PYT",
+    "CUD",
+    "GPU",
+    "SEC",
+    "REF",
+    "MEM",
+    "GCP",
+    "IMG",
+    "NET",
+    "CST",
+    "TRN",
+    "ENV",
+}
 
 
 def _module(path: Path) -> str:

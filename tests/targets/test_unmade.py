@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from provision.facts import load_facts
+from provision.refusals import find_target_refusals
 from provision.spec import Spec
-from provision.targets.common_refusals import find_common_refusals
 from provision.verification.expectations import _known
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}
@@ -30,7 +31,7 @@ def spec(**fields: Any) -> Spec:
 
 
 def routes(**fields: Any) -> list[tuple[str, ...]]:
-    return [refusal.route for refusal in find_common_refusals(spec(**fields))]
+    return [refusal.route for refusal in find_target_refusals(spec(**fields), "here", load_facts())]
 
 
 @pytest.mark.parametrize("tier", ["inventory", "quick", "deep", "burn"])

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from provision.adapters import RealSystem
+from provision.cli import console
 from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
 
 
@@ -41,8 +43,6 @@ def diff(
     reading or a check's status differs, or
     a report was changed after the probe wrote it.
     """
-    from provision.adapters import RealSystem
-    from provision.cli import console
     from provision.cli.output_files import write_output_file
     from provision.commands import diff as command
     from provision.views.diff import report_html, report_text

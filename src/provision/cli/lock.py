@@ -223,9 +223,9 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.standard_input import read_standard_input
-    from provision.commands.lock_check import MAX_LOCK_BYTES
     from provision.commands.lock_diff import read_new_lock, read_old_lock, review_lock_changes
     from provision.commands.shared.load import load_spec
+    from provision.commands.shared.lock_file import MAX_LOCK_BYTES
     from provision.lock.inputs import list_changed_inputs
     from provision.views.diff import lock_markdown, lock_text
 

@@ -20,7 +20,7 @@ from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, Refused
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.lock.inputs import list_changed_inputs
 from provision.sanitize import escape_line
 from provision.state import State

@@ -14,7 +14,7 @@ from provision.effects.local import MakeFolder, RemoveTree
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.state import Intent, State
 from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.commands.lock_check import read_lock_file
 from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.lock_file import read_lock_file
 from provision.effects.system import ProgressCallback, Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report

@@ -1,6 +1,4 @@
-"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, a uv
-project, or what conda reads.
-"""
+"""Writes a lock in another tool's format: pylock.toml, requirements, CycloneDX, uv or conda."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
-from provision.lock.conda import requested_conda_names
+from provision.lock.conda_names import requested_conda_names
 from provision.lock.file_urls import resolve_file_urls
 from provision.lock.target_view import TargetView, target_environments, view_target
 from provision.views.exports import (
@@ -40,7 +38,7 @@ _PYLOCK = re.compile(r"pylock(\.[^.]+)?\.toml")
 
 
 class ExportFormat(StrEnum):
-    """What a lock can be written as."""
+    """A format that a lock can be written in."""
 
     PYLOCK = "pylock"
     REQUIREMENTS = "requirements"
@@ -55,9 +53,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportedLock:
-    """A document, the targets that it is for, the digest of its lock, and the packages whose hashes
-    nothing but the locking machine vouches for.
-    """
+    """A document for some targets; only the locking machine knows the hashes in `unconfirmed`."""
 
     text: str
     targets: tuple[str, ...]
@@ -69,30 +65,34 @@ def export(
     loaded: LoadedSpec,
     form: ExportFormat,
     target: str | None,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> ExportedLock:
-    """Return what a target uses of the lock beside the spec, in another tool's format; only
-    `pylock` asks the indexes.
+    """Return a target's part of the lock in another tool's format; `pylock` asks the indexes.
 
-    Raises LockError when the lock is missing or stale, UsageError when it is not clear which
-    target is meant, and for `pylock` what `addresses` raises.
+    Raises:
+        LockError: the lock is missing or stale, or an index no longer has a file.
+        UsageError: several targets have environments of their own, and none is named.
     """
-    lock = ensure_lock(loaded, world, tell, frozen=True).lock
+    lock = ensure_lock(loaded, system, progress, frozen=True).lock
     targets = _target_names(loaded, lock, target)
     part = view_target(lock, targets[0])
-    text = _text(loaded, form, lock, targets[0], world, tell)
+    text = _text(loaded, form, lock, targets[0], system, progress)
     return ExportedLock(
         text,
         targets,
         lock.digest,
-        tuple(held.package.name for held in part.packages if held.package.unconfirmed),
+        tuple(viewed.package.name for viewed in part.packages if viewed.package.unconfirmed),
     )
 
 
 def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: bool) -> None:
-    """Raise UsageError for a name that installers do not take, Refused for a file that no export
-    made (`force` replaces it), WorldError without a folder.
+    """Check that a document can be written to a path.
+
+    Raises:
+        UsageError: installers do not accept the name.
+        Refused: no export made the existing file, and `force` is not set.
+        ExternalError: there is no such folder.
     """
     if form is ExportFormat.PYLOCK and not _PYLOCK.fullmatch(out.name):
         raise UsageError(
@@ -117,20 +117,20 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
         )
 
 
-def write_export(out: Path, exported: ExportedLock, world: System, tell: ProgressCallback) -> None:
+def write_export(
+    out: Path, exported: ExportedLock, system: System, progress: ProgressCallback
+) -> None:
     """Write the document in one step."""
-    world.perform(WriteFile(out, exported.text), tell)
+    system.perform(WriteFile(out, exported.text), progress)
 
 
 def _target_names(loaded: LoadedSpec, lock: Lock, target: str | None) -> tuple[str, ...]:
     known = tuple(loaded.spec.targets)
     if target is not None:
         return select_targets(loaded, (target,), everything=False)
-    if all(
-        target_environments(lock, name) == target_environments(lock, known[0]) for name in known
-    ):
+    if len({target_environments(lock, name) for name in known}) == 1:
         return known
-    listed = ", ".join(f"{name} ({place.kind})" for name, place in loaded.spec.targets.items())
+    listed = ", ".join(f"{name} ({own.kind})" for name, own in loaded.spec.targets.items())
     hint = f"name one, as in: provision export {shlex.quote(str(loaded.path))} --target {known[0]}"
     raise UsageError(
         "the spec has several targets, with environments of their own", why=listed, hint=hint
@@ -142,13 +142,15 @@ def _text(
     form: ExportFormat,
     lock: Lock,
     target: str,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> str:
     part = view_target(lock, target)
     match form:
         case ExportFormat.PYLOCK:
-            return pylock.render_pylock(part, resolve_file_urls(part, loaded.facts, world, tell))
+            return pylock.render_pylock(
+                part, resolve_file_urls(part, loaded.facts, system, progress)
+            )
         case ExportFormat.REQUIREMENTS:
             return requirements.render_requirements(part)
         case ExportFormat.CYCLONEDX:
@@ -161,7 +163,7 @@ def _text(
         case ExportFormat.PYPROJECT:
             return pyproject.render_pyproject(part, loaded.spec)
         case ExportFormat.ACCELERATE | ExportFormat.DEEPSPEED | ExportFormat.LAUNCH:
-            return _launching(form, build_launch(loaded.spec.for_target(target), target, lock))
+            return _render_launch(form, build_launch(loaded.spec.for_target(target), target, lock))
         case ExportFormat.ENVIRONMENT_YML:
             _refuse_without_conda(part, form, loaded)
             return conda.render_environment_yml(
@@ -177,12 +179,12 @@ def _text(
                 CondaChannel(name, own.get(name, ""))
                 for name in sorted({package.channel for package in part.conda})
             )
-            return conda.render_explicit_list(part, world.channel_addresses(channels))
+            return conda.render_explicit_list(part, system.channel_addresses(channels))
         case _:
             assert_never(form)
 
 
-def _launching(form: ExportFormat, launch: Launch) -> str:
+def _render_launch(form: ExportFormat, launch: Launch) -> str:
     if form is ExportFormat.DEEPSPEED and not launch.zero_stage:
         hint = "declare strategy: deepspeed-zero2 or deepspeed-zero3"
         raise UsageError(
@@ -192,11 +194,9 @@ def _launching(form: ExportFormat, launch: Launch) -> str:
         )
     if form is ExportFormat.ACCELERATE:
         return launch_files.render_accelerate_config(launch)
-    return (
-        launch_files.render_deepspeed_config(launch)
-        if form is ExportFormat.DEEPSPEED
-        else launch_files.render_launch_command(launch)
-    )
+    if form is ExportFormat.DEEPSPEED:
+        return launch_files.render_deepspeed_config(launch)
+    return launch_files.render_launch_command(launch)
 
 
 def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:

@@ -13,7 +13,7 @@ from provision.commands.shared.load import LoadedSpec, resolved_sets
 from provision.diagnostics import Diagnostic
 from provision.facts import Card, Evidence, Facts
 from provision.facts.schema_platforms import ColabRuntime, ColabShape
-from provision.kinds.models import ColabTarget, Gpu
+from provision.kinds import ColabTarget, Gpu
 from provision.rules import LintContext
 from provision.sanitize import escape_line
 from provision.spec import Spec

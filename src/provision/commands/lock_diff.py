@@ -1,6 +1,4 @@
-"""Compare another lock with the one beside the spec: what differs, what the rules make of it, and
-what the facts say follows for the spec's cards.
-"""
+"""Compares another lock with the spec's own: differences, findings, and consequences."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from provision.commands.lock_check import MAX_LOCK_BYTES, read_lock_file
 from provision.commands.shared.load import LoadedSpec, check_resolved
+from provision.commands.shared.lock_file import MAX_LOCK_BYTES, read_lock_file
 from provision.diagnostics import Diagnostic, Location, Severity
 from provision.effects.system import Reader
 from provision.errors import ExternalError, LockError, UsageError
@@ -31,11 +29,12 @@ _OLD_LOCK_HINT = (
 
 
 def read_old_lock(path: Path | None, given: bytes, reader: Reader) -> tuple[str, Lock]:
-    """Return how messages call the older lock, and the lock: the file at `path`, or the bytes that
-    were given where it is None.
+    """Return the older lock with its name for messages, from `given` if `path` is None.
 
-    Raises WorldError when it cannot be read, UsageError when nothing was given, LockError when
-    it is no lock, damaged, or of another version.
+    Raises:
+        ExternalError: the file cannot be read.
+        UsageError: standard input is empty.
+        LockError: it is not a lock, damaged, or of another version.
     """
     name = str(path) if path is not None else "the lock on standard input"
     try:
@@ -58,7 +57,7 @@ def read_old_lock(path: Path | None, given: bytes, reader: Reader) -> tuple[str,
 
 
 def read_new_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
-    """Return the lock beside the spec; raises LockError when there is none, or it is damaged."""
+    """Return the lock next to the spec; raises LockError if it is missing or damaged."""
     lock = read_lock_file(loaded.lock_path, reader)
     if lock is None:
         raise LockError(
@@ -69,26 +68,25 @@ def read_new_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
 
 
 def review_lock_changes(loaded: LoadedSpec, old: Lock, new: Lock, name: str) -> LockReview:
-    """Return what differs from `old`, which messages call `name`, to `new`; the rules are asked of
-    both sets of versions with the spec as it is now.
+    """Return the differences from `old` (called `name`) to `new`.
+
+    The rules run on both sets of versions with the current spec.
     """
     before, after = _check_locked_set(loaded, old), _check_locked_set(loaded, new)
-    case = LintContext(loaded.spec, loaded.source, loaded.facts)
+    context = LintContext(loaded.spec, loaded.source, loaded.facts)
     return LockReview(
         name,
         str(loaded.lock_path),
         diff_locks(old, new),
-        tuple(_list_consequences(case, old, new)),
-        tuple(_implications_for_other_cards(case, old, new)),
+        tuple(_list_consequences(context, old, new)),
+        tuple(_implications_for_other_cards(context, old, new)),
         _without_common(after, before),
         _without_common(before, after),
     )
 
 
 def _check_locked_set(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Return what the rules find in a lock, without what no lock of ours could hold: an older lock
-    may come from anywhere.
-    """
+    """Return the findings in a lock, which may come from anywhere, without its invalid versions."""
     if parse_version(lock.python) is None or not all(
         environment.flavour is None or _FLAVOUR.fullmatch(environment.flavour)
         for environment in lock.environments
@@ -103,9 +101,7 @@ def _check_locked_set(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
 def _without_common(
     these: Iterable[Diagnostic], others: Iterable[Diagnostic]
 ) -> tuple[Diagnostic, ...]:
-    """Return the findings that are not among the others. One that says the same of another version
-    is the same finding.
-    """
+    """Return the findings that are not among the others, versions in messages aside."""
     known = {_key(finding) for finding in others}
     return tuple(finding for finding in these if _key(finding) not in known)
 
@@ -114,36 +110,43 @@ def _key(finding: Diagnostic) -> tuple[str, Severity, Location, str]:
     return finding.id, finding.severity, finding.where, _NUMBERS.sub("#", finding.message)
 
 
-def _list_consequences(case: LintContext, old: Lock, new: Lock) -> Iterator[Consequence]:
-    found: dict[Implication, list[str]] = {}
-    for meaning in torch_upgrade.python_implications(old.python, new.python, case.facts):
-        found[meaning] = []
-    for site in case.targets:
-        for was, now in _torch_changes(site.name, old, new):
-            meanings = list(torch_upgrade.torch_python_implications(was, now, case.facts))
-            if site.gpu_settings.is_nvidia:
-                driver, by = (
-                    (site.driver.value, site.driver.provider) if site.driver else (None, "")
+def _list_consequences(context: LintContext, old: Lock, new: Lock) -> Iterator[Consequence]:
+    names_by_implication: dict[Implication, list[str]] = {}
+    for meaning in torch_upgrade.python_implications(old.python, new.python, context.facts):
+        names_by_implication[meaning] = []
+    for target in context.targets:
+        for was, now in _torch_changes(target.name, old, new):
+            meanings = list(torch_upgrade.torch_python_implications(was, now, context.facts))
+            if target.gpu_settings.is_nvidia:
+                driver, provider = None, ""
+                if target.driver is not None:
+                    driver, provider = target.driver.value, target.driver.provider
+                meanings += torch_upgrade.driver_implications(
+                    was, now, context.facts, driver, provider
                 )
-                meanings += [*torch_upgrade.driver_implications(was, now, case.facts, driver, by)]
-                meanings += (
-                    [*torch_upgrade.card_implications(site.card, was, now, case.facts)]
-                    if site.card
-                    else []
-                )
+                if target.card is not None:
+                    meanings += torch_upgrade.card_implications(
+                        target.card, was, now, context.facts
+                    )
             for meaning in meanings:
-                found.setdefault(meaning, []).append(site.name)
-    for meaning, names in sorted(found.items(), key=lambda item: _RANKS.index(item[0].severity)):
+                names_by_implication.setdefault(meaning, []).append(target.name)
+    for meaning, names in sorted(
+        names_by_implication.items(), key=lambda item: _RANKS.index(item[0].severity)
+    ):
         yield Consequence(meaning, tuple(dict.fromkeys(names)))
 
 
-def _implications_for_other_cards(case: LintContext, old: Lock, new: Lock) -> Iterator[Implication]:
-    named = frozenset(site.card.name for site in case.targets if site.card is not None)
-    moves = (move for site in case.targets for move in _torch_changes(site.name, old, new))
+def _implications_for_other_cards(
+    context: LintContext, old: Lock, new: Lock
+) -> Iterator[Implication]:
+    named = frozenset(target.card.name for target in context.targets if target.card is not None)
+    changes = (
+        change for target in context.targets for change in _torch_changes(target.name, old, new)
+    )
     yield from dict.fromkeys(
         meaning
-        for was, now in moves
-        for meaning in torch_upgrade.other_card_implications(named, was, now, case.facts)
+        for was, now in changes
+        for meaning in torch_upgrade.other_card_implications(named, was, now, context.facts)
     )
 
 

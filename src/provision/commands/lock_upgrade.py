@@ -1,6 +1,4 @@
-"""Which packages of a lock are to be chosen anew, and the lock without them, as what the others are
-kept from.
-"""
+"""Packages of a lock to choose anew, and the lock without them, which keeps the others."""
 
 from __future__ import annotations
 
@@ -18,16 +16,11 @@ from provision.spelling import nearest_words
 def canonical_upgrade_names(
     names: Iterable[str], loaded: LoadedSpec, old: Lock | None
 ) -> frozenset[str]:
-    """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""  # noqa: E501
-    held = (
-        {
-            *(package.name for package in old.packages),
-            *(package.record.name for package in old.conda),
-        }
-        if old is not None
-        else set()
-    )
-    known = {package.key for package in loaded.spec.packages} | held
+    """Return canonical names; raises UsageError for one in neither the spec nor the lock."""
+    known = {package.key for package in loaded.spec.packages}
+    if old is not None:
+        known.update(package.name for package in old.packages)
+        known.update(package.record.name for package in old.conda)
     return frozenset(_canonical_name(name, known) for name in names)
 
 
@@ -35,7 +28,7 @@ def remove_packages(lock: Lock, names: frozenset[str], loaded: LoadedSpec) -> Lo
     """Return the lock without these packages.
 
     The packages that are built for one torch go together: each requires an exact version of
-    another, so that one that was kept would hold back the rest.
+    another, so a kept one would prevent the upgrade of the rest.
     """
     flavoured = loaded.facts.flavoured
     gone = names | (flavoured if names & flavoured else frozenset())

@@ -1,7 +1,8 @@
-"""Compare a lock with the indexes that it names."""
+"""Compares a lock with its indexes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,26 +21,26 @@ from provision.lock.index_comparison import (
 
 
 class LockVerification(NamedTuple):
-    """What indexes list of a lock, where the lock is, and where the indexes are on this machine."""
+    """A comparison with indexes, the path of the lock, and this machine's indexes."""
 
     published: IndexComparison
     lock: Path
     sources: PackageSources
 
 
-def verify_lock(path: Path, reader: Reader, tell: ProgressCallback) -> LockVerification:
-    """Return whether indexes list every file of the lock for the spec at `path`, after all that
-    `lock --check` compares.
+def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockVerification:
+    """Return whether indexes list every file of the lock for the spec at `path`.
 
-    Raises LockError when the lock is missing, stale or refused, NetworkError when an index
-    cannot be asked.
+    Raises:
+        LockError: the lock is missing, stale or refused, as by `lock --check`.
+        NetworkError: an index cannot be reached.
     """
     loaded = load_spec(path, reader)
-    moved = check_lock(loaded, reader)
-    if moved:
+    changes = check_lock(loaded, reader)
+    if changes:
         raise LockError(
             f"{loaded.lock_path} does not hold",
-            why="\n".join(moved),
+            why="\n".join(changes),
             hint="`provision lock` renews it; then verify it",
         )
     lock = read_lock(loaded, reader)
@@ -47,20 +48,17 @@ def verify_lock(path: Path, reader: Reader, tell: ProgressCallback) -> LockVerif
         raise AssertionError
     sources = reader.find_package_sources(named_indexes(lock), lock.python)
     for note in sources.notes:
-        tell(note)
-    asked = listing_requests(lock, sources)
-    tell(
-        f"asking the indexes for {len(asked)} packages"
-        + (f", and conda channels for {len(lock.conda)}" if lock.conda else "")
-    )
+        progress(note)
+    requests = listing_requests(lock, sources)
+    conda = f", and conda channels for {len(lock.conda)}" if lock.conda else ""
+    progress(f"asking the indexes for {len(requests)} packages{conda}")
     channels = conda_channels(lock)
-    on_channels = (
-        reader.list_conda_files(tuple(conda.record for conda in lock.conda), channels)
-        if channels
-        else {}
-    )
+    channel_hashes: Mapping[tuple[str, str, str], str] = {}
+    if channels:
+        records = tuple(package.record for package in lock.conda)
+        channel_hashes = reader.list_conda_files(records, channels)
     return LockVerification(
-        compare_with_indexes(lock, reader.list_index_files(asked), sources, on_channels),
+        compare_with_indexes(lock, reader.list_index_files(requests), sources, channel_hashes),
         loaded.lock_path,
         sources,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import System
 from provision.errors import ProvisionError, UsageError
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.state import Ledger
 from provision.state_store import LocalStore
 from provision.targets.workbench import LINEAGE_LABEL

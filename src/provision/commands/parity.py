@@ -19,7 +19,7 @@ from provision.commands.shared.target_plans import (
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock
-from provision.lock.conda import conda_provided_versions, to_index_name
+from provision.lock.conda_names import conda_provided_versions, to_index_name
 from provision.state import Ledger
 from provision.targets import DRIVERS, TargetContext
 from provision.verification import Report, expectations_of, probe_digest, read_report

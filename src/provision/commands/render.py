@@ -20,7 +20,7 @@ from provision.commands.shared.target_plans import (
 from provision.effects.local import MakeFolder, RemoveFileIfUnmodified, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state

@@ -1,6 +1,4 @@
-"""The JSON Schemas that are shipped: of the language, with known values from the facts as
-completions, and of a report.
-"""
+"""The shipped JSON Schemas: of the language, with completions from the facts, and of a report."""
 
 from __future__ import annotations
 
@@ -13,12 +11,8 @@ from provision.schema import json_schema
 
 def schema_text() -> str:
     """Return the schema (draft 7) as text."""
-    return (
-        json.dumps(
-            json_schema(load_facts().completions()), indent=1, sort_keys=True, ensure_ascii=False
-        )
-        + "\n"
-    )
+    schema = json_schema(load_facts().completions())
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def report_schema_text() -> str:

@@ -18,7 +18,7 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
 from provision.facts import Facts, load_facts
 from provision.facts.versions import parse_version
-from provision.lock.inputs import find_unlockable
+from provision.refusals import find_unlockable
 from provision.rules import LintContext
 from provision.spec import Spec
 from provision.suggest.search import (
@@ -199,7 +199,7 @@ def _find_evidence(
             return SuggestionStatus.VERIFIED, f"by {name}"
     if sources.system is None:
         return SuggestionStatus.RULES, ""
-    reasons = [why for _, why in find_unlockable(suggestion.spec)]
+    reasons = [refusal.why for refusal in find_unlockable(suggestion.spec)]
     if reasons:
         return SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
     packages = ", ".join(package.requirement for package in suggestion.spec.packages)

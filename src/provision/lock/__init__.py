@@ -1,7 +1,9 @@
-"""Every choice made: one set of versions for every target, with a hash for every file."""
+"""Every choice made: one set of versions for all targets, with a hash for every file.
 
-# Not here: `asked` and `resolve`, which need the model of the language. `lock --check` does without
-# it where it can.
+Importing it does not load the model of the language: `lock --check` does without it if it can.
+"""
+
+from provision.lock.document import dumps, loads, with_digest
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
@@ -10,9 +12,6 @@ from provision.lock.model import (
     LockedPackage,
     TargetChoice,
     digest_of,
-    dumps,
-    loads,
-    with_digest,
 )
 from provision.lock.text_digest import compute_text_digest
 

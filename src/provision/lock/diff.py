@@ -1,6 +1,4 @@
-"""What differs between two locks: values, in one order, and nothing for a lock compared with
-itself.
-"""
+"""Lock comparison: the differences between two locks as values, in a fixed order."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ TargetPlatform = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedVersion:
-    """A package as a lock holds it: exact version, index, and whether no index has confirmed its
-    hash.
-    """
+    """The exact version and index of a package in a lock."""
 
     version: str
     index: str
@@ -30,8 +26,9 @@ class LockedVersion:
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """A package that was added (`old` is None), removed (`new` is None) or changed. `where` names
-    the places that this is so at, () for all that hold it.
+    """A package that was added (`old` is None), removed (`new` is None) or changed.
+
+    `where` names the targets of the change, () for all that have the package.
     """
 
     name: str
@@ -42,9 +39,7 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class FilesChange:
-    """One version with other files than before, by name: `replaced` have the same name and another
-    sha256.
-    """
+    """A version whose files changed; `replaced` have the same name and another sha256."""
 
     name: str
     version: str
@@ -55,17 +50,13 @@ class FilesChange:
 
     @property
     def suspicious(self) -> bool:
-        """Whether a file is not what it was, or none is left of what there was: an index adds files
-        to a release, and replaces none.
-        """
+        """Whether a file was replaced or none is left: an index only adds files to a release."""
         return bool(self.replaced) or (not self.kept and bool(self.removed))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetChange:
-    """A target on a platform that came (`old` is None), went (`new` is None), or has another torch
-    flavour or oldest glibc.
-    """
+    """A target on a platform that was added, removed, or has another flavour or glibc."""
 
     target: str
     platform: str
@@ -75,7 +66,7 @@ class TargetChange:
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A named text of the locks: None where there is none."""
+    """A named value of both locks, None for a lock without it."""
 
     name: str
     old: str | None
@@ -84,8 +75,9 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class LockDiff:
-    """All that differs between two locks. `unchanged` counts the packages that do not, `identical`
-    is whether the locks are the same in every byte.
+    """The differences between two locks.
+
+    `unchanged` counts the packages that do not differ, `identical` is equality of every byte.
     """
 
     python: ValueChange | None
@@ -99,7 +91,7 @@ class LockDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs that decides an environment, or was asked for."""
+        """Whether nothing differs that decides an environment or was requested."""
         return not (
             self.python
             or self.packages
@@ -112,7 +104,7 @@ class LockDiff:
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What follows from a comparison at some targets of the spec, by the facts."""
+    """An implication of a comparison for some targets of the spec, by the facts."""
 
     meaning: Implication
     targets: tuple[str, ...]
@@ -120,10 +112,9 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class LockReview:
-    """A comparison with what the rules find in the new lock only (`appeared`) and in the old one
-    only (`settled`), and what the facts say follows.
+    """A comparison with its implications and the findings of the rules in one lock only.
 
-    `elsewhere` is what follows for cards that the spec does not name.
+    `other_cards` are implications for cards that the spec does not name.
     """
 
     old: str
@@ -136,7 +127,7 @@ class LockReview:
 
 
 def diff_locks(old: Lock, new: Lock) -> LockDiff:
-    """Return what differs, by name; `compare(x, x)` is empty."""
+    """Return the differences by name; `diff_locks(x, x)` is empty."""
     packages, files = tuple(_packages(old, new)), tuple(_files(old, new))
     names = {package.name for package in old.packages} & {package.name for package in new.packages}
     return LockDiff(
@@ -154,12 +145,13 @@ def diff_locks(old: Lock, new: Lock) -> LockDiff:
 def environments_by_target_platform(lock: Lock) -> dict[TargetPlatform, LockedEnvironment]:
     """Return the environment of each target on each platform that the lock covers, sorted."""
     platforms = sorted({environment.platform for environment in lock.environments})
-    found = {
-        (target, platform): lock.environment(target, platform)
-        for target in sorted(lock.targets)
-        for platform in platforms
-    }
-    return {seat: environment for seat, environment in found.items() if environment is not None}
+    environments = {}
+    for target in sorted(lock.targets):
+        for platform in platforms:
+            environment = lock.environment(target, platform)
+            if environment is not None:
+                environments[target, platform] = environment
+    return environments
 
 
 def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
@@ -173,22 +165,15 @@ def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
 
 
 def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, LockedVersion]]:
-    by_key = {
-        e.key: {
-            p.name: LockedVersion(p.version, p.index, p.unconfirmed) for p in lock.packages_in(e)
-        }
-        for e in lock.environments
-    }
-    for environment in lock.environments:
-        by_key[environment.key] |= {
-            f"{p.name} (conda)": LockedVersion(f"{p.version} {p.build}", p.channel)
-            for p in lock.conda_records_in(environment)
-        }
-    found: dict[str, dict[TargetPlatform, LockedVersion]] = {}
-    for seat, environment in environments_by_target_platform(lock).items():
-        for name, held in by_key[environment.key].items():
-            found.setdefault(name, {})[seat] = held
-    return found
+    versions: dict[str, dict[TargetPlatform, LockedVersion]] = {}
+    for target, environment in environments_by_target_platform(lock).items():
+        for package in lock.packages_in(environment):
+            locked = LockedVersion(package.version, package.index, package.unconfirmed)
+            versions.setdefault(package.name, {})[target] = locked
+        for record in lock.conda_records_in(environment):
+            locked = LockedVersion(f"{record.version} {record.build}", record.channel)
+            versions.setdefault(f"{record.name} (conda)", {})[target] = locked
+    return versions
 
 
 def _changes(
@@ -197,28 +182,26 @@ def _changes(
     after: Mapping[TargetPlatform, LockedVersion],
     places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
 ) -> Iterator[PackageChange]:
-    """Yield each change of a package once, with the places it is made at where others differ."""
+    """Yield each change of a package once, with its targets if others differ."""
     old_places, new_places = places
     moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]] = {}
     stays = False
-    for seat in sorted(old_places | new_places):
-        was, now = before.get(seat), after.get(seat)
-        if seat not in old_places and now in before.values():
-            was = now  # a place that came, with what others had already
-        if seat not in new_places and was in after.values():
+    for target in sorted(old_places | new_places):
+        was, now = before.get(target), after.get(target)
+        if target not in old_places and now in before.values():
+            was = now  # an added target, with the version that others had already
+        if target not in new_places and was in after.values():
             now = was
         if was != now:
-            moves.setdefault((was, now), []).append(seat)
+            moves.setdefault((was, now), []).append(target)
         stays = stays or (was == now and was is not None)
     moves = _join_renamed_targets(moves, places)
     for (was, now), at in moves.items():
-        needed = (
-            new_places
-            if was is None
-            else old_places
-            if now is None
-            else frozenset[TargetPlatform]()
-        )
+        needed = frozenset[TargetPlatform]()
+        if was is None:
+            needed = new_places
+        elif now is None:
+            needed = old_places
         everywhere = len(moves) == 1 and not stays and needed <= set(at)
         yield PackageChange(
             name, was, now, () if everywhere else tuple(_target_labels(at, old_places | new_places))
@@ -229,9 +212,7 @@ def _join_renamed_targets(
     moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]],
     places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
 ) -> dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]:
-    """Take what left with one place and came with another, in one version each, for a change: a
-    target may have got another name.
-    """
+    """Join a removal at one target and an addition at another: it may be a renamed target."""
     went = [(was, at) for (was, now), at in moves.items() if now is None]
     came = [(now, at) for (was, now), at in moves.items() if was is None]
     if (
@@ -256,30 +237,21 @@ def _target_labels(
 def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
     before = {(package.name, package.version): package for package in old.packages}
     for package in new.packages:
-        known = before.get((package.name, package.version))
-        if known is None or known.files == package.files:
+        earlier = before.get((package.name, package.version))
+        if earlier is None or earlier.files == package.files:
             continue
-        was, now = ({file.name: file.sha256 for file in one.files} for one in (known, package))
-        replaced = tuple(
-            sorted(
-                name
-                for name in {*was, *now}
-                if name in was and name in now and was[name] != now[name]
-            )
-        )
-        comparable = old.python == new.python and _platforms(old, known) == _platforms(new, package)
-        added, removed = (
-            tuple(sorted({*a} - {*b})) if comparable else () for a, b in ((now, was), (was, now))
-        )
+        was = {file.name: file.sha256 for file in earlier.files}
+        now = {file.name: file.sha256 for file in package.files}
+        common = sorted(was.keys() & now.keys())
+        replaced = tuple(name for name in common if was[name] != now[name])
+        added: tuple[str, ...] = ()
+        removed: tuple[str, ...] = ()
+        if old.python == new.python and _platforms(old, earlier) == _platforms(new, package):
+            added = tuple(sorted(now.keys() - was.keys()))
+            removed = tuple(sorted(was.keys() - now.keys()))
         if replaced or added or removed:
-            yield FilesChange(
-                package.name,
-                package.version,
-                replaced,
-                added,
-                removed,
-                sum(now.get(name) == sha256 for name, sha256 in was.items()),
-            )
+            kept = len(common) - len(replaced)
+            yield FilesChange(package.name, package.version, replaced, added, removed, kept)
 
 
 def _platforms(lock: Lock, package: LockedPackage) -> frozenset[str]:

@@ -1,6 +1,4 @@
-"""Where locked files can be fetched from: uv is asked, every sha256 is compared, and the answer is
-the same on any machine.
-"""
+"""Public addresses of locked files: the same on any machine, with every sha256 compared."""
 
 from __future__ import annotations
 
@@ -12,12 +10,12 @@ from urllib.parse import SplitResult, quote, unquote, urldefrag, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from provision.effects.packages import Index, IndexBinding, IndexSource, PackageSources, UvProject
+from provision.effects.packages import IndexBinding, IndexSource, PackageSources, UvProject
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, NetworkError, Refused
 from provision.facts import Facts
 from provision.lock.model import LockedFile, LockedPackage
-from provision.lock.target_view import TargetView
+from provision.lock.target_view import TargetView, to_index
 from provision.sanitize import redact
 
 _OTHER_FORMATS_HINT = "the formats requirements, cyclonedx and pyproject need no addresses"
@@ -26,24 +24,25 @@ _MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class _IndexedFile:
-    """A file as uv found it on an index of this machine."""
+    """A file on an index of this machine."""
 
     url: str
     sha256: str
 
 
 def resolve_file_urls(
-    portion: TargetView, facts: Facts, world: System, tell: ProgressCallback
+    view: TargetView, facts: Facts, system: System, progress: ProgressCallback
 ) -> Mapping[tuple[str, str], str]:
-    """Return the public address of every file of a portion, by (package name, file name).
+    """Return the public address of every file of a target, by (package name, file name).
 
-    Raises LockError when an index no longer has a file, or has another one under its name,
-    NetworkError when an index cannot be reached, and Refused when
-    this machine knows a file only at an address that means nothing elsewhere.
+    Raises:
+        LockError: an index no longer has a file, or has another one under its name.
+        NetworkError: an index cannot be reached.
+        Refused: this machine knows only an address that means nothing elsewhere.
     """
-    project = _project(portion)
+    project = _project(view)
     try:
-        resolution = world.resolve(project, tell)
+        resolution = system.resolve(project, progress)
     except NetworkError as error:
         raise NetworkError(
             error.what, why=error.why, hint=f"{error.hint}\n{_OTHER_FORMATS_HINT}"
@@ -52,60 +51,49 @@ def resolve_file_urls(
         raise LockError(
             "an index no longer has all that is locked", why=error.why, hint=_relock_hint()
         ) from error
-    found = dict(_indexed_files(tomllib.loads(resolution.pylocks[""])["packages"]))
-    wanted = [(held.package, file) for held in portion.packages for file in held.package.files]
-    _refuse_missing(wanted, found, resolution.sources, portion)
+    indexed = dict(_indexed_files(tomllib.loads(resolution.pylocks[""])["packages"]))
+    locked = [(viewed.package, file) for viewed in view.packages for file in viewed.package.files]
+    _refuse_missing(locked, indexed, resolution.sources, view)
     public = {
         (package.name, file.name): _public_url(
             package,
             file,
-            found[package.name, package.version, file.name].url,
-            portion,
+            indexed[package.name, package.version, file.name].url,
+            view,
             resolution.sources,
             facts,
         )
-        for package, file in wanted
+        for package, file in locked
     }
-    _refuse_local_only(wanted, public, resolution.sources, portion)
+    _refuse_local_only(locked, public, resolution.sources, view)
     return {key: url for key, url in public.items() if url}
 
 
-def _project(portion: TargetView) -> UvProject:
-    """Return what uv is asked: exactly what is held, each package from its index."""
+def _project(view: TargetView) -> UvProject:
+    """Return the project with exactly the locked versions, each package from its index."""
     requirements = tuple(
         f"{h.package.name}=={h.package.version}{f' ; {h.marker}' if h.marker else ''}"
-        for h in portion.packages
+        for h in view.packages
     )
+    packages = [viewed.package for viewed in view.packages]
     bound: dict[tuple[str, str], list[LockedPackage]] = {}
-    for held in portion.packages:
-        if held.package.index != "pypi":
-            bound.setdefault((held.package.name, held.package.index), []).append(held.package)
+    for viewed in view.packages:
+        if viewed.package.index != "pypi":
+            bound.setdefault((viewed.package.name, viewed.package.index), []).append(viewed.package)
     return UvProject(
-        python=portion.python,
-        requires_python=f"=={portion.python}.*",
+        python=view.python,
+        requires_python=f"=={view.python}.*",
         requirements=requirements,
         indexes=tuple(
-            _index(name, url, portion) for name, url in portion.indexes.items() if name != "pypi"
+            to_index(name, url, packages, view.environments)
+            for name, url in view.indexes.items()
+            if name != "pypi"
         ),
         bindings=tuple(
-            IndexBinding(name, index, portion.marker_of(*packages))
+            IndexBinding(name, index, view.marker_of(*packages))
             for (name, index), packages in bound.items()
         ),
-        environments=portion.markers,
-    )
-
-
-def _index(name: str, url: str, portion: TargetView) -> Index:
-    of = [held.package for held in portion.packages if held.package.index == name]
-    keys = {key for package in of for key in package.environments}
-    on = [environment for environment in portion.environments if environment.key in keys]
-    flavour = next((e.flavour for e in on if name == f"pytorch-{e.flavour}"), None)
-    return Index(
-        name,
-        url,
-        flavour,
-        tuple(f"{package.name}=={package.version}" for package in of),
-        tuple(environment.platform for environment in on),
+        environments=view.markers,
     )
 
 
@@ -126,14 +114,12 @@ def _public_url(
     package: LockedPackage,
     file: LockedFile,
     url: str,
-    portion: TargetView,
+    view: TargetView,
     sources: PackageSources,
     facts: Facts,
 ) -> str | None:
-    """Return the address of a file that holds on every machine, or None when only this machine's is
-    known.
-    """
-    address, index = urlsplit(urldefrag(url).url), portion.indexes[package.index]
+    """Return the address of a file for every machine, None if only this machine's is known."""
+    address, index = urlsplit(urldefrag(url).url), view.indexes[package.index]
     flavour = package.version.partition("+")[2]
     if (
         urlsplit(index).hostname in facts.torch_hosts
@@ -144,17 +130,14 @@ def _public_url(
         return f"{index.rstrip('/')}/{quote(file.name)}"
     if address.query:
         return None  # signed for this machine, for a while
-    given = address._replace(
-        path=address.path.replace("+", "%2B")
-    ).geturl()  # some hosts read a bare + as a space
+    # Some hosts read a bare + as a space.
+    quoted = address._replace(path=address.path.replace("+", "%2B")).geturl()
     if package.index == "pypi":
-        return given if not sources.default.url and address.scheme == "https" else None
+        return quoted if not sources.default.url and address.scheme == "https" else None
     source = _source(package.index, sources)
-    return (
-        given
-        if not source.wheels and source.url == index and _is_served_by(address, index)
-        else None
-    )
+    if source.wheels or source.url != index or not _is_served_by(address, index):
+        return None
+    return quoted
 
 
 def _source(name: str, sources: PackageSources) -> IndexSource:
@@ -162,31 +145,31 @@ def _source(name: str, sources: PackageSources) -> IndexSource:
 
 
 def _is_served_by(address: SplitResult, index: str) -> bool:
-    """Tell a file that an index gave from one in another folder of this machine; an index on the
-    web may keep its files on any host.
+    """Return whether a file belongs to an index, not to another folder of this machine.
+
+    An index on the web may keep its files on any host.
     """
-    return address.scheme in ("http", "https") or unquote(address.path).startswith(
-        unquote(urlsplit(index).path).rstrip("/") + "/"
-    )
+    if address.scheme in ("http", "https"):
+        return True
+    folder = unquote(urlsplit(index).path).rstrip("/")
+    return unquote(address.path).startswith(f"{folder}/")
 
 
 def _refuse_missing(
-    wanted: list[tuple[LockedPackage, LockedFile]],
-    found: Mapping[tuple[str, str, str], _IndexedFile],
+    locked: list[tuple[LockedPackage, LockedFile]],
+    indexed: Mapping[tuple[str, str, str], _IndexedFile],
     sources: PackageSources,
-    portion: TargetView,
+    view: TargetView,
 ) -> None:
     gone, other = [], []
-    for package, file in wanted:
-        there, where = (
-            found.get((package.name, package.version, file.name)),
-            _describe_index(package.index, sources, portion),
-        )
-        if there is None:
-            gone.append(f"{file.name} is not on {where}")
-        elif there.sha256 != file.sha256:
-            has = f"has sha256 {there.sha256}" if there.sha256 else "has no sha256 there"
-            other.append(f"{file.name} on {where} {has}, locked is {file.sha256}")
+    for package, file in locked:
+        entry = indexed.get((package.name, package.version, file.name))
+        index = _describe_index(package.index, sources, view)
+        if entry is None:
+            gone.append(f"{file.name} is not on {index}")
+        elif entry.sha256 != file.sha256:
+            actual = f"has sha256 {entry.sha256}" if entry.sha256 else "has no sha256 there"
+            other.append(f"{file.name} on {index} {actual}, locked is {file.sha256}")
     if other:
         raise LockError(
             "a file on an index is not the one that was locked",
@@ -200,36 +183,36 @@ def _refuse_missing(
 
 
 def _refuse_local_only(
-    wanted: list[tuple[LockedPackage, LockedFile]],
+    locked: list[tuple[LockedPackage, LockedFile]],
     public: Mapping[tuple[str, str], str | None],
     sources: PackageSources,
-    portion: TargetView,
+    view: TargetView,
 ) -> None:
     hidden = [
-        (package, file) for package, file in wanted if public[package.name, file.name] is None
+        (package, file) for package, file in locked if public[package.name, file.name] is None
     ]
     if not hidden:
         return
     name = hidden[0][0].index
-    url, variable = portion.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
+    url, variable = view.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
     itself = f"{variable}={url}" if url else f"leave out {variable} and pip's index-url"
     raise Refused(
         "no public address is known for some of the locked files",
-        why=f"{_describe_index(name, sources, portion)}: what this machine knows of these "
+        why=f"{_describe_index(name, sources, view)}: what this machine knows of these "
         f"means nothing elsewhere\n{_listed([file.name for _, file in hidden])}",
         hint=f"ask the index itself: {itself}, and no folder of wheels in pip's "
         f"find-links\n{_OTHER_FORMATS_HINT}",
     )
 
 
-def _describe_index(name: str, sources: PackageSources, portion: TargetView) -> str:
-    """Return what a person calls an index, with what stands in for it on this machine."""
+def _describe_index(name: str, sources: PackageSources, view: TargetView) -> str:
+    """Return the name of an index for people, with its substitute on this machine."""
     source = _source(name, sources)
     if source.wheels:
         return f"index {name} (here: local wheels)"
-    return f"index {name}" + (
-        f" (here: {redact(source.url)})" if source.url not in ("", portion.indexes[name]) else ""
-    )
+    if source.url in ("", view.indexes[name]):
+        return f"index {name}"
+    return f"index {name} (here: {redact(source.url)})"
 
 
 def _listed(lines: list[str]) -> str:

@@ -1,6 +1,4 @@
-"""Which build of torch every target gets, and why: as the spec says, or chosen from what the facts
-know of its card and driver.
-"""
+"""The torch build of every target: declared by the spec, or chosen from card and driver."""
 
 from __future__ import annotations
 
@@ -12,339 +10,302 @@ from packaging.specifiers import SpecifierSet
 from provision.errors import LockError
 from provision.facts import Facts, TorchBuild, TorchRelease, cuda_of
 from provision.facts.compatibility import CodeForm
+from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
-from provision.spec import ColabTarget, Spec
+from provision.kinds import kind_of
+from provision.spec import Spec
 from provision.target_facts import TargetFacts, collect_target_facts
 
 
 class FlavourChoice(NamedTuple):
-    """The torch build family of a target ("cpu", "cu128"), and the reason in words."""
+    """The torch build family of a target ("cpu", "cu128") and the reason in words."""
 
     flavour: str
     reason: str
 
 
 class FlavourProposal(NamedTuple):
-    """What one release of torch comes to: a choice for every target. `release` is None where any
-    release will do.
-    """
+    """A choice for every target with one release of torch; `release` is None if any will do."""
 
     release: str | None
     choices: Mapping[str, FlavourChoice]
 
     @property
     def flavours(self) -> frozenset[str]:
-        """All flavours of the targets."""
+        """The flavours of all targets."""
         return frozenset(choice.flavour for choice in self.choices.values())
 
 
 def propose_flavours(
     spec: Spec, facts: Facts, kept: str | None = None
 ) -> Iterator[FlavourProposal]:
-    """Yield what may be asked of uv, the best first: the release that is kept, that of a Colab
-    runtime, then the newest.
+    """Yield the proposals to resolve, the best first.
 
-    A spec that pins one flavour leaves the release to uv. Raises LockError when no release has a
-    build for every target.
+    The order of releases: the kept one, that of a Colab runtime, then the newest. A spec that
+    declares one flavour leaves the release to uv.
+
+    Raises:
+        LockError: no release has a build for every target.
     """
-    sites = collect_target_facts(spec, facts)
-    pinned = {site.name: choice for site in sites if (choice := _pinned(site)) is not None}
-    named_by_facts = (
-        spec.package("torchaudio") is not None
-    )  # its last release names no torch, so uv cannot tell which one it was made for
-    if (
-        len(pinned) == len(sites)
-        and len({choice.flavour for choice in pinned.values()}) == 1
-        and not named_by_facts
-    ):
-        yield FlavourProposal(None, pinned)
+    targets = collect_target_facts(spec, facts)
+    declared = {}
+    for target in targets:
+        choice = _declared_choice(target)
+        if choice is not None:
+            declared[target.name] = choice
+    all_declared = len(declared) == len(targets)
+    one_flavour = len({choice.flavour for choice in declared.values()}) == 1
+    # The last torchaudio names no torch: uv cannot find the release that it was made for.
+    if all_declared and one_flavour and spec.package("torchaudio") is None:
+        yield FlavourProposal(None, declared)
         return
     releases = admitted_torch_releases(spec, facts)
-    fitting = 0
-    for release in _ordered(releases, sites, kept):
-        if (choices := _choices(spec, facts, sites, pinned, release)) is not None:
-            fitting += 1
+    proposed = False
+    for release in _sort_releases(releases, targets, kept):
+        choices = _FlavourSelection(spec, facts, release, targets).choose(declared)
+        if choices is not None:
+            proposed = True
             yield FlavourProposal(release.release, choices)
-    if not fitting and len(pinned) == len(sites):
-        yield FlavourProposal(
-            None, pinned
-        )  # every flavour stands in the spec: what the facts do not know, the indexes may
-    elif not fitting:
-        raise _no_release_error(spec, facts, sites, pinned, releases)
+    if proposed:
+        return
+    if not all_declared:
+        raise _no_release_error(spec, facts, targets, declared, releases)
+    yield FlavourProposal(None, declared)  # the indexes may have what the facts do not know
 
 
 def admitted_torch_releases(spec: Spec, facts: Facts) -> tuple[TorchRelease, ...]:
-    """Return the releases of torch, newest first, that the spec's own line, its Python, its
-    platforms and its `exclude_newer` admit.
+    """Return the releases of torch, newest first, that the spec admits.
+
+    Its own line for torch, its Python, its platforms and its `exclude_newer` decide.
     """
-    asked = spec.package("torch")
-    specifiers = asked.specifiers if asked is not None else SpecifierSet()
-    platforms = {
-        platform for site in collect_target_facts(spec, facts) for platform in site.platforms
-    }
-    return tuple(
-        row
-        for row in reversed(facts.torch)
-        if specifiers.contains(row.release, prereleases=True)
-        and all(spec.python in row.pythons_on(platform) for platform in platforms)
-        and (spec.exclude_newer is None or _day(row) <= spec.exclude_newer[:10])
-    )
+    line = spec.package("torch")
+    specifiers = line.specifiers if line is not None else SpecifierSet()
+    platforms: set[str] = set()
+    for target in collect_target_facts(spec, facts):
+        platforms.update(target.platforms)
+    releases = []
+    for row in reversed(facts.torch):
+        day = row.released if len(row.released) == 10 else f"{row.released}-31"
+        if (
+            specifiers.contains(row.release, prereleases=True)
+            and all(spec.python in row.pythons_on(platform) for platform in platforms)
+            and (spec.exclude_newer is None or day <= spec.exclude_newer[:10])
+        ):
+            releases.append(row)
+    return tuple(releases)
 
 
 def flavour_on(flavour: str, platform: str) -> str:
-    """Return the flavour that a target's choice comes to on one of its platforms: macOS has one
-    build of torch, without CUDA.
-    """
+    """Return a target's flavour on one of its platforms: on macOS, torch has one build."""
     return "cpu" if platform.startswith("macos") else flavour
 
 
-def _day(row: TorchRelease) -> str:
-    return row.released if len(row.released) == 10 else f"{row.released}-31"
+def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
+    settings = target.gpu_settings
 
+    def author(route: tuple[str | int, ...]) -> str:
+        return f"target {target.name} says" if route[0] == "targets" else "the spec says"
 
-def _pinned(site: TargetFacts) -> FlavourChoice | None:
-    device = site.gpu_settings
-    said = "the spec says" if device.gpu_route[0] == "gpu" else f"target {site.name} says"
-    if not device.is_nvidia:
-        return FlavourChoice("cpu", f"cpu: {said} gpu: {device.gpu.type}")
-    if device.flavour is None:
+    if not settings.is_nvidia:
+        return FlavourChoice("cpu", f"cpu: {author(settings.gpu_route)} gpu: {settings.gpu.type}")
+    flavour = settings.flavour
+    if flavour is None:
         return None
-    said = "the spec says" if device.cuda_route[0] == "cuda" else f"target {site.name} says"
-    return FlavourChoice(device.flavour, f"{device.flavour}: {said} cuda: {device.cuda}")
+    return FlavourChoice(flavour, f"{flavour}: {author(settings.cuda_route)} cuda: {settings.cuda}")
 
 
-def _ordered(
-    releases: Sequence[TorchRelease], sites: Sequence[TargetFacts], kept: str | None
+def _base_runtime(target: TargetFacts) -> ColabRuntime | None:
+    return kind_of(target.target).base_runtime(target)
+
+
+def _sort_releases(
+    releases: Sequence[TorchRelease], targets: Sequence[TargetFacts], kept: str | None
 ) -> list[TorchRelease]:
-    first = [
-        kept,
-        *(
-            site.runtime.torch
-            for site in sites
-            if site.runtime is not None and _extends_runtime(site)
-        ),
-    ]
-    return sorted(
-        releases, key=lambda row: first.index(row.release) if row.release in first else len(first)
-    )
+    preferred = [kept]
+    for target in targets:
+        runtime = _base_runtime(target)
+        if runtime is not None:
+            preferred.append(runtime.torch)
+
+    def rank(row: TorchRelease) -> int:
+        return preferred.index(row.release) if row.release in preferred else len(preferred)
+
+    return sorted(releases, key=rank)
 
 
-def _extends_runtime(site: TargetFacts) -> bool:
-    return isinstance(site.target, ColabTarget) and site.target.isolation == "system"
+class _FlavourSelection:
+    """The choice of a build for every target with one release of torch."""
 
+    def __init__(
+        self, spec: Spec, facts: Facts, release: TorchRelease, targets: Sequence[TargetFacts]
+    ) -> None:
+        self.spec, self.facts, self.release, self.targets = spec, facts, release, targets
 
-def _choices(
-    spec: Spec,
-    facts: Facts,
-    sites: Sequence[TargetFacts],
-    pinned: Mapping[str, FlavourChoice],
-    release: TorchRelease,
-) -> dict[str, FlavourChoice] | None:
-    """Return the choice of every target with one release; None when a target has none.
+    def choose(self, declared: Mapping[str, FlavourChoice]) -> dict[str, FlavourChoice] | None:
+        """Return the choice of every target, None if a target has no build.
 
-    Targets share a flavour where one runs at all of them: what a Colab runtime brings, else what
-    another target has, else the newest that all can have, among
-    the builds that the facts are sure of where there are some.
-    """
-    if any(choice.flavour not in release.flavours for choice in pinned.values()):
-        return None
-    open_sites = [site for site in sites if site.name not in pinned]
-    candidates = {site.name: _candidates(spec, facts, site, release) for site in open_sites}
-    if not all(candidates.values()):
-        return None
-    found = dict(pinned)
-    for site in sorted(open_sites, key=lambda site: not _is_runtime_torch(site, release)):
-        found[site.name] = _choose_flavour(spec, facts, site, release, candidates, found)
-    return {site.name: found[site.name] for site in sites}
+        Targets share a flavour that runs at all of them: the one of a Colab runtime, else the one
+        of another target, else the newest that all can have, preferably one that the facts are
+        sure of.
+        """
+        if any(choice.flavour not in self.release.flavours for choice in declared.values()):
+            return None
+        open_targets = [target for target in self.targets if target.name not in declared]
+        candidates = {target.name: self.candidates(target) for target in open_targets}
+        if not all(candidates.values()):
+            return None
+        choices = dict(declared)
+        for target in sorted(open_targets, key=lambda target: self._runtime(target) is None):
+            choices[target.name] = self._choose_for(target, candidates, choices)
+        return {target.name: choices[target.name] for target in self.targets}
 
+    def candidates(self, target: TargetFacts) -> list[TorchBuild]:
+        """Return the builds that run at a target on all its platforms, oldest CUDA first.
 
-def _is_runtime_torch(site: TargetFacts, release: TorchRelease) -> bool:
-    return (
-        _extends_runtime(site)
-        and site.runtime is not None
-        and site.runtime.torch == release.release
-    )
-
-
-def _choose_flavour(
-    spec: Spec,
-    facts: Facts,
-    site: TargetFacts,
-    release: TorchRelease,
-    candidates: Mapping[str, Sequence[TorchBuild]],
-    found: Mapping[str, FlavourChoice],
-) -> FlavourChoice:
-    own = {build.flavour: build for build in candidates[site.name]}
-    if (
-        _is_runtime_torch(site, release)
-        and site.runtime is not None
-        and site.runtime.flavour in own
-    ):
-        return _explained_choice(
-            facts,
-            site,
-            own[site.runtime.flavour],
-            f"what Colab runtime {site.runtime.runtime} brings with torch "
-            f"{release.release}; it covers",
-        )
-    for name, choice in found.items():
-        if choice.flavour in own:
-            return _explained_choice(
-                facts, site, own[choice.flavour], f"as at target {name}; it covers"
-            )
-    everywhere = [
-        flavour
-        for flavour in own
-        if all(flavour in {build.flavour for build in others} for others in candidates.values())
-    ]
-    build = own[
-        max(
-            everywhere or own,
-            key=lambda flavour: (
-                release.builds.get(flavour) == "high",
-                require_version(cuda_of(flavour)),
-            ),
-        )
-    ]
-    shared = " and runs at every target" if everywhere and len(candidates) > 1 else ""
-    if _driver(spec, site) is None:
-        return _explained_choice(
-            facts,
-            site,
-            build,
-            f"the driver there is not known, and no build of torch {release.release} asks "
-            f"for an older one{shared}; it covers",
-        )
-    return _explained_choice(
-        facts,
-        site,
-        build,
-        f"the newest build of torch {release.release} that is sure to be there{shared}; it covers",
-    )
-
-
-def _candidates(
-    spec: Spec, facts: Facts, site: TargetFacts, release: TorchRelease
-) -> list[TorchBuild]:
-    """Return the builds that run at a site on all its platforms, oldest CUDA first. Where the
-    driver is unknown, those that ask for the oldest one.
-    """
-    if site.card is None:
-        return []
-    platforms = [platform for platform in site.platforms if not platform.startswith("macos")]
-    by_platform = [
-        {
-            build.flavour: build
-            for build in facts.builds_for_card(site.card, release.release, platform)
-        }
-        for platform in platforms
-    ]
-    builds = (
-        [
+        For an unknown driver, those that need the oldest one.
+        """
+        card = target.card
+        if card is None:
+            return []
+        by_platform = [
+            {build.flavour: build for build in self._builds(target, platform)}
+            for platform in target.platforms
+            if not platform.startswith("macos")
+        ]
+        if not by_platform:
+            return []
+        builds = [
             build
             for build in by_platform[0].values()
-            if all(build.flavour in other for other in by_platform)
+            if self.release.builds.get(build.flavour) != "low"
+            and all(build.flavour in others for others in by_platform)
         ]
-        if by_platform
-        else []
-    )
-    sure = [build for build in builds if release.builds.get(build.flavour) != "low"]
-    driver = _driver(spec, site)
-    if driver is not None:
-        return [build for build in sure if facts.can_run(driver, build, site.card)]
-    floors = {
-        build.flavour: floor
-        for build in sure
-        if (floor := facts.driver_floor(cuda_of(build.flavour))) is not None
-    }
-    lowest = min(floors.values(), key=require_version, default=None)
-    return [build for build in sure if floors.get(build.flavour) == lowest and lowest is not None]
+        driver = _known_driver(self.spec, target)
+        if driver is not None:
+            return [build for build in builds if self.facts.can_run(driver, build, card)]
+        floors = {}
+        for build in builds:
+            floor = self.facts.driver_floor(cuda_of(build.flavour))
+            if floor is not None:
+                floors[build.flavour] = floor
+        if not floors:
+            return []
+        lowest = min(floors.values(), key=require_version)
+        return [build for build in builds if floors.get(build.flavour) == lowest]
+
+    def _builds(self, target: TargetFacts, platform: str) -> Sequence[TorchBuild]:
+        assert target.card is not None  # noqa: S101
+        return self.facts.builds_for_card(target.card, self.release.release, platform)
+
+    def _runtime(self, target: TargetFacts) -> ColabRuntime | None:
+        """Return the runtime that an environment extends if it brings this release."""
+        runtime = _base_runtime(target)
+        if runtime is None or runtime.torch != self.release.release:
+            return None
+        return runtime
+
+    def _choose_for(
+        self,
+        target: TargetFacts,
+        candidates: Mapping[str, Sequence[TorchBuild]],
+        choices: Mapping[str, FlavourChoice],
+    ) -> FlavourChoice:
+        builds = {build.flavour: build for build in candidates[target.name]}
+        runtime = self._runtime(target)
+        release = f"torch {self.release.release}"
+        if runtime is not None and runtime.flavour in builds:
+            reason = f"what Colab runtime {runtime.runtime} brings with {release}; it covers"
+            return self._explained(target, builds[runtime.flavour], reason)
+        for name, choice in choices.items():
+            if choice.flavour in builds:
+                reason = f"as at target {name}; it covers"
+                return self._explained(target, builds[choice.flavour], reason)
+        common = set.intersection(
+            *({build.flavour for build in others} for others in candidates.values())
+        )
+        shared = [flavour for flavour in builds if flavour in common]
+        build = builds[max(shared or builds, key=self._preference)]
+        everywhere = " and runs at every target" if shared and len(candidates) > 1 else ""
+        reason = f"the newest build of {release} that is sure to be there{everywhere}; it covers"
+        if _known_driver(self.spec, target) is None:
+            reason = (
+                f"the driver there is not known, and no build of {release} asks "
+                f"for an older one{everywhere}; it covers"
+            )
+        return self._explained(target, build, reason)
+
+    def _preference(self, flavour: str) -> tuple[bool, object]:
+        sure = self.release.builds.get(flavour) == "high"
+        return sure, require_version(cuda_of(flavour))
+
+    def _explained(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
+        code = ""
+        form = self.facts.code_for(target.card, build) if target.card is not None else None
+        if target.card is not None and form is not None:
+            by_ptx = ", by PTX" if form.form is CodeForm.PTX else ""
+            code = f" (sm_{target.card.cc.replace('.', '')}{by_ptx})"
+        driver = f"driver {self.facts.driver_floor(cuda_of(build.flavour))} and newer"
+        if target.driver is not None:
+            driver = f"driver {target.driver.value} of {target.driver.provider}"
+        card = target.gpu_settings.gpu.type
+        return FlavourChoice(
+            build.flavour, f"{build.flavour}: {reason} {card}{code} and runs on {driver}"
+        )
 
 
-def _driver(spec: Spec, site: TargetFacts) -> str | None:
-    """Return the driver that a site has, or else the oldest that the spec requires of it, or the
-    newest that it admits.
-    """
-    if site.driver is not None:
-        return site.driver.value
-    required = SpecifierSet(spec.for_target(site.name).requires.driver or "")
-    least = [
-        clause.version.removesuffix(".*")
-        for clause in required
-        if clause.operator in (">=", "==", "~=", ">")
-    ]
-    most = [clause.version for clause in required if clause.operator == "<="] + [
-        _below(clause.version) for clause in required if clause.operator == "<"
-    ]
-    return max(least, key=require_version, default=None) or min(
-        most, key=require_version, default=None
-    )
-
-
-def _below(driver: str) -> str:
-    return f"{require_version(driver).major - 1}.999"
-
-
-def _explained_choice(
-    facts: Facts, site: TargetFacts, build: TorchBuild, why: str
-) -> FlavourChoice:
-    card, code = (
-        site.gpu_settings.gpu.type,
-        facts.code_for(site.card, build) if site.card is not None else None,
-    )
-    form = (
-        ""
-        if code is None
-        else " "
-        f"(sm_{site.card.cc.replace('.', '')}{', by PTX' if code.form is CodeForm.PTX else ''})"
-        if site.card is not None
-        else ""
-    )
-    driver = (
-        f"driver {site.driver.value} of {site.driver.provider}"
-        if site.driver is not None
-        else f"driver {facts.driver_floor(cuda_of(build.flavour))} and newer"
-    )
-    return FlavourChoice(build.flavour, f"{build.flavour}: {why} {card}{form} and runs on {driver}")
+def _known_driver(spec: Spec, target: TargetFacts) -> str | None:
+    """Return the driver of a target, else the oldest that the spec requires or newest it admits."""
+    if target.driver is not None:
+        return target.driver.value
+    lower, upper = [], []
+    for clause in SpecifierSet(spec.for_target(target.name).requires.driver or ""):
+        if clause.operator in (">=", "==", "~=", ">"):
+            lower.append(clause.version.removesuffix(".*"))
+        elif clause.operator == "<=":
+            upper.append(clause.version)
+        elif clause.operator == "<":
+            upper.append(f"{require_version(clause.version).major - 1}.999")
+    if lower:
+        return max(lower, key=require_version)
+    return min(upper, key=require_version, default=None)
 
 
 def _no_release_error(
     spec: Spec,
     facts: Facts,
-    sites: Sequence[TargetFacts],
-    pinned: Mapping[str, FlavourChoice],
+    targets: Sequence[TargetFacts],
+    declared: Mapping[str, FlavourChoice],
     releases: Sequence[TorchRelease],
 ) -> LockError:
-    asked = spec.package("torch")
-    wanted = asked.requirement if asked is not None else "torch"
+    line = spec.package("torch")
+    requirement = line.requirement if line is not None else "torch"
     hint = 'write `cuda:`, as in cuda: "12.8", or ask `provision suggest`'
     if not releases:
         newest = facts.torch[-1].release
         why = (
-            f"the facts know releases of torch up to {newest}; none of them is {wanted} with a "
-            f"wheel for Python {spec.python}"
+            f"the facts know releases of torch up to {newest}; none of them is {requirement} with "
+            f"a wheel for Python {spec.python}"
         )
         return LockError("no torch build can be chosen for `cuda: auto`", why=why, hint=hint)
-    unknown = next((site for site in sites if site.card is None and site.name not in pinned), None)
-    if unknown is not None:
-        what = (
-            f"no torch build can be chosen for target {unknown.name}: the facts have no GPU "
-            f"named {unknown.gpu_settings.gpu.type}"
-        )
-        return LockError(what, hint=f"name a GPU that `provision facts list gpus` lists, or {hint}")
-    newest_first = releases[0]
-    lines = [f"of torch {newest_first.release}, the newest that fits {wanted}:"]
-    for site in sites:
-        builds = (
-            [pinned[site.name].flavour]
-            if site.name in pinned
-            else [build.flavour for build in _candidates(spec, facts, site, newest_first)]
-        )
-        driver = f", driver {found}" if (found := _driver(spec, site)) else ""
-        lines.append(
-            f"  target {site.name} ({site.gpu_settings.gpu}{driver}): "
-            f"{', '.join(builds) or 'no build that the facts know runs there'}"
-        )
+    for target in targets:
+        if target.card is None and target.name not in declared:
+            what = (
+                f"no torch build can be chosen for target {target.name}: the facts have no GPU "
+                f"named {target.gpu_settings.gpu.type}"
+            )
+            hint = f"name a GPU that `provision facts list gpus` lists, or {hint}"
+            return LockError(what, hint=hint)
+    selection = _FlavourSelection(spec, facts, releases[0], targets)
+    lines = [f"of torch {releases[0].release}, the newest that fits {requirement}:"]
+    for target in targets:
+        if target.name in declared:
+            builds = [declared[target.name].flavour]
+        else:
+            builds = [build.flavour for build in selection.candidates(target)]
+        known = _known_driver(spec, target)
+        driver = f", driver {known}" if known else ""
+        found = ", ".join(builds) or "no build that the facts know runs there"
+        lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {found}")
     return LockError(
         "no one release of torch has a build for every target", why="\n".join(lines), hint=hint
     )

@@ -1,6 +1,4 @@
-"""Lock integrity: what a lock's own content proves about it, without its spec and without a
-network.
-"""
+"""Lock integrity: contradictions in a lock's own content, without its spec or a network."""
 
 from __future__ import annotations
 
@@ -46,8 +44,9 @@ _SUBDIRS = {
 
 
 class Flaw(NamedTuple):
-    """Something in a lock that `provision lock` would not have written: the part, what is wrong
-    with it, and the text that its line begins with.
+    """A part of a lock that `provision lock` would not have written, and what is wrong with it.
+
+    `line` is the text that its line begins with.
     """
 
     part: str
@@ -80,32 +79,30 @@ def flaw_in_environment(environment: LockedEnvironment, what: str) -> Flaw:
 
 
 def find_contradictions(lock: Lock) -> tuple[Flaw, ...]:
-    """Return where a lock contradicts itself, () when it does not: names, versions, hashes, file
-    names, platforms and environment digests.
-    """
-    found = [*_of_head(lock)]
+    """Return the flaws of names, versions, hashes, file names, platforms and digests."""
+    flaws = [*_head_flaws(lock)]
     for environment in lock.environments:
-        found += _of_environment(environment)
-    if not found:
+        flaws += _environment_flaws(environment)
+    if not flaws:
         keys = {environment.key: environment for environment in lock.environments}
         for package in lock.packages:
-            found += _of_package(package, lock, keys)
+            flaws += _package_flaws(package, lock, keys)
         for conda in lock.conda:
-            found += _of_conda(conda, keys)
-    if not found:  # a digest of values that are not valid says nothing more
+            flaws += _conda_flaws(conda, keys)
+    if not flaws:  # a digest of values that are not valid says nothing more
         for environment in lock.environments:
-            found += _of_content(environment, lock)
-    return tuple(found)
+            flaws += _content_flaws(environment, lock)
+    return tuple(flaws)
 
 
-def _of_head(lock: Lock) -> Iterator[Flaw]:
+def _head_flaws(lock: Lock) -> Iterator[Flaw]:
     if not _PYTHON.fullmatch(lock.python):
         yield Flaw("python", f"{lock.python!r} is not a Python version such as 3.12", '"python"')
     if lock.text_digest and not _DIGEST.fullmatch(lock.text_digest):
         yield Flaw("written", "not a sha256 digest", '"written"')
     keys = {environment.key for environment in lock.environments}
-    for name, chosen in lock.targets.items():
-        for key in chosen.environments:
+    for name, choice in lock.targets.items():
+        for key in choice.environments:
             if key not in keys:
                 yield Flaw(
                     f"target {name}",
@@ -114,7 +111,7 @@ def _of_head(lock: Lock) -> Iterator[Flaw]:
                 )
 
 
-def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
+def _environment_flaws(environment: LockedEnvironment) -> Iterator[Flaw]:
     if environment.platform not in PLATFORMS:
         yield flaw_in_environment(environment, f"unknown platform {environment.platform!r}")
         return
@@ -134,7 +131,7 @@ def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
         yield flaw_in_environment(environment, "its digest is not a sha256 digest")
 
 
-def _of_package(
+def _package_flaws(
     package: LockedPackage, lock: Lock, keys: dict[str, LockedEnvironment]
 ) -> Iterator[Flaw]:
     if (
@@ -162,22 +159,20 @@ def _of_package(
         or len({*package.environments}) != len(package.environments)
         or not package.environments
     ):
-        yield flaw_in_package(
-            package,
-            f"the lock has no environment {unknown[0]}"
-            if unknown
-            else "its environments are missing or repeated",
-        )
+        problem = "its environments are missing or repeated"
+        if unknown:
+            problem = f"the lock has no environment {unknown[0]}"
+        yield flaw_in_package(package, problem)
         return
     yield from (
         flaw_in_package(package, what)
-        for what in _of_files(
+        for what in _file_problems(
             package, version, lock.python, tuple(keys[key] for key in package.environments)
         )
     )
 
 
-def _of_files(
+def _file_problems(
     package: LockedPackage,
     version: Version,
     python: str,
@@ -206,7 +201,7 @@ def _of_files(
 
 
 def _named_by(file: LockedFile) -> tuple[str, Version] | None:
-    """Return the package name and version in a file name, or None for a name of another kind."""
+    """Return the package name and version in a file name, None for another name."""
     try:
         if file.name.endswith(".whl"):
             return parse_wheel_filename(file.name)[:2]
@@ -222,7 +217,7 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def _of_conda(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
+def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
     record = package.record
     if (
         not _CONDA_NAME.fullmatch(record.name)
@@ -248,36 +243,34 @@ def _of_conda(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -
             )
 
 
-def _of_content(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
-    held, seen = lock.packages_in(environment), set()
-    for package in held:
+def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
+    packages, seen = lock.packages_in(environment), set()
+    for package in packages:
         if package.name in seen:
             yield flaw_in_package(
                 package, f"{environment.key} has another version of {package.name}"
             )
         seen.add(package.name)
-    brought, seen = lock.conda_records_in(environment), set()
-    for record in brought:
+    records, seen = lock.conda_records_in(environment), set()
+    for record in records:
         if record.name in seen:
             yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
         seen.add(record.name)
-    here = tuple(
-        with_platform_files(package, lock.python, environment.platform) for package in held
+    content = tuple(
+        with_platform_files(package, lock.python, environment.platform) for package in packages
     )
     if (
-        environment_digest(lock.python, environment.platform, environment.flavour, here, brought)
+        environment_digest(lock.python, environment.platform, environment.flavour, content, records)
         != environment.digest
     ):
         yield flaw_in_environment(
             environment, "its digest does not fit its packages, their files and their hashes"
         )
     if not environment.key.endswith("-conda"):
-        floors = [
-            floor
-            for package in held
-            if (floor := oldest_glibc(package, lock.python, environment.platform))
-        ]
-        glibc = ".".join(str(part) for part in max(floors)) if floors else None
+        python, platform = lock.python, environment.platform
+        floors = (oldest_glibc(package, python, platform) for package in packages)
+        floor = max((floor for floor in floors if floor), default=())
+        glibc = ".".join(map(str, floor)) or None
         if environment.glibc != glibc:
             yield flaw_in_environment(
                 environment,

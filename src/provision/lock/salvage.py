@@ -1,6 +1,4 @@
-"""Versions that a damaged lock still names: of each side of a merge, of an older format, or of a
-file that was changed by hand.
-"""
+"""Versions in a damaged lock: both sides of a merge, an older format, or a change by hand."""
 
 from __future__ import annotations
 
@@ -12,15 +10,9 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from provision.facts.versions import parse_version
+from provision.lock.document import SCHEMA, find_conflict_line, lock_format_version
 from provision.lock.integrity import PACKAGE_NAME_PATTERN
-from provision.lock.model import (
-    SCHEMA,
-    Lock,
-    LockedEnvironment,
-    LockedPackage,
-    find_conflict_line,
-    lock_format_version,
-)
+from provision.lock.model import Lock, LockedEnvironment, LockedPackage
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 
@@ -28,33 +20,27 @@ _SCHEMA = re.compile(r'"schema"\s*:\s*"(provision\.lock/[0-9]+)"')
 
 
 class SalvagedVersions(NamedTuple):
-    """What could be read of a damaged lock: the versions to keep, as a lock without files, and
-    those that each side named, by package.
-    """
+    """The versions to keep of a damaged lock, as a lock without files, and those of each side."""
 
     keep: Lock
     sides: tuple[Mapping[str, tuple[str, ...]], ...]
 
 
 class RepairSummary(NamedTuple):
-    """What became of the versions of a damaged lock: how many stay, and a line for each package
-    whose version is another one now.
-    """
+    """The number of salvaged versions that stay, and a line for each that changed."""
 
     kept: int
     changed: tuple[str, ...]
 
 
 def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
-    """Return the versions that a damaged lock names, or None when it is not a lock of this format
-    or an older one.
+    """Return the versions of a damaged lock of this format or an older one, else None.
 
-    When two sides of a merge name different versions of a package, the ones that the spec admits
-    are taken, then the newest. Hashes, addresses and what
-    conda brings are not taken from such a file.
+    Of two sides of a merge, the version that the spec admits is kept, then the newest. Hashes,
+    addresses and conda packages are not read from such a file.
     """
-    found = _SCHEMA.search(text)
-    number = lock_format_version(found[1]) if found else None
+    schema = _SCHEMA.search(text)
+    number = lock_format_version(schema[1]) if schema else None
     if number is None or number > (lock_format_version(SCHEMA) or 0):
         return None
     rows = [tuple(_packages(side)) for side in _sides(text)]
@@ -65,7 +51,7 @@ def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
 
 
 def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
-    """Return what became of salvaged versions in the lock that was made with them."""
+    """Return the changes of salvaged versions in the lock that was made with them."""
     now = _versions(lock.packages)
     kept, changed = 0, []
     for name in sorted({*now, *(name for side in salvaged.sides for name in side)}):
@@ -73,18 +59,14 @@ def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
         if before == (now.get(name),):
             kept += 1
         elif len(before) > 1:
-            changed.append(
-                f"{name}: {' on one side, '.join(_listed(one) for one in before)} on the "
-                f"other; now {_listed(now.get(name, ()))}"
-            )
+            sides = " on one side, ".join(map(_listed, before))
+            changed.append(f"{name}: {sides} on the other; now {_listed(now.get(name, ()))}")
         elif name not in now:
             changed.append(f"{name} {_listed(before[0])} is not needed")
+        elif before:
+            changed.append(f"{name} {_listed(before[0])} -> {_listed(now[name])}")
         else:
-            changed.append(
-                f"{name} {_listed(before[0])} -> {_listed(now[name])}"
-                if before
-                else f"{name} {_listed(now[name])} is added"
-            )
+            changed.append(f"{name} {_listed(now[name])} is added")
     return RepairSummary(kept, tuple(changed))
 
 
@@ -93,9 +75,7 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def _sides(text: str) -> tuple[str, ...]:
-    """Return the text as it was on both sides of a merge, or the text itself when it has no
-    conflict markers.
-    """
+    """Return the text on both sides of a merge, or the text itself without conflict markers."""
     if find_conflict_line(text) is None:
         return (text,)
     sides: tuple[list[str], list[str]] = ([], [])
@@ -116,9 +96,7 @@ def _sides(text: str) -> tuple[str, ...]:
 
 
 def _packages(text: str) -> Iterator[LockedPackage]:
-    """Yield the packages that a text names, without their files: from the whole document, or line
-    by line when it is not one.
-    """
+    """Yield the packages of a text without their files, line by line if it is not JSON."""
     try:
         document = json.loads(text)
         rows, keys = document["packages"], tuple(document["environments"])
@@ -155,30 +133,24 @@ def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
         or parse_version(version) is None
     ):
         return None
-    held = row.get("in", keys)
-    environments = (
-        tuple(key for key in held if key in keys) if isinstance(held, list | tuple) else keys
-    )
+    listed = row.get("in")
+    environments: tuple[str, ...] = ()
+    if isinstance(listed, list):
+        environments = tuple(key for key in listed if key in keys)
     return LockedPackage(name, str(Version(version)), index, environments or keys, (), ())
 
 
 def _environment(key: str) -> LockedEnvironment:
     platform = _platform(key) or key
-    return LockedEnvironment(
-        key,
-        platform,
-        key.removeprefix(platform).split("-")[1] if key != platform else None,
-        None,
-        None,
-        "",
-    )
+    flavour = key.removeprefix(platform).split("-")[1] if key != platform else None
+    return LockedEnvironment(key, platform, flavour, None, None, "")
 
 
 def _platform(key: str) -> str | None:
-    return next(
-        (platform for platform in PLATFORMS if key == platform or key.startswith(f"{platform}-")),
-        None,
-    )
+    for platform in PLATFORMS:
+        if key == platform or key.startswith(f"{platform}-"):
+            return platform
+    return None
 
 
 def _merge_sides(rows: list[tuple[LockedPackage, ...]], spec: Spec) -> Iterator[LockedPackage]:
@@ -200,14 +172,14 @@ def _rank(packages: list[LockedPackage], spec: Spec) -> tuple[bool, Version]:
 
 
 def _by_name(packages: Iterable[LockedPackage]) -> dict[str, list[LockedPackage]]:
-    found: dict[str, list[LockedPackage]] = {}
+    by_name: dict[str, list[LockedPackage]] = {}
     for package in packages:
-        found.setdefault(package.name, []).append(package)
-    return found
+        by_name.setdefault(package.name, []).append(package)
+    return by_name
 
 
 def _versions(packages: Iterable[LockedPackage]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, set[str]] = {}
-    for package in packages:
-        found.setdefault(package.name, set()).add(package.version)
-    return {name: tuple(sorted(versions, key=Version)) for name, versions in found.items()}
+    return {
+        name: tuple(sorted({package.version for package in group}, key=Version))
+        for name, group in _by_name(packages).items()
+    }

@@ -1,11 +1,9 @@
-"""Which packages are locked as source: those with `build: true` whose newest release has no wheel
-that fits.
-"""
+"""Packages that are locked as source: `build: true`, and no wheel of the newest release fits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from provision.effects.packages import Index, IndexBinding, Release, UvProject, VersionPreference
@@ -20,8 +18,9 @@ from provision.target_facts import collect_target_facts
 
 @dataclass(frozen=True, slots=True)
 class SourceBuild:
-    """A package that is built where it is installed: its source distribution, its index, and where
-    a wheel of its metadata stands in for it.
+    """A package that is built when it is installed.
+
+    While uv resolves, a wheel with its metadata from `metadata_index_url` replaces it.
     """
 
     package: str
@@ -32,7 +31,7 @@ class SourceBuild:
 
     @property
     def metadata_index_name(self) -> str:
-        """The name of the index that stands in; no index of a spec may be called so."""
+        """The name of the metadata index, which no index of a spec can have."""
         return f"source.{self.package}"
 
 
@@ -40,90 +39,86 @@ def find_source_builds(
     spec: Spec,
     facts: Facts,
     preferences: Sequence[VersionPreference],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> Mapping[str, SourceBuild]:
-    """Return the packages of a spec that have to be built, by name. Nothing of them is run.
+    """Return the packages of a spec that have to be built, by name; none of their code runs.
 
-    The newest release that the spec admits is taken, or the one of `preferences`. Where it has a
-    wheel for every platform, uv is left to choose. Raises
-    LockError when the metadata of a source distribution cannot be read, NetworkError when it is
-    out of reach.
+    The release is the one in `preferences`, else the newest that the spec admits. If it has a wheel
+    for every platform, uv chooses.
+
+    Raises:
+        LockError: the metadata of a source distribution cannot be read.
+        NetworkError: it cannot be fetched.
     """
-    asked = {
+    requested = {
         package.key: package
         for package in spec.packages
         if package.build and package.source != "conda" and package.key not in facts.flavoured
     }
-    everywhere = (
-        sorted(
-            {platform for site in collect_target_facts(spec, facts) for platform in site.platforms}
+    platforms: set[str] = set()
+    if requested:
+        for target in collect_target_facts(spec, facts):
+            platforms.update(target.platforms)
+    builds = {}
+    for package in requested.values():
+        needed = tuple(
+            platform
+            for platform in sorted(platforms)
+            if marker_applies(package.marker, platform, spec.python)
         )
-        if asked
-        else []
-    )
-    places = {
-        name: tuple(p for p in everywhere if marker_applies(package.marker, p, spec.python))
-        for name, package in asked.items()
-    }
-    wanted = [asked[name] for name, platforms in places.items() if platforms]
-    return {
-        found.package: found
-        for package in wanted
-        for found in _source_build(package, places[package.key], spec, preferences, world, tell)
-    }
+        if needed:
+            build = _find_source_build(package, needed, spec, preferences, system, progress)
+            if build is not None:
+                builds[package.key] = build
+    return builds
 
 
 def with_source_hints(error: Unsatisfiable, sources: Mapping[str, SourceBuild]) -> Unsatisfiable:
-    """Return an error with a way out for each source that takes part in it: uv had no other release
-    to choose.
-    """
-    named = [
-        source
-        for source in sources.values()
-        if re.search(rf"(?<![\w.-]){re.escape(source.package)}(?![\w-])", error.why)
-    ]
-    said = "".join(
-        f"\n{one.package} is taken in its newest release as source, {one.version}: name an "
-        "older one in its `version`"
-        for one in named
-    )
-    return Unsatisfiable(error.what, why=error.why, hint=error.hint + said)
+    """Return an error with a hint for each source in it: uv had no other release to choose."""
+    hint = error.hint
+    for source in sources.values():
+        if re.search(rf"(?<![\w.-]){re.escape(source.package)}(?![\w-])", error.why):
+            hint += (
+                f"\n{source.package} is taken in its newest release as source, {source.version}: "
+                "name an older one in its `version`"
+            )
+    return Unsatisfiable(error.what, why=error.why, hint=hint)
 
 
-def _source_build(
+def _find_source_build(
     package: Package,
     platforms: tuple[str, ...],
     spec: Spec,
     preferences: Sequence[VersionPreference],
-    world: System,
-    tell: ProgressCallback,
-) -> Iterator[SourceBuild]:
+    system: System,
+    progress: ProgressCallback,
+) -> SourceBuild | None:
     project = _project(package, platforms, spec, preferences)
     try:
-        release = world.find_newest_release(project)
+        release = system.find_newest_release(project)
     except Unsatisfiable:
-        return  # the resolution of the whole spec says so, with all that takes part
+        return None  # the resolution of the whole spec reports it, with all that takes part
     if release.source is None or all(
         _has_wheel(release, spec.python, platform) for platform in platforms
     ):
-        return
+        return None
     file = release.source
     if not file.sha256:
         raise LockError(
             f"the index tells no sha256 of {file.name}", hint="take it from an index that does"
         )
-    tell(
+    progress(
         f"{package.key} {release.version} has no wheel that fits: {file.name} is locked, "
         "and built when it is installed"
     )
     index = next(iter(project.indexes), None)
-    yield SourceBuild(
+    return SourceBuild(
         package.key,
         release.version,
         package.index or "pypi",
         LockedFile(file.name, file.sha256),
-        world.create_metadata_index(release, index),
+        system.create_metadata_index(release, index),
     )
 
 

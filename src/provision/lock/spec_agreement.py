@@ -1,6 +1,4 @@
-"""Agreement of a lock with its spec: everything in the lock was requested, or is needed by
-something that was, and comes from an allowed index.
-"""
+"""Agreement of a lock with its spec: all of it is required and comes from an allowed index."""
 
 from __future__ import annotations
 
@@ -11,12 +9,9 @@ from packaging.version import Version
 
 from provision.effects.conda import CondaRecord
 from provision.facts import Facts
-from provision.lock.conda import (
-    DEFAULT_CHANNEL,
-    requested_conda_names,
-    to_index_name,
-    with_index_names,
-)
+from provision.kinds import kind_of
+from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
+from provision.lock.conda_request import DEFAULT_CHANNEL
 from provision.lock.flavours import flavour_on
 from provision.lock.integrity import (
     FLAVOUR_PATTERN,
@@ -29,43 +24,38 @@ from provision.lock.integrity import (
 from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice
 from provision.lock.uv_request import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
-from provision.spec import ColabTarget, LocalTarget, Spec
 from provision.spec import Package as Requested
+from provision.spec import Spec
 from provision.target_facts import TargetFacts, collect_target_facts
 
 
 class _Context(NamedTuple):
-    """What a lock is compared with: the spec under the index's names, its targets, and the
-    environments of the targets.
-    """
+    """A lock and its spec, under the names of the package index, with the spec's targets."""
 
     lock: Lock
     spec: Spec
     facts: Facts
-    sites: tuple[TargetFacts, ...]
+    targets: tuple[TargetFacts, ...]
 
 
 def find_disagreements(lock: Lock, spec: Spec, facts: Facts) -> tuple[Flaw, ...]:
-    """Return every flaw that a lock has by itself or as the lock of a spec, () when `provision
-    lock` could have written it. No network.
+    """Return every flaw of a lock by itself or as the lock of a spec, without a network.
 
-    It does not compare the requests of the spec with those that the lock records:
-    `provision.lock.inputs.differences` does.
+    The fields of the spec that the lock records are not compared; `list_changed_inputs` does.
     """
-    if found := find_contradictions(lock):
-        return found
-    case = _Context(lock, with_index_names(spec), facts, collect_target_facts(spec, facts))
-    found = (*_of_head(case), *_of_targets(case))
-    if found:
-        return found
-    found = tuple(
-        flaw for environment in lock.environments for flaw in _of_environment(environment, case)
-    )
-    return found or tuple(_of_unused_indexes(lock))
+    flaws = list(find_contradictions(lock))
+    if flaws:
+        return tuple(flaws)
+    context = _Context(lock, with_index_names(spec), facts, collect_target_facts(spec, facts))
+    flaws = [*_head_flaws(context), *_target_flaws(context)]
+    if not flaws:
+        for environment in lock.environments:
+            flaws += _environment_flaws(environment, context)
+    return tuple(flaws or _unused_indexes(lock))
 
 
-def _of_head(case: _Context) -> Iterator[Flaw]:
-    lock, spec = case.lock, case.spec
+def _head_flaws(context: _Context) -> Iterator[Flaw]:
+    lock, spec = context.lock, context.spec
     if lock.python != spec.python:
         yield Flaw(
             "python",
@@ -73,7 +63,7 @@ def _of_head(case: _Context) -> Iterator[Flaw]:
             '"python"',
         )
     for name, url in lock.indexes.items():
-        expected = _expected_index_url(name, case)
+        expected = _expected_index_url(name, context)
         if expected is None:
             yield Flaw(
                 f"index {name}",
@@ -86,50 +76,43 @@ def _of_head(case: _Context) -> Iterator[Flaw]:
             )
 
 
-def _of_unused_indexes(lock: Lock) -> Iterator[Flaw]:
-    used = {package.index for package in lock.packages} | {
-        package.record.channel for package in lock.conda
-    }
-    yield from (
-        Flaw(f"index {name}", "nothing in the lock comes from it", f'"{name}": "')
-        for name in lock.indexes
-        if name not in used
-    )
+def _unused_indexes(lock: Lock) -> Iterator[Flaw]:
+    used = {package.index for package in lock.packages}
+    used.update(package.record.channel for package in lock.conda)
+    for name in lock.indexes:
+        if name not in used:
+            yield Flaw(f"index {name}", "nothing in the lock comes from it", f'"{name}": "')
 
 
-def _expected_index_url(name: str, case: _Context) -> str | None:
-    """Return the address that an index has by the spec, or by the facts for a torch build; None for
-    an index that neither names.
-    """
+def _expected_index_url(name: str, context: _Context) -> str | None:
+    """Return the address of an index by the spec or the facts, None if neither names it."""
     if name == "pypi":
         return None
-    if name in case.spec.indexes:
-        return case.spec.indexes[name].url
+    if name in context.spec.indexes:
+        return context.spec.indexes[name].url
     flavour = name.removeprefix("pytorch-")
-    return (
-        case.facts.flavour_index(flavour)
-        if flavour != name and FLAVOUR_PATTERN.fullmatch(flavour)
-        else None
-    )
+    if flavour == name or not FLAVOUR_PATTERN.fullmatch(flavour):
+        return None
+    return context.facts.flavour_index(flavour)
 
 
-def _of_targets(case: _Context) -> Iterator[Flaw]:
-    lock = case.lock
+def _target_flaws(context: _Context) -> Iterator[Flaw]:
+    lock = context.lock
     for name in lock.targets:
-        if name not in case.spec.targets:
+        if name not in context.spec.targets:
             yield Flaw(
                 f"target {name}", "the spec has no such target", f'"{name}": {{"environments"'
             )
-    for site in case.sites:
-        chosen = lock.targets.get(site.name)
-        if chosen is None:
-            yield Flaw(f"target {site.name}", "the lock has nothing for this target", '"targets"')
+    for target in context.targets:
+        choice = lock.targets.get(target.name)
+        if choice is None:
+            yield Flaw(f"target {target.name}", "the lock has nothing for this target", '"targets"')
         else:
             yield from (
-                Flaw(f"target {site.name}", what, f'"{site.name}": {{"environments"')
-                for what in _of_target(site, chosen, case)
+                Flaw(f"target {target.name}", what, f'"{target.name}": {{"environments"')
+                for what in _choice_flaws(target, choice, context)
             )
-    used = {key for chosen in lock.targets.values() for key in chosen.environments}
+    used = {key for choice in lock.targets.values() for key in choice.environments}
     yield from (
         flaw_in_environment(environment, "no target uses it")
         for environment in lock.environments
@@ -137,94 +120,83 @@ def _of_targets(case: _Context) -> Iterator[Flaw]:
     )
 
 
-def _of_target(site: TargetFacts, chosen: TargetChoice, case: _Context) -> Iterator[str]:
-    platforms = lock_platforms(case.spec, site.name)
-    found = [
-        environment
-        for platform in platforms
-        if (environment := case.lock.environment(site.name, platform)) is not None
-    ]
-    missing = [
-        platform
-        for platform in platforms
-        if platform not in {environment.platform for environment in found}
-    ]
+def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) -> Iterator[str]:
+    environments, missing = [], []
+    platforms = lock_platforms(context.spec, target.name)
+    for platform in platforms:
+        environment = context.lock.environment(target.name, platform)
+        if environment is None:
+            missing.append(platform)
+        else:
+            environments.append(environment)
     if missing:
         yield f"it has no environment for {', '.join(missing)}"
-    elif {environment.key for environment in found} != {*chosen.environments} or len(found) != len(
-        chosen.environments
-    ):
+    elif sorted(environment.key for environment in environments) != sorted(choice.environments):
         yield f"it has environments for other platforms than {', '.join(platforms)}"
-    by_conda = isinstance(site.target, LocalTarget) and site.target.manager == "conda"
-    for environment in found:
+    kind = kind_of(target.target)
+    by_conda = kind.uses_conda(target.target)
+    declared = target.gpu_settings.flavour
+    for environment in environments:
         if by_conda != environment.key.endswith("-conda"):
             yield f"{environment.key} is {'not ' if by_conda else ''}an environment of conda"
-        expected = (
-            flavour_on(site.gpu_settings.flavour, environment.platform)
-            if site.gpu_settings.flavour is not None
-            else None
-        )
-        if None not in (expected, environment.flavour) and environment.flavour != expected:
-            (
-                yield f"the spec requires the torch build {expected}; {environment.key} has "
+        if declared is None or environment.flavour is None:
+            continue
+        expected = flavour_on(declared, environment.platform)
+        if environment.flavour != expected:
+            yield (
+                f"the spec requires the torch build {expected}; {environment.key} has "
                 f"{environment.flavour}"
             )
-    if chosen.runtime is not None and found:
-        yield from _of_runtime_lists(chosen, site, case.lock.versions(found[0]))
+    if choice.runtime is not None and environments:
+        if not kind.has_runtimes:
+            yield "only a target of kind colab has a runtime"
+        listed = [*choice.kept, *choice.changed, *choice.added]
+        if sorted(listed) != sorted(context.lock.versions(environments[0])):
+            yield "its lists kept, changed and added do not name each of its packages once"
+        if not {*choice.restart} <= {*choice.changed}:
+            yield "its list restart names a package that is not changed"
 
 
-def _of_runtime_lists(
-    chosen: TargetChoice, site: TargetFacts, versions: Mapping[str, str]
-) -> Iterator[str]:
-    if not isinstance(site.target, ColabTarget):
-        yield "only a target of kind colab has a runtime"
-    listed = [*chosen.kept, *chosen.changed, *chosen.added]
-    if sorted(listed) != sorted(versions):
-        yield "its lists kept, changed and added do not name each of its packages once"
-    if not {*chosen.restart} <= {*chosen.changed}:
-        yield "its list restart names a package that is not changed"
-
-
-def _of_environment(environment: LockedEnvironment, case: _Context) -> Iterator[Flaw]:
-    held = {package.name: package for package in case.lock.packages_in(environment)}
-    brought = {record.name: record for record in case.lock.conda_records_in(environment)}
-    by_conda = {to_index_name(name): record.version for name, record in brought.items()}
+def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Iterator[Flaw]:
+    packages = {package.name: package for package in context.lock.packages_in(environment)}
+    records = {record.name: record for record in context.lock.conda_records_in(environment)}
+    by_conda = {to_index_name(name): record.version for name, record in records.items()}
     requested: dict[str, list[Requested]] = {}
-    for line in case.spec.packages:
-        if marker_applies(line.marker, environment.platform, case.spec.python):
+    for line in context.spec.packages:
+        if marker_applies(line.marker, environment.platform, context.spec.python):
             requested.setdefault(line.key, []).append(line)
     for name, lines in requested.items():
-        if name in held:
-            yield from _of_version(held[name], lines)
+        if name in packages:
+            yield from _version_flaws(packages[name], lines)
         elif name not in by_conda:
             yield flaw_in_environment(environment, f"{name}, which the spec requires, is missing")
-    needed = _reachable(requested, {name: package.requires for name, package in held.items()})
-    for name, package in held.items():
+    needed = _reachable(requested, {name: package.requires for name, package in packages.items()})
+    for name, package in packages.items():
         if name not in needed:
             yield flaw_in_package(
                 package, f"nothing that the spec requires needs it in {environment.key}"
             )
         yield from (
-            flaw_in_package(package, what) for what in _of_source(package, environment, case)
+            flaw_in_package(package, what) for what in _source_flaws(package, environment, context)
         )
-    if environment.flavour is None and "torch" in held:
+    if environment.flavour is None and "torch" in packages:
         yield flaw_in_environment(environment, "it has torch, and names no torch build")
     if environment.key.endswith("-conda"):
-        yield from _of_conda(environment, brought, case)
+        yield from _conda_flaws(environment, records, context)
 
 
 def _reachable(start: Iterable[str], needs: Mapping[str, Iterable[str]]) -> set[str]:
-    found: set[str] = set()
-    waiting = [name for name in start if name in needs]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [need for need in needs[name] if need in needs]
-    return found
+    reachable: set[str] = set()
+    pending = [name for name in start if name in needs]
+    while pending:
+        name = pending.pop()
+        if name not in reachable:
+            reachable.add(name)
+            pending += [need for need in needs[name] if need in needs]
+    return reachable
 
 
-def _of_version(package: LockedPackage, lines: Iterable[Requested]) -> Iterator[Flaw]:
+def _version_flaws(package: LockedPackage, lines: Iterable[Requested]) -> Iterator[Flaw]:
     version = Version(package.version)
     for line in lines:
         allowed = line.specifiers
@@ -234,57 +206,51 @@ def _of_version(package: LockedPackage, lines: Iterable[Requested]) -> Iterator[
             yield flaw_in_package(package, f"the spec requires {line.key}{line.version}")
 
 
-def _of_source(
-    package: LockedPackage, environment: LockedEnvironment, case: _Context
+def _source_flaws(
+    package: LockedPackage, environment: LockedEnvironment, context: _Context
 ) -> Iterator[str]:
-    """Yield what is wrong with where a package comes from: its index, its torch build, or source
-    that the spec does not let be built.
-    """
-    index = _index_of(package.name, environment, case)
+    """Yield the problems of a package's index, its torch build, and source it may not build."""
+    index = _index_of(package.name, environment, context)
     if package.index != index:
         yield f"it comes from index {package.index}; the spec has it from {index}"
     local = Version(package.version).local
     if (
-        package.name in case.facts.flavoured
+        package.name in context.facts.flavoured
         and local is not None
         and environment.platform in LINUX_PLATFORMS
         and local != environment.flavour
     ):
         yield f"it is a build for {local}, in {environment.key}"
     if package.built and not any(
-        line.build and line.key == package.name for line in case.spec.packages
+        line.build and line.key == package.name for line in context.spec.packages
     ):
         yield "it is source that would be built, and the spec has no `build: true` for it"
 
 
-def _index_of(name: str, environment: LockedEnvironment, case: _Context) -> str:
+def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:
     """Return the index that a package is bound to, as `provision.lock.uv_request` binds it."""
-    bound = next(
-        (line.index for line in case.spec.packages if line.key == name and line.index), None
-    )
-    if bound is not None:
-        return bound
+    for line in context.spec.packages:
+        if line.key == name and line.index:
+            return line.index
     served = environment.platform in LINUX_PLATFORMS or (
         environment.platform.startswith("windows") and environment.flavour != "cpu"
     )
-    return (
-        f"pytorch-{environment.flavour}"
-        if name in case.facts.flavoured and environment.flavour is not None and served
-        else "pypi"
-    )
+    if name in context.facts.flavoured and environment.flavour is not None and served:
+        return f"pytorch-{environment.flavour}"
+    return "pypi"
 
 
-def _of_conda(
-    environment: LockedEnvironment, brought: Mapping[str, CondaRecord], case: _Context
+def _conda_flaws(
+    environment: LockedEnvironment, records: Mapping[str, CondaRecord], context: _Context
 ) -> Iterator[Flaw]:
-    channels = {DEFAULT_CHANNEL, *(package.channel for package in case.spec.conda_packages)}
+    channels = {DEFAULT_CHANNEL, *(package.channel for package in context.spec.conda_packages)}
     needs = {
         name: tuple(need.split()[0] for need in record.depends if need.split())
-        for name, record in brought.items()
+        for name, record in records.items()
     }
-    start = requested_conda_names(case.spec)
+    start = requested_conda_names(context.spec)
     needed = _reachable(start, needs)
-    for package in case.lock.conda:
+    for package in context.lock.conda:
         if environment.key in package.environments:
             record = package.record
             if record.channel not in channels:
@@ -293,11 +259,8 @@ def _of_conda(
                 yield flaw_in_conda(
                     package, f"nothing that the spec requires needs it in {environment.key}"
                 )
-            if record.name == "python" and not record.version.startswith(f"{case.spec.python}."):
-                yield flaw_in_conda(package, f"the spec requires Python {case.spec.python}")
-    missing = [package.name for package in case.spec.conda_packages if package.name not in brought]
-    missing += [name for name in ("python",) if name not in brought]
-    yield from (
-        flaw_in_environment(environment, f"{name}, which conda is to bring, is missing")
-        for name in missing
-    )
+            if record.name == "python" and not record.version.startswith(f"{context.spec.python}."):
+                yield flaw_in_conda(package, f"the spec requires Python {context.spec.python}")
+    for name in (*(package.name for package in context.spec.conda_packages), "python"):
+        if name not in records:
+            yield flaw_in_environment(environment, f"{name}, which conda is to bring, is missing")

@@ -1,27 +1,22 @@
-"""The part of a lock that one target uses, with what tells its platforms apart where their packages
-differ.
-"""
+"""The part of a lock that one target uses, with the markers of its platforms."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from provision.effects.conda import CondaRecord
+from provision.effects.packages import Index
 from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 
 DEFAULT_INDEX_URL = ""
-"""The default index: a lock calls it "pypi" and names no address for it, so that it is the default
-of whoever installs.
-"""
+"""The address of "pypi" in a lock: none, so that the installing machine's default is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewedPackage:
-    """A package with its files for the portion's platforms, and the PEP 508 marker of those that
-    hold it; "" for all of them.
-    """
+    """A package with its files for the target's platforms, and their marker ("" for all)."""
 
     package: LockedPackage
     marker: str
@@ -29,11 +24,7 @@ class ViewedPackage:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """What one target uses: its environments, what they hold, and the canonical address of every
-    index that something comes from, "pypi" (address "") first.
-
-    `conda` is what conda brings there, from channels by name.
-    """
+    """The environments and packages of one target, and the used indexes with "pypi" first."""
 
     digest: str
     python: str
@@ -48,22 +39,19 @@ class TargetView:
         return tuple(marker_of(environment.platform) for environment in self.environments)
 
     def packages_named(self, name: str) -> tuple[ViewedPackage, ...]:
-        """Return what is held of one package: several where its build differs between platforms."""
-        return tuple(held for held in self.packages if held.package.name == name)
+        """Return the entries of a package, several if its build differs between platforms."""
+        return tuple(viewed for viewed in self.packages if viewed.package.name == name)
 
     def marker_of(self, *packages: LockedPackage) -> str:
-        """Return the PEP 508 marker of the environments that hold one of these packages; "" when
-        all of them do.
-        """
-        return _marker(
-            self.environments, {key for package in packages for key in package.environments}
-        )
+        """Return the PEP 508 marker of the environments with one of the packages, "" for all."""
+        keys = {key for package in packages for key in package.environments}
+        return _marker(self.environments, keys)
 
 
 def view_target(lock: Lock, target: str) -> TargetView:
-    """Return what a target uses of a lock, in the lock's order."""
+    """Return the part of a lock that a target uses, in the lock's order."""
     environments = target_environments(lock, target)
-    held = []
+    packages = []
     for package in lock.packages:
         platforms = tuple(
             environment.platform
@@ -77,17 +65,14 @@ def view_target(lock: Lock, target: str) -> TargetView:
                 if not is_wheel(file)
                 or any(wheel_runs_on(file.name, lock.python, platform) for platform in platforms)
             )
-            held.append(
-                ViewedPackage(
-                    replace(package, files=files), _marker(environments, set(package.environments))
-                )
-            )
-    used = {one.package.index for one in held}
+            marker = _marker(environments, set(package.environments))
+            packages.append(ViewedPackage(replace(package, files=files), marker))
+    used = {viewed.package.index for viewed in packages}
     known = {"pypi": DEFAULT_INDEX_URL, **lock.indexes}
-    indexes = {name: known[name] for name in known if name in used}
+    indexes = {name: url for name, url in known.items() if name in used}
     keys = {environment.key for environment in environments}
     conda = tuple(package.record for package in lock.conda if keys & set(package.environments))
-    return TargetView(lock.digest, lock.python, environments, tuple(held), indexes, conda)
+    return TargetView(lock.digest, lock.python, environments, tuple(packages), indexes, conda)
 
 
 def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...]:
@@ -99,8 +84,27 @@ def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...
     )
 
 
+def to_index(
+    name: str,
+    url: str,
+    packages: Iterable[LockedPackage],
+    environments: Iterable[LockedEnvironment],
+) -> Index:
+    """Return an index with the locked packages that come from it, and their platforms."""
+    own = [package for package in packages if package.index == name]
+    keys = {key for package in own for key in package.environments}
+    flavour, platforms = None, []
+    for environment in environments:
+        if environment.key in keys:
+            platforms.append(environment.platform)
+            if name == f"pytorch-{environment.flavour}":
+                flavour = environment.flavour
+    pins = tuple(f"{package.name}=={package.version}" for package in own)
+    return Index(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
+
+
 def is_wheel(file: LockedFile) -> bool:
-    """Tell a wheel from a source distribution."""
+    """Return whether a file is a wheel, not a source distribution."""
     return file.name.endswith(".whl")
 
 

@@ -1,6 +1,4 @@
-"""The digest of what a spec's text says about packages: by it alone a lock can be found to hold,
-without the model of the language.
-"""
+"""The digest of a spec's text about packages: it can confirm a lock without the spec's model."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _DECIDING = (
     "platforms",
     "conda_packages",
 )
-"""Fields of a spec that decide packages, all that they hold included."""
+"""Fields of a spec that decide packages, with all their content."""
 _DECIDING_OF_TARGET = ("kind", "manager", "gpu", "cuda", "runtime", "isolation", "image")
 """The same of a target."""
 _DECIDING_OF_REQUIRES = ("driver", "compute_capability")
@@ -29,23 +27,30 @@ _DECIDING_OF_REQUIRES = ("driver", "compute_capability")
 
 
 def compute_text_digest(data: Mapping[str, Any]) -> str:
-    """Return the digest over the deciding fields of a composed spec: after anchors, merge keys and
-    `extends`, before the model.
+    """Return the digest over the deciding fields of a composed spec, before the model.
 
-    Any data has a digest, also such as the model would refuse. Order counts in no mapping, nor
-    in a list at the top. The same thing said in another form
-    (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests mean that nothing moved,
-    different ones mean nothing.
+    Anchors, merge keys and `extends` are resolved. Any data has a digest, also data that the model
+    would refuse. The order of mappings and of lists at the top does not count. Another form of the
+    same value (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests prove that
+    nothing changed, different ones prove nothing.
     """
     return digest_of({**_deciding_fields(data, _DECIDING), **_deciding_target_fields(data)})
 
 
-def _deciding_fields(place: Mapping[str, Any], deciding: tuple[str, ...]) -> dict[str, Any]:
-    said = {name: _unordered(place[name]) for name in deciding if name in place}
-    # An empty `requires` asks for nothing, as none does.
-    if "requires" in place and (required := _part(place["requires"], _DECIDING_OF_REQUIRES)) != {}:
-        said["requires"] = required
-    return said
+def _deciding_fields(data: Mapping[str, Any], deciding: tuple[str, ...]) -> dict[str, Any]:
+    fields = {}
+    for name in deciding:
+        if name in data:
+            value = data[name]
+            if isinstance(value, list):
+                value = sorted(value, key=lambda item: json.dumps(item, sort_keys=True))
+            fields[name] = value
+    required = data.get("requires", {})
+    if isinstance(required, Mapping):
+        required = {name: required[name] for name in _DECIDING_OF_REQUIRES if name in required}
+    if required != {}:  # an empty `requires` is the same as none
+        fields["requires"] = required
+    return fields
 
 
 def _deciding_target_fields(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,25 +59,9 @@ def _deciding_target_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     targets = data["targets"]
     if not isinstance(targets, Mapping):
         return {"targets": targets}
-    return {
-        "targets": {
-            name: _deciding_fields(one, _DECIDING_OF_TARGET) if isinstance(one, Mapping) else one
-            for name, one in targets.items()
-        }
-    }
-
-
-def _part(value: Any, names: tuple[str, ...]) -> Any:
-    return (
-        {name: value[name] for name in names if name in value}
-        if isinstance(value, Mapping)
-        else value
-    )
-
-
-def _unordered(value: Any) -> Any:
-    return (
-        sorted(value, key=lambda item: json.dumps(item, sort_keys=True))
-        if isinstance(value, list)
-        else value
-    )
+    fields = {}
+    for name, target in targets.items():
+        fields[name] = target
+        if isinstance(target, Mapping):
+            fields[name] = _deciding_fields(target, _DECIDING_OF_TARGET)
+    return {"targets": fields}

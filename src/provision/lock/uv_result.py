@@ -1,6 +1,4 @@
-"""What uv answered, as packages of environments: one row for each version, with the files that run
-there.
-"""
+"""Reads uv's resolution: the packages of every environment, with the files that run there."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ from provision.spec import canonical_name
 
 
 class ResolvedPackages(NamedTuple):
-    """What uv found, as packages of environments; `keys` are the environments by flavour and
-    platform.
-    """
+    """The resolved packages; `environment_keys` are by flavour and platform."""
 
     project: UvProject
     packages: tuple[LockedPackage, ...]
@@ -35,47 +31,53 @@ class ResolvedPackages(NamedTuple):
 
 
 def parse_resolution(
-    question: ResolveRequest,
+    request: ResolveRequest,
     project: UvProject,
     resolution: Resolution,
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> ResolvedPackages:
-    """Return the packages of uv's answer; `rows` are those of its exports, by variant. Raises
-    LockError for a package without a wheel where it is needed.
+    """Return the packages of a resolution.
+
+    Args:
+        request: the spec and its flavours.
+        project: the project that uv resolved.
+        resolution: uv's result.
+        rows: the packages of its exports, by variant.
+
+    Raises:
+        LockError: a package has no wheel for a platform that needs it.
     """
-    with_torch = any(row["name"] == "torch" for found in rows.values() for row in found)
+    with_torch = any(row["name"] == "torch" for group in rows.values() for row in group)
     keys = {
         (flavour, platform): f"{platform}-{flavour}" if with_torch else platform
-        for flavour, platforms in question.flavours.items()
+        for flavour, platforms in request.flavours.items()
         for platform in platforms
     }
     merged: dict[tuple[str, str, str], LockedPackage] = {}
-    for variant, found in rows.items():
-        flavours = [variant] if variant else list(question.flavours)
-        here = {
+    for variant, group in rows.items():
+        flavours = [variant] if variant else list(request.flavours)
+        variant_keys = {
             platform: keys[flavour, platform]
             for flavour in flavours
-            for platform in question.flavours[flavour]
+            for platform in request.flavours[flavour]
         }
-        for row in found:
-            package = _package(row, question, project, here, resolution, variant)
+        for row in group:
+            package = _package(row, request, project, variant_keys, resolution, variant)
             if package.environments:
-                same = merged.setdefault((package.name, package.version, package.index), package)
-                merged[package.name, package.version, package.index] = _merge_packages(
-                    same, package, tuple(keys.values())
-                )
-    packages = tuple(sorted(merged.values(), key=lambda p: (p.name, p.version, p.index)))
-    return ResolvedPackages(
-        project, packages, keys, with_torch, tuple(_unused_extras(question, resolution.graph))
-    )
+                identity = package.name, package.version, package.index
+                same = merged.get(identity, package)
+                merged[identity] = _merge_packages(same, package, sorted(keys.values()))
+    packages = tuple(package for _, package in sorted(merged.items()))
+    unused = tuple(_unused_extras(request, resolution.graph))
+    return ResolvedPackages(project, packages, keys, with_torch, unused)
 
 
-def _unused_extras(question: ResolveRequest, graph: str) -> Iterator[str]:
-    if not any(package.extras for package in question.spec.packages):
+def _unused_extras(request: ResolveRequest, graph: str) -> Iterator[str]:
+    if not any(package.extras for package in request.spec.packages):
         return
     known = {row["name"]: row.get("optional-dependencies", {}) for row in _rows(graph)}
-    for package in question.spec.packages:
-        if package.key in known and package.key not in question.source_builds:
+    for package in request.spec.packages:
+        if package.key in known and package.key not in request.source_builds:
             yield from (
                 f"{package.key}[{extra}]"
                 for extra in package.extras
@@ -83,14 +85,13 @@ def _unused_extras(question: ResolveRequest, graph: str) -> Iterator[str]:
             )
 
 
-def _merge_packages(
-    one: LockedPackage, other: LockedPackage, order: tuple[str, ...]
-) -> LockedPackage:
-    held = {*one.environments, *other.environments}
-    files = tuple(sorted({*one.files, *other.files}))
-    unique = tuple(key for key in dict.fromkeys(sorted(order)) if key in held)
+def _merge_packages(package: LockedPackage, other: LockedPackage, keys: list[str]) -> LockedPackage:
+    used = {*package.environments, *other.environments}
     return replace(
-        one, environments=unique, files=files, unconfirmed=one.unconfirmed or other.unconfirmed
+        package,
+        environments=tuple(key for key in dict.fromkeys(keys) if key in used),
+        files=tuple(sorted({*package.files, *other.files})),
+        unconfirmed=package.unconfirmed or other.unconfirmed,
     )
 
 
@@ -104,19 +105,15 @@ def _rows(graph: str) -> list[dict[str, Any]]:
 def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
     needs: dict[tuple[str, str], set[str]] = {}
     for row in _rows(graph):  # one version may come from two indexes: then it has two rows
-        extras = [
-            needed for extra in row.get("optional-dependencies", {}).values() for needed in extra
-        ]
-        of_row = {needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {
-            row["name"]
-        }
-        needs.setdefault((row["name"], row.get("version", "")), set()).update(of_row)
+        names = needs.setdefault((row["name"], row.get("version", "")), set())
+        for group in (row.get("dependencies", []), *row.get("optional-dependencies", {}).values()):
+            names.update(needed["name"] for needed in group if needed["name"] != row["name"])
     return {key: tuple(sorted(names)) for key, names in needs.items()}
 
 
 def _package(
     row: Mapping[str, Any],
-    question: ResolveRequest,
+    request: ResolveRequest,
     project: UvProject,
     keys: Mapping[str, str],
     resolution: Resolution,
@@ -125,22 +122,22 @@ def _package(
     platforms = tuple(
         platform
         for platform in keys
-        if marker_applies(row.get("marker", ""), platform, question.spec.python)
+        if marker_applies(row.get("marker", ""), platform, request.spec.python)
     )
-    if source := question.source_builds.get(row["name"]):
-        return _source_package(source, row, tuple(keys[p] for p in platforms), question, resolution)
+    if source := request.source_builds.get(row["name"]):
+        return _source_package(source, row, tuple(keys[p] for p in platforms), request, resolution)
     files = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
     kept = tuple(
         LockedFile(name, value)
         for name, value in sorted(files.items())
-        if any(wheel_runs_on(name, question.spec.python, p) for p in platforms)
+        if any(wheel_runs_on(name, request.spec.python, p) for p in platforms)
     )
-    index = _index_of(row["name"], platforms, question.spec.python, project, variant)
+    index = _index_of(row["name"], platforms, request.spec.python, project, variant)
     for platform in platforms:
-        if not any(wheel_runs_on(file.name, question.spec.python, platform) for file in kept):
-            _refuse_without_wheel(row, platform, question)
+        if not any(wheel_runs_on(file.name, request.spec.python, platform) for file in kept):
+            _refuse_without_wheel(row, platform, request)
     requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
-    unconfirmed = _is_unconfirmed(index, kept, question.facts, resolution.sources)
+    unconfirmed = _is_unconfirmed(index, kept, request.facts, resolution.sources)
     return LockedPackage(
         row["name"],
         row["version"],
@@ -156,14 +153,12 @@ def _source_package(
     source: SourceBuild,
     row: Mapping[str, Any],
     environments: tuple[str, ...],
-    question: ResolveRequest,
+    request: ResolveRequest,
     resolution: Resolution,
 ) -> LockedPackage:
-    """Return a package that is built where it is installed: its source in the place of the wheel
-    that stood in for it.
-    """
+    """Return a package with its source in place of the wheel of its metadata."""
     requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
-    unconfirmed = _is_unconfirmed(source.index, (source.file,), question.facts, resolution.sources)
+    unconfirmed = _is_unconfirmed(source.index, (source.file,), request.facts, resolution.sources)
     return LockedPackage(
         row["name"],
         row["version"],
@@ -178,15 +173,13 @@ def _source_package(
 def _is_unconfirmed(
     index: str, files: tuple[LockedFile, ...], facts: Facts, sources: PackageSources
 ) -> bool:
-    """Tell whether a file lies on this machine, in an index or beside one, and no other source has
-    confirmed its hash.
-    """
-    local = {wheel.name for wheel in sources.wheels}
-    here = any(
+    """Return whether a file is from this machine and no other source has confirmed its hash."""
+    wheels = {wheel.name for wheel in sources.wheels}
+    is_local = any(
         source.name == index and source.is_local for source in (sources.default, *sources.named)
     )
     return any(
-        (here or file.name in local) and facts.wheels.get(file.name) != file.sha256
+        (is_local or file.name in wheels) and facts.wheels.get(file.name) != file.sha256
         for file in files
     )
 
@@ -194,37 +187,30 @@ def _is_unconfirmed(
 def _index_of(
     name: str, platforms: tuple[str, ...], python: str, project: UvProject, variant: str
 ) -> str:
-    """Return the index that a package is bound to where it is held. Addresses would not tell: two
-    indexes may share one mirror.
+    """Return the index that a package is bound to.
+
+    Addresses cannot show it: two indexes may share one mirror.
     """
-    bound = [
-        binding
-        for binding in project.bindings
-        if binding.package == name and binding.variant in ("", variant)
-    ]
-    return next(
-        (
-            binding.index_name
-            for binding in bound
-            if any(marker_applies(binding.marker, platform, python) for platform in platforms)
-        ),
-        "pypi",
-    )
+    for binding in project.bindings:
+        if binding.package == name and binding.variant in ("", variant):
+            marker = binding.marker
+            if any(marker_applies(marker, platform, python) for platform in platforms):
+                return binding.index_name
+    return "pypi"
 
 
 def _file_name(wheel: Mapping[str, Any]) -> str:
-    return (
-        str(wheel["name"])
-        if "name" in wheel
-        else unquote(urlsplit(wheel.get("url", wheel.get("path", ""))).path).rsplit("/", 1)[-1]
-    )
+    if "name" in wheel:
+        return str(wheel["name"])
+    address = wheel.get("url", wheel.get("path", ""))
+    return unquote(urlsplit(address).path).rsplit("/", 1)[-1]
 
 
 def _refuse_without_wheel(
-    row: Mapping[str, Any], platform: str, question: ResolveRequest
+    row: Mapping[str, Any], platform: str, request: ResolveRequest
 ) -> NoReturn:
     raise LockError(
-        f"{row['name']} {row['version']} has no wheel for Python {question.spec.python} on "
+        f"{row['name']} {row['version']} has no wheel for Python {request.spec.python} on "
         f"{platform}",
         why="its files: "
         f"{', '.join(_file_name(wheel) for wheel in row.get('wheels', ())[:5]) or 'source only'}",

@@ -1,4 +1,4 @@
-"""What a platform is to a resolver: its markers, and which wheels run on it."""
+"""Platforms of a resolver: their markers, and the wheels that run on them."""
 
 from __future__ import annotations
 
@@ -31,21 +31,17 @@ def marker_of(platform: str) -> str:
 
 
 def marker_of_any(platforms: tuple[str, ...]) -> str:
-    """Return the marker that holds on any of some platforms (one at least)."""
-    return (
-        " or ".join(f"({marker_of(platform)})" for platform in platforms)
-        if len(platforms) > 1
-        else marker_of(platforms[0])
-    )
+    """Return the marker that holds on any of the platforms, which are one at least."""
+    if len(platforms) == 1:
+        return marker_of(platforms[0])
+    return " or ".join(f"({marker_of(platform)})" for platform in platforms)
 
 
 @cache
 def marker_applies(marker: str, platform: str, python: str) -> bool:
-    """Tell whether a marker ("": always) holds on a platform with some release of a CPython such as
-    "3.11".
+    """Return whether a marker ("": always) holds on a platform with any release of "3.11".
 
-    A lock is for all of them: what one release needs, all get. Of the system's own release the
-    newest is meant.
+    A lock is for all releases of a CPython. The system is taken to have its newest release.
     """
     if not marker:
         return True
@@ -57,8 +53,6 @@ def marker_applies(marker: str, platform: str, python: str) -> bool:
         "os_name": kind,
         "python_version": python,
         "extra": "",
-    }
-    environment |= {
         "implementation_name": "cpython",
         "platform_python_implementation": "CPython",
         "platform_release": "99",
@@ -74,21 +68,17 @@ def marker_applies(marker: str, platform: str, python: str) -> bool:
 
 
 def _releases(marker: str, python: str) -> list[str]:
-    """Return releases of a Python on both sides of every one that a marker names; the last one
-    stands for all that come after.
-    """
-    named = {int(patch) for patch in re.findall(rf"{re.escape(python)}\.(\d+)", marker)}
-    return [
-        f"{python}.{patch}"
-        for patch in sorted(
-            {near for patch in named for near in (patch - 1, patch, patch + 1) if near >= 0} | {99}
-        )
-    ]
+    """Return the releases next to those that a marker names; 99 stands for all later ones."""
+    patches = {99}
+    for text in re.findall(rf"{re.escape(python)}\.(\d+)", marker):
+        patch = int(text)
+        patches |= {max(patch - 1, 0), patch, patch + 1}
+    return [f"{python}.{patch}" for patch in sorted(patches)]
 
 
 @cache
 def wheel_runs_on(name: str, python: str, platform: str) -> bool:
-    """Tell whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
+    """Return whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
     system, machine, _, _ = _MARKERS[platform]
     starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
     if not name.endswith("-any.whl") and not any(start in name for start in starts):
@@ -107,25 +97,23 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
 
 @cache
 def _abis(python: str) -> frozenset[tuple[str, str]]:
-    """Return the (interpreter, ABI) pairs of wheels that run on a CPython version such as "3.11"."""  # noqa: E501
+    """Return the (interpreter, ABI) pairs of wheels that run on a CPython such as "3.11"."""
     major, _, minor = python.partition(".")
-    version, here = (int(major), int(minor)), f"cp{major}{minor}"
-    accepted = [*cpython_tags(version, [here], ["any"]), *compatible_tags(version, here, ["any"])]
-    return frozenset((tag.interpreter, tag.abi) for tag in accepted)
+    version, interpreter = (int(major), int(minor)), f"cp{major}{minor}"
+    own = cpython_tags(version, [interpreter], ["any"])
+    compatible = compatible_tags(version, interpreter, ["any"])
+    return frozenset((tag.interpreter, tag.abi) for tag in (*own, *compatible))
 
 
 def with_platform_files(package: LockedPackage, python: str, platform: str) -> LockedPackage:
-    """Return the package with the files of one platform only, so that another platform's do not
-    change a digest; source is for all.
+    """Return the package with the files of one platform only; source is for all.
+
+    Another platform's files do not change the digest of an environment.
     """
-    return replace(
-        package,
-        files=tuple(
-            file
-            for file in package.files
-            if package.built or wheel_runs_on(file.name, python, platform)
-        ),
-    )
+    if package.built:
+        return package
+    files = (file for file in package.files if wheel_runs_on(file.name, python, platform))
+    return replace(package, files=tuple(files))
 
 
 def oldest_glibc(package: LockedPackage, python: str, platform: str) -> tuple[int, int] | None:

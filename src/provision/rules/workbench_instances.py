@@ -9,7 +9,8 @@ from provision.diagnostics import Route
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
-from provision.kinds.models import MAX_GPUS, WorkbenchTarget
+from provision.kinds import WorkbenchTarget
+from provision.kinds.target_model import MAX_GPUS
 from provision.rules.rule import LintContext
 from provision.target_facts import TargetFacts
 

@@ -11,23 +11,13 @@ from typing import Any, Protocol
 
 from provision.effects.system import Reader
 from provision.errors import Refused
+from provision.kinds.base import Refusal as Refusal  # noqa: PLC0414 - drivers import it from here
 from provision.lock import Lock, LockedEnvironment
 from provision.plan import Action
 from provision.spec import Spec
 from provision.state import Ledger
 
 Route = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Something a target cannot do for a spec: where the spec asks for it, why not, and the way
-    out.
-    """
-
-    route: Route
-    why: str
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from provision.effects.system import Reader
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.spec import Spec
 from provision.targets.colab import build_colab_link, describe_kept_copy
 

@@ -1,4 +1,4 @@
-"""From a path to a spec that may be acted on, or to all that is wrong with it."""
+"""Loads a spec from its file and checks it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # lint reads no lock
 
 
 class SpecHasErrors(CheckFailed):
-    """The spec has findings that stop what was asked: exit 1, shown as frames."""
+    """The spec has errors: exit 1, with the findings shown as frames."""
 
     def __init__(self, found: Source, diagnostics: tuple[Diagnostic, ...], what: str) -> None:
         super().__init__(what)
@@ -31,9 +31,7 @@ class SpecHasErrors(CheckFailed):
 
 
 class CheckedDocument(NamedTuple):
-    """One document of a spec file with everything that is said about it; `spec` is None when it
-    cannot be understood.
-    """
+    """One document of a spec file with its findings; `spec` is None if it is not valid."""
 
     source: Source
     spec: Spec | None
@@ -41,11 +39,11 @@ class CheckedDocument(NamedTuple):
 
 
 class LoadedSpec(NamedTuple):
-    """A spec without errors, its text, and the facts it was judged by.
+    """A spec without errors, its text, and the facts it was checked with.
 
-    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked,
-    and `declared` the spec as it was written. `refused` are the
-    errors that concern single targets, by target, of a spec that was loaded with `apart`.
+    In a sandbox, `sandbox_sources` lists what is not real, `spec` is the substitute that is locked,
+    and `declared` the spec as it was written. `target_errors` are the errors of single targets of
+    a spec that was loaded with `apart`.
     """
 
     path: Path
@@ -64,19 +62,15 @@ class LoadedSpec(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The absolute folder of our own files, beside the spec; that of a sandbox never holds what
-        is real.
-        """
+        """The absolute folder of our own files next to the spec; a sandbox has its own."""
         return state_folder(self.path, sandbox=self.sandbox_sources is not None)
 
     @property
     def lock_path(self) -> Path:
-        """The lock beside the spec; in a sandbox the substitute's, among our own files."""
-        return (
-            lock_path(self.path)
-            if self.sandbox_sources is None
-            else self.folder / f"{self.stem}.lock"
-        )
+        """The path of the lock next to the spec; in a sandbox, of the substitute's lock."""
+        if self.sandbox_sources is None:
+            return lock_path(self.path)
+        return self.folder / f"{self.stem}.lock"
 
 
 def state_folder(path: Path, *, sandbox: bool = False) -> Path:
@@ -86,20 +80,22 @@ def state_folder(path: Path, *, sandbox: bool = False) -> Path:
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
-    """Read every document of a file and return what is said about each; raises SourceError when the
-    file cannot be read.
-    """
+    """Return every document of a file with its findings; raises SourceError."""
     return tuple(
         _check_document(document, facts) for document in source.read_spec_file(path, reader)
     )
 
 
 def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
-    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError
-    when there is none to speak of.
+    """Return the one spec in a file.
 
-    With `apart`, errors that all concern single targets, and leave another one, are returned in
-    `refused`.
+    With `apart`, errors that all concern single targets are returned in `target_errors` if they
+    leave a target without errors.
+
+    Raises:
+        SpecHasErrors: the spec has errors.
+        SourceError: the file cannot be read.
+        UsageError: its name is not possible, or it has several documents.
     """
     check_spec_name(path, reader)
     facts = load_facts()
@@ -110,38 +106,35 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
             why="this command takes one",
             hint="put each into a file of its own",
         )
-    judged = documents[0]
-    errors = [finding for finding in judged.diagnostics if finding.severity is Severity.ERROR]
-    by_target = _group_by_target(errors, judged.spec) if apart and judged.spec is not None else {}
-    if judged.spec is None or (errors and not by_target):
-        raise SpecHasErrors(judged.source, judged.diagnostics, "the spec has errors")
+    checked = documents[0]
+    errors = [finding for finding in checked.diagnostics if finding.severity is Severity.ERROR]
+    by_target = _group_by_target(errors, checked.spec) if apart and checked.spec is not None else {}
+    if checked.spec is None or (errors and not by_target):
+        raise SpecHasErrors(checked.source, checked.diagnostics, "the spec has errors")
     refused = {
-        name: SpecHasErrors(judged.source, of, f"target {name} has errors in the spec")
+        name: SpecHasErrors(checked.source, of, f"target {name} has errors in the spec")
         for name, of in by_target.items()
     }
     rest = tuple(
-        finding for finding in judged.diagnostics if finding.severity is not Severity.ERROR
+        finding for finding in checked.diagnostics if finding.severity is not Severity.ERROR
     )
-    return LoadedSpec(path, judged.source, judged.spec, facts, rest, target_errors=refused)
+    return LoadedSpec(path, checked.source, checked.spec, facts, rest, target_errors=refused)
 
 
 def _group_by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Diagnostic, ...]]:
-    """Return errors by the one target that each concerns; {} when one concerns more than a target,
-    or no target is without an error.
-    """
-    found: dict[str, tuple[Diagnostic, ...]] = {}
+    """Return errors by target; {} if one is not about a single target or no target is left."""
+    by_target: dict[str, tuple[Diagnostic, ...]] = {}
     for error in errors:
         route = error.where.route if isinstance(error.where, RouteLocation) else ()
         if len(route) < 2 or route[0] != "targets":
             return {}
-        found[str(route[1])] = (*found.get(str(route[1]), ()), error)
-    return found if len(found) < len(spec.targets) else {}
+        name = str(route[1])
+        by_target[name] = (*by_target.get(name, ()), error)
+    return by_target if len(by_target) < len(spec.targets) else {}
 
 
 def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Ask the rules again, of each set of versions that the lock holds; a finding told twice is
-    kept once.
-    """
+    """Run the rules on each set of versions in the lock; each finding is returned once."""
     found: dict[tuple[str, str], Diagnostic] = {}
     for spec, resolved in resolved_sets(loaded.spec, lock):
         for diagnostic in rules.run_rules(LintContext(spec, loaded.source, loaded.facts, resolved)):
@@ -150,9 +143,7 @@ def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
 
 
 def resolved_sets(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, ResolvedSet]]:
-    """Yield each set of versions in a lock with the part of the spec that it is for: the targets
-    that use it, and no others.
-    """
+    """Yield each set of versions in a lock with the spec of the targets that use it."""
     for environment in lock.environments:
         targets = {
             name: target

@@ -14,7 +14,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.effects.local import MakeFolder, MoveFile, RemoveTree, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, Refused
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.sanitize import escape_control
 from provision.state import State
 from provision.state_store import LocalStore

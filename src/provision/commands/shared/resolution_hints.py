@@ -1,9 +1,8 @@
-"""What may be done when no set of versions satisfies a spec: which lines ask for what, and the
-least change that uv can resolve.
-"""
+"""Hints for a spec that no set of versions satisfies: its lines, and a change that resolves."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -24,65 +23,65 @@ _PYTHON_CONFLICT = re.compile(
     r"?[<>=!~]|requires-python|Requires-Python|`python_full_version"
 )
 _MAX_TRIES = 3
-"""Changes of each kind that are tried with uv, a second or so each. Our choice."""
+"""Changes of each kind that are tried with uv, about a second each; ours."""
 
 
-def find_conflicting_packages(loaded: LoadedSpec, said: str) -> tuple[int, ...]:
-    """Return the numbers of the spec's packages that uv's words name."""
+def find_conflicting_packages(loaded: LoadedSpec, message: str) -> tuple[int, ...]:
+    """Return the positions of the packages that uv's message names."""
     names = (
         (number, {package.key, package.name}) for number, package in enumerate(loaded.spec.packages)
     )
     return tuple(
         number
         for number, known in names
-        if any(re.search(rf"(?<![\w.\[-]){re.escape(name)}(?![\w-])", said) for name in known)
+        if any(re.search(rf"(?<![\w.\[-]){re.escape(name)}(?![\w-])", message) for name in known)
     )
 
 
 def locate_requirements(loaded: LoadedSpec, numbers: tuple[int, ...]) -> Iterator[str]:
-    """Yield where each of these packages is asked for: a line of the spec, or of a file that it
-    extends.
-    """
+    """Yield the position and requirement of each package in the spec or a file it extends."""
     for number in numbers:
-        (
-            yield f"{_where(loaded, 'packages', number)} asks for "
-            f"{loaded.spec.packages[number].requirement}"
-        )
+        requirement = loaded.spec.packages[number].requirement
+        yield f"{_position(loaded, 'packages', number)} asks for {requirement}"
 
 
-def locate_python_requirement(loaded: LoadedSpec, said: str) -> Iterator[str]:
-    """Yield where the Python is asked for, when uv's words hold it against a version."""
-    if _mentions_python(said):
-        yield f"{_where(loaded, 'python')} asks for Python {loaded.spec.python}"
+def locate_python_requirement(loaded: LoadedSpec, message: str) -> Iterator[str]:
+    """Yield the position of `python` if uv's message says that a version does not fit it."""
+    if _mentions_python(message):
+        yield f"{_position(loaded, 'python')} asks for Python {loaded.spec.python}"
 
 
-def find_relaxation(loaded: LoadedSpec, said: str, world: System, tell: ProgressCallback) -> str:
-    """Return a change that uv was able to resolve and that no rule minds; "" for none.
+def find_relaxation(
+    loaded: LoadedSpec, message: str, system: System, progress: ProgressCallback
+) -> str:
+    """Return a change that uv can resolve and that no rule reports, "" if none was found.
 
-    That is one line without its bounds, or another Python where uv's words (`said`) speak of it,
-    or what `suggest` finds. Asks uv a few times at most; a
-    network that fails ends the search.
+    That is a line without its bounds, another Python if uv's message names it, or a suggestion of
+    `suggest`. uv runs a few times at most; a network error ends the search.
     """
-    tell("looking for a way out")
-    numbers = find_conflicting_packages(loaded, said)
+    progress("looking for a way out")
+    numbers = find_conflicting_packages(loaded, message)
     try:
-        ways = (
-            _try_unbounded(loaded, numbers, world, tell),
-            _try_other_pythons(loaded, said, world, tell),
-            _try_suggestions(loaded, numbers, world, tell),
+        hints = itertools.chain(
+            _try_unbounded(loaded, numbers, system, progress),
+            _try_other_pythons(loaded, message, system, progress),
+            _try_suggestions(loaded, numbers, system, progress),
         )
-        return next((found for way in ways for found in way), "")
+        return next(hints, "")
     except ExternalError:
         return ""
 
 
 def resolve_and_check(
-    spec: Spec, facts: Facts, world: System, tell: ProgressCallback
+    spec: Spec, facts: Facts, system: System, progress: ProgressCallback
 ) -> tuple[Lock, str]:
-    """Return the lock of a spec that nobody has written, and "" or what a rule minds of it. Raises
-    LockError when there is none, WorldError.
+    """Return the lock of a candidate spec, and the first error of a rule about it or "".
+
+    Raises:
+        LockError: nothing resolves.
+        ExternalError: an index cannot be reached.
     """
-    lock = resolve_spec(spec, facts, world, tell)
+    lock = resolve_spec(spec, facts, system, progress)
     for part, resolved in resolved_sets(spec, lock):
         for finding in rules.run_rules(LintContext(part, EmptySourceText(), facts, resolved)):
             if finding.severity is Severity.ERROR:
@@ -90,44 +89,39 @@ def resolve_and_check(
     return lock, ""
 
 
-def _mentions_python(said: str) -> bool:
-    return bool(_PYTHON_CONFLICT.search(" ".join(said.split())))  # uv breaks lines anywhere
+def _mentions_python(message: str) -> bool:
+    return bool(_PYTHON_CONFLICT.search(" ".join(message.split())))  # uv breaks lines anywhere
 
 
-def _where(loaded: LoadedSpec, *route: str | int) -> str:
+def _position(loaded: LoadedSpec, *route: str | int) -> str:
     span = loaded.source.span(RouteLocation(route))
     return f"{span.file}:{span.start.line}:{span.start.column}"
 
 
 def _try_unbounded(
-    loaded: LoadedSpec, numbers: tuple[int, ...], world: System, tell: ProgressCallback
+    loaded: LoadedSpec, numbers: tuple[int, ...], system: System, progress: ProgressCallback
 ) -> Iterator[str]:
     bounded = [number for number in numbers if loaded.spec.packages[number].version]
     for number in bounded[:_MAX_TRIES]:
-        asked = loaded.spec.packages[number]
-        packages = [
-            package.model_copy(update={"version": ""}) if package is asked else package
-            for package in loaded.spec.packages
-        ]
-        lock = _try_lock(
-            loaded.spec.model_copy(update={"packages": packages}), loaded.facts, world, tell
-        )
-        version = (
-            next((package.version for package in lock.packages if package.name == asked.key), "")
-            if lock
-            else ""
-        )
-        if version:
-            (
-                yield f"tried with uv: {asked.key}=={version.partition('+')[0]} in place of "
-                f"{asked.requirement} resolves"
-            )
+        bound = loaded.spec.packages[number]
+        packages = list(loaded.spec.packages)
+        packages[number] = bound.model_copy(update={"version": ""})
+        candidate = loaded.spec.model_copy(update={"packages": packages})
+        lock = _try_lock(candidate, loaded.facts, system, progress)
+        for package in lock.packages if lock is not None else ():
+            if package.name == bound.key:
+                version = package.version.partition("+")[0]
+                yield (
+                    f"tried with uv: {bound.key}=={version} in place of {bound.requirement} "
+                    "resolves"
+                )
+                break
 
 
 def _try_other_pythons(
-    loaded: LoadedSpec, said: str, world: System, tell: ProgressCallback
+    loaded: LoadedSpec, message: str, system: System, progress: ProgressCallback
 ) -> Iterator[str]:
-    if not _mentions_python(said):
+    if not _mentions_python(message):
         return
     own = int(loaded.spec.python.partition(".")[2])
     near = sorted(
@@ -135,36 +129,37 @@ def _try_other_pythons(
         key=lambda version: abs(int(version[2:]) - own),
     )
     for version in near[:_MAX_TRIES]:
-        if (
-            _try_lock(loaded.spec.model_copy(update={"python": version}), loaded.facts, world, tell)
-            is not None
-        ):
+        candidate = loaded.spec.model_copy(update={"python": version})
+        if _try_lock(candidate, loaded.facts, system, progress) is not None:
             yield f'tried with uv: python: "{version}" in place of "{loaded.spec.python}" resolves'
 
 
 def _try_suggestions(
-    loaded: LoadedSpec, numbers: tuple[int, ...], world: System, tell: ProgressCallback
+    loaded: LoadedSpec, numbers: tuple[int, ...], system: System, progress: ProgressCallback
 ) -> Iterator[str]:
     lines = tuple(("packages", number) for number in numbers)
-    found = find_suggestions(
+    result = find_suggestions(
         loaded.spec, loaded.facts, most=2 * _MAX_TRIES, refuted=(("python",), *lines)
-    ).suggestions
-    for suggestion in [one for one in found if all(change.now for change in one.changes)][
-        :_MAX_TRIES
-    ]:  # to leave a package out is no way to have it
-        if _try_lock(suggestion.spec, loaded.facts, world, tell) is not None:
+    )
+    suggestions = [
+        suggestion
+        for suggestion in result.suggestions
+        if all(change.now for change in suggestion.changes)  # removes no package
+    ]
+    for suggestion in suggestions[:_MAX_TRIES]:
+        if _try_lock(suggestion.spec, loaded.facts, system, progress) is not None:
             changes = ", ".join(
                 f"{change.now} in place of {change.was}" for change in suggestion.changes
             )
-            (
-                yield f"tried with uv: {changes} resolves (`provision suggest {loaded.path} "
+            yield (
+                f"tried with uv: {changes} resolves (`provision suggest {loaded.path} "
                 "--resolve` tells more)"
             )
 
 
-def _try_lock(spec: Spec, facts: Facts, world: System, tell: ProgressCallback) -> Lock | None:
+def _try_lock(spec: Spec, facts: Facts, system: System, progress: ProgressCallback) -> Lock | None:
     try:
-        lock, trouble = resolve_and_check(spec, facts, world, tell)
+        lock, trouble = resolve_and_check(spec, facts, system, progress)
     except LockError:
         return None
     return None if trouble else lock

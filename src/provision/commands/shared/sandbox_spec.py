@@ -10,7 +10,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.effects.packages import Index
 from provision.effects.system import Reader
 from provision.errors import UsageError
-from provision.kinds.models import Gpu, Requires, WorkbenchTarget
+from provision.kinds import Gpu, Requires, WorkbenchTarget
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.targets import SandboxSources

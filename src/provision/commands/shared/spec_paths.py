@@ -1,4 +1,4 @@
-"""What the path of a spec decides: where its lock lies, and the names that no spec may have."""
+"""The path of a spec's lock, and the names that no spec may have."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ if TYPE_CHECKING:
 
 
 def lock_path(path: Path) -> Path:
-    """Return the path of the lock beside a spec; of a link, beside the file that it leads to."""
+    """Return the path of the lock next to a spec, or next to the target of a link."""
     return (path.resolve() if path.is_symlink() else path).with_suffix(".lock")
 
 
 def check_spec_name(path: Path, reader: Reader) -> None:
-    """Raise UsageError for a name that would not keep lock and environments apart from another
-    spec's.
-    """
+    """Raise UsageError for a name whose lock and environments could be another spec's."""
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(
             f"{path} is no name for a spec",

@@ -18,7 +18,7 @@ from provision.commands.shared.sandbox_spec import with_package_sources
 from provision.diagnostics import RouteLocation as SpecPlace
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused, UsageError
-from provision.kinds.models import ColabTarget, LocalTarget
+from provision.kinds import ColabTarget, LocalTarget
 from provision.lock import Lock, digest_of
 from provision.plan import Action, Operation, Plan, Verification
 from provision.state import Ledger, State

@@ -13,11 +13,12 @@ from provision.diagnostics import Edit, Insert, RelatedLocation, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
+from provision.kinds import kind_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.rule import LintContext, related_at
 from provision.spec import ColabTarget, Package
-from provision.target_facts import TargetFacts, runtime_packages
+from provision.target_facts import TargetFacts
 
 
 class ColabTargetFacts(NamedTuple):
@@ -83,7 +84,7 @@ def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
     """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
     for colab in colab_targets(context):
         runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
-        packages = runtime_packages(colab.facts)
+        packages = kind_of(colab.target).preinstalled(colab.facts)
         if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
         if context.resolved is not None and not _is_set_for_device(

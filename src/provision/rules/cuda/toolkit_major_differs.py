@@ -105,6 +105,7 @@ RULE = Rule(
             'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
             "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
             '"12.8"',
+            other_ids=("SPC009",),
         ),
         Example(
             'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: '

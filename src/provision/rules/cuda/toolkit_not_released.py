@@ -70,11 +70,13 @@ RULE = Rule(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: '
             "[torch==2.11.0, {name: our-kernels, build: true}]\n",
             '"12.7"',
+            other_ids=("SPC009",),
         ),
         Example(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.10"\npython: "3.12"\npackages: '
             "[torch==2.11.0, {name: our-kernels, build: true}]\n",
             '"12.10"',
+            other_ids=("SPC009",),
         ),
     ),
     good=examples(

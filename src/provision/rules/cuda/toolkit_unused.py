@@ -53,11 +53,13 @@ RULE = Rule(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
             "[torch==2.11.0]\n",
             "cuda_toolkit",
+            other_ids=("SPC009",),
         ),
         Example(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: '
             '[torch==2.11.0, "transformers[torch]"]\n',
             "cuda_toolkit",
+            other_ids=("SPC009",),
         ),
     ),
     good=examples(

@@ -105,11 +105,13 @@ RULE = Rule(
             'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, '
             "{name: our-kernels, build: true}]\n",
             '"13.0"',
+            other_ids=("SPC009",),
         ),
         Example(
             'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.6"\npython: "3.12"\npackages: '
             "[torch==2.10.0, {name: our-kernels, build: true}]\n",
             '"12.6"',
+            other_ids=("SPC009",),
         ),
     ),
     good=examples(

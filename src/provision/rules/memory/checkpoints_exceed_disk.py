@@ -26,8 +26,9 @@ from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.memory import checkpoint_bytes
+from provision.kinds.base import Capacity
 from provision.rules.examples import example_spec
-from provision.rules.memory.capacity import Capacity, disk_capacity, format_size, training_workload
+from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, unmet_sizes
 from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written

@@ -36,8 +36,9 @@ from provision.facts.memory import (
     find_savings,
     minimum_memory,
 )
-from provision.kinds.models import LocalTarget, WorkbenchTarget
-from provision.rules.memory.capacity import Capacity, format_size, training_workload, vram_capacity
+from provision.kinds import LocalTarget, WorkbenchTarget
+from provision.kinds.base import Capacity
+from provision.rules.memory.capacity import format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import available_gpu_counts

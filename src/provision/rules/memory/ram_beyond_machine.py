@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
-from provision.kinds.models import ColabTarget, WorkbenchTarget
+from provision.kinds import ColabTarget, WorkbenchTarget
+from provision.kinds.colab import find_shape
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import (
     GIB,
-    colab_shape,
     format_size,
     ram_capacity,
     unmet_sizes,
@@ -63,7 +63,7 @@ def _sufficient_machine(
 ) -> tuple[str, Fix | None]:
     """Return the help text and the fix that take a machine with enough RAM; "" and None if none."""
     if isinstance(target.target, ColabTarget):
-        high = colab_shape(context, target, "high")
+        high = find_shape(target.gpu_settings.gpu, "high", context.facts)
         if target.target.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
             return "", None
         fix = set_field_fix(context, (*target.route, "shape"), "high")

@@ -31,7 +31,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             ("indexes", "pypi"),
             at=RoutePart.KEY,
             why="Locks and reports say pypi for the public index, and other packages are still "
-            "looked for there.",
+            "looked for there; lock refuses it.",
             help="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
         )
 
@@ -39,7 +39,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 RULE = Rule(
     id="SEC002",
     name="default-index-redefined",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
     sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
     check=check,
     bad=(

@@ -4,7 +4,8 @@
 
 Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read
 on this machine, by local targets; `{colab: ...}` by Colab;
-`{secret: projects/...}` by Workbench instances.
+`{secret: projects/...}` by Workbench instances. A secret that only some of the targets can follow
+is a warning.
 
 ## Why
 
@@ -21,30 +22,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.kinds import KINDS, kind_of
+from provision.kinds.base import SecretSource
+from provision.refusals import find_target_refusals
 from provision.rules.rule import Example, LintContext, Rule, examples
 
-_KINDS = {"env": "local", "colab": "colab"}
-_MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-_WAYS = {
-    "local": "name a variable of this machine: {env: NAME}",
-    "colab": "name it in Colab's own store: {colab: NAME}",
-    "workbench": _MANAGER,
+_READERS: dict[SecretSource, str] = {
+    source: name for name, kind in KINDS.items() for source in kind.secret_sources
 }
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each secret that none of the targets can fetch."""
-    kinds = {target.kind for target in context.spec.targets.values()}
+    """Yield a finding for each secret that a target cannot fetch."""
+    if context.resolved is not None:  # a resolved set has a part of the targets only
+        return
+    kinds = {target.kind: kind_of(target) for target in context.spec.targets.values()}
+    sources = set().union(*(kind.secret_sources for kind in kinds.values()))
     for name, reference in context.spec.secrets.items():
-        for field, kind in _KINDS.items():
-            if getattr(reference, field) is not None and kind not in kinds:
+        if reference.source not in sources:
+            reader = _READERS[reference.source]
+            hints = [kind.reference_hint for kind in kinds.values() if kind.secret_sources]
+            yield RULE.diagnostic(
+                f"secrets.{name} is read by {reader} targets only, and the targets here "
+                f"are {', '.join(sorted(kinds))}",
+                ("secrets", name, reference.source),
+                why=f"{name} would not be set at any of them.",
+                help=" or ".join(hints) or KINDS["workbench"].reference_hint,
+            )
+    yield from _refused_by_some(context, sources)
+
+
+def _refused_by_some(context: LintContext, sources: set[SecretSource]) -> Iterator[Diagnostic]:
+    for target in context.spec.targets:
+        for refusal in find_target_refusals(context.spec, target, context.facts):
+            if refusal.rule != RULE.id:
+                continue
+            name = str(refusal.route[1])
+            source = context.spec.secrets[name].source
+            if source in sources:
                 yield RULE.diagnostic(
-                    f"secrets.{name} is read by {kind} targets only, and the targets here "
-                    f"are {', '.join(sorted(kinds))}",
-                    ("secrets", name, field),
-                    why=f"{name} would not be set at any of them.",
-                    help=" or ".join(way for kind, way in _WAYS.items() if kind in kinds)
-                    or _MANAGER,
+                    f"target {target} cannot read secrets.{name}: {refusal.why}",
+                    ("secrets", name, source),
+                    why=f"plan refuses target {target}.",
+                    help=refusal.hint,
+                    severity=Severity.WARNING,
                 )
 
 
@@ -62,6 +83,12 @@ RULE = Rule(
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: LOCAL_HF}}\n'
+            "targets: {here: {kind: local}, colab: {kind: colab, isolation: venv}}\n",
+            "LOCAL_HF",
+            other_ids=("IMG022",),
         ),
     ),
     good=examples(

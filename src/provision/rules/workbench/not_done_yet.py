@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances

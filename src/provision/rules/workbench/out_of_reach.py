@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at

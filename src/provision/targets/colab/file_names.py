@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.targets.base import TargetContext
 
 CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provision.kinds.models import ColabTarget
+from provision.kinds import ColabTarget
 from provision.sanitize import escape_line
 from provision.targets.colab.cell import is_same_cell
 

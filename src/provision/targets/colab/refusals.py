@@ -7,22 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.facts import Facts
-from provision.kinds.models import ColabTarget
+from provision.refusals import find_target_refusals
 from provision.targets.base import Refusal, TargetContext
-from provision.targets.colab.file_names import get_colab_target
-from provision.targets.colab.shapes import find_shape
-from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
 
 
 def find_refusals(
     place: TargetContext, facts: Facts, foreign: tuple[str, ...]
 ) -> Iterator[Refusal]:
     """Yield everything that is refused; `foreign` are files of others that stand where ours would."""  # noqa: E501
-    target = get_colab_target(place)
-    yield from find_common_refusals(place.spec)
-    yield from _runtime_refusals(place, target, facts)
-    yield from _gpu_refusals(place, target, facts)
-    yield from _unsupported_fields(place)
+    yield from find_target_refusals(place.spec, place.target, facts)
+    yield from _lock_refusals(place)
     for name in foreign:
         yield Refusal(
             ("targets", place.target),
@@ -31,70 +25,14 @@ def find_refusals(
         )
 
 
-def _runtime_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
-    route = ("targets", place.target, "runtime")
-    if target.runtime not in facts.runtimes and target.isolation == "system":
-        hint = f"write one of {', '.join(facts.runtimes)}, or isolation: venv"
-        yield Refusal(route, f"what Colab runtime {target.runtime} holds is not known", hint)
-    if target.via == "colab-cli" and target.runtime != "latest":
+def _lock_refusals(place: TargetContext) -> Iterator[Refusal]:
+    gpu = place.spec.gpu
+    if not gpu.is_none and "torch" not in place.lock.versions(place.environment):
         yield Refusal(
-            route,
-            "via: colab-cli gets the newest runtime, whatever is asked for",
-            "write runtime: latest, or via: browser",
-        )
-
-
-def _gpu_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
-    gpu, shape = place.spec.gpu, find_shape(place.spec.gpu, target.shape, facts)
-    route = ("targets", place.target, "gpu") if target.gpu is not None else ("gpu",)
-    if shape is None:
-        elsewhere = find_shape(gpu, "standard", facts)
-        offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
-        if elsewhere is not None:
-            yield Refusal(
-                ("targets", place.target, "shape"),
-                f"Colab has no machine of shape high with {gpu.type}",
-                "leave shape out, or name another card",
-            )
-        else:
-            yield Refusal(route, f"Colab has no {gpu.type}", f"take one of {offered}")
-    if gpu.is_none:
-        return
-    if gpu.count > 1:
-        yield Refusal(
-            route,
-            f"a Colab runtime has one GPU, and {gpu.count} are asked for",
-            f"write gpu: {gpu.type}",
-        )
-    if "torch" not in place.lock.versions(place.environment):
-        yield Refusal(
-            route,
+            ("gpu",),
             f"gpu: {gpu} cannot be shown to compute without torch",
             "add torch to `packages`, or write gpu: none",
         )
-
-
-def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
-    spec = place.spec
-    if spec.cuda_toolkit is not None:
-        yield Refusal(
-            ("cuda_toolkit",),
-            f"installing a CUDA toolkit on a runtime: {NOT_SUPPORTED_YET}",
-            "remove the field; a runtime with a GPU brings its own toolkit",
-        )
-    for name, reference in spec.secrets.items():
-        if get_colab_target(place).via == "colab-cli":
-            yield Refusal(
-                ("secrets", name),
-                "Colab gives its secrets to a browser only, and via: colab-cli has none",
-                "write via: browser, or leave it out",
-            )
-        elif reference.colab is None:
-            yield Refusal(
-                ("secrets", name),
-                "a notebook takes secrets from Colab's own store only",
-                f"write {{colab: {name}}}",
-            )
     if place.sandbox_sources is not None:
         yield Refusal(
             ("targets", place.target),
@@ -103,7 +41,7 @@ def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
         )
         return
     for name, address in place.lock.indexes.items():
-        if address.startswith("file:"):
+        if address.startswith("file:") and name not in place.spec.indexes:
             yield Refusal(
                 ("indexes",),
                 f"the index {name} lies on this machine, out of the runtime's reach",

@@ -26,12 +26,13 @@ from provision.effects.local import (
 from provision.effects.packages import Index, Pin, PythonSearchResult
 from provision.effects.system import Effect, Reader
 from provision.errors import Refused
+from provision.facts import load_facts
 from provision.lock import LockedPackage
 from provision.plan import Action, Operation
+from provision.refusals import find_target_refusals
 from provision.spec import LocalTarget, Spec
 from provision.state import Ledger, to_folder_name
 from provision.targets.base import Interpreter, Refusal, TargetContext
-from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
 from provision.targets.local import conda_link as conda_name
 from provision.targets.local import conda_prefix as conda
 from provision.targets.local.conda_link import CondaLink
@@ -519,33 +520,13 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
 
 
 def _spec_refusals(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
-    place = spec.targets[target]
-    if isinstance(place, LocalTarget) and place.kernel and spec.package("ipykernel") is None:
-        yield Refusal(
-            ("targets", target, "kernel"),
-            "a Jupyter kernel needs ipykernel in the environment",
-            "add ipykernel to `packages`",
-        )
-    yield from find_common_refusals(spec)
-    if spec.cuda_toolkit is not None:
-        yield Refusal(
-            ("cuda_toolkit",),
-            f"installing a CUDA toolkit on a local machine: {NOT_SUPPORTED_YET}",
-            "install nvcc yourself and remove the field",
-        )
+    yield from find_target_refusals(spec, target, load_facts())
     if spec.gpu.type == "mps" and not platform.startswith("macos"):
         yield Refusal(
             ("gpu",),
             f"mps is Apple silicon, and this machine is {platform}",
             "write gpu: none, or name the card",
         )
-    for name, reference in spec.secrets.items():
-        if reference.env is None:
-            yield Refusal(
-                ("secrets", name),
-                "a local environment takes secrets from the caller's variables only",
-                f"write {{env: {name}}}",
-            )
 
 
 def _machine_refusals(place: TargetContext, have: LocalObservation) -> Iterator[Refusal]:

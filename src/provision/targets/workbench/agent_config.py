@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from provision.field_types import parse_duration
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.lock import LockedPackage, digest_of
 from provision.lock.target_view import DEFAULT_INDEX_URL
 from provision.targets.base import TargetContext

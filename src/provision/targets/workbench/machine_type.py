@@ -15,7 +15,7 @@ from provision.facts.machines import (
 )
 from provision.facts.schema_platforms import MachineType
 from provision.field_types import parse_size
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 
 _LEAST_RAM_GB = 8.0

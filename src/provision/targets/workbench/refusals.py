@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.facts import Facts
-from provision.facts.machines import region_of
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
+from provision.refusals import find_target_refusals
 from provision.targets.base import Refusal, TargetContext
-from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.image import ImageChoice
 from provision.targets.workbench.machine_type import MachineChoice
@@ -37,25 +36,8 @@ def find_refusals(
     and stand in the way.
     """
     target, own = get_workbench_target(place), ("targets", place.target)
-    yield from find_common_refusals(place.spec)
-    yield from _unsupported_fields(place, target)
-    yield from _gpu_refusals(place, facts)
-    if target.bucket is None:
-        hint = (
-            "make one (gcloud storage buckets create gs://NAME "
-            f"--location={region_of(target.zones[0])}) and write bucket: gs://NAME/provision"
-        )
-        yield Refusal(
-            (*own, "bucket"),
-            "the program and the report travel through a bucket, and none is named",
-            hint,
-        )
-    if target.subnet is not None and len({region_of(zone) for zone in target.zones}) > 1:
-        yield Refusal(
-            (*own, "zones"),
-            "a subnet lies in one region, and the zones in several",
-            "name zones of one region",
-        )
+    yield from find_target_refusals(place.spec, place.target, facts)
+    yield from _lock_refusals(place, target, facts)
     if chosen.problem:
         yield Refusal(
             (*own, "machine_type"), chosen.problem, "name a machine type, or ask for less"
@@ -109,57 +91,22 @@ def _refuse_foreign_instance(
     )
 
 
-def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterator[Refusal]:
-    spec, own = place.spec, ("targets", place.target)
-    if spec.cuda_toolkit is not None:
-        yield Refusal(
-            ("cuda_toolkit",),
-            f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}",
-            "remove the field; the image brings its own toolkit",
-        )
-    if target.managed_euc:
-        yield Refusal(
-            (*own, "managed_euc"),
-            "with managed credentials the service may drop the program that makes the "
-            "environment without a word",
-            "leave it out",
-        )
-    if target.image is not None and ("/" in target.image or ":" in target.image):
-        yield Refusal(
-            (*own, "image"),
-            f"container images: {NOT_SUPPORTED_YET}",
-            "name an image of a virtual machine, as in workbench-instances-2603",
-        )
-    for name, reference in spec.secrets.items():
-        if reference.secret is None:
-            yield Refusal(
-                ("secrets", name),
-                "an instance fetches secrets from Secret Manager only",
-                "write {secret: projects/PROJECT/secrets/NAME/versions/1}",
-            )
+def _lock_refusals(
+    place: TargetContext, target: WorkbenchTarget, facts: Facts
+) -> Iterator[Refusal]:
     if place.sandbox_sources is None:
         for name, address in {**place.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
                 yield Refusal(
-                    (*own, "mirrors"),
+                    ("targets", place.target, "mirrors"),
                     f"the index {name} lies on this machine, out of the instance's reach",
                     "name a mirror with an http address",
                 )
-
-
-def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
     gpu = place.spec.gpu
-    if gpu.is_none:
-        return
     card = facts.card(gpu.type)
-    if card is None or not card.workbench:
-        known = ", ".join(
-            one.name for one in facts.cards if one.workbench and one.status == "offered"
-        )
-        yield Refusal(
-            ("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none"
-        )
-    elif "torch" not in place.lock.versions(place.environment):
+    if card is None or not card.workbench:  # refused already
+        return
+    if "torch" not in place.lock.versions(place.environment):
         yield Refusal(
             ("gpu",),
             f"gpu: {gpu} cannot be shown to compute without torch",

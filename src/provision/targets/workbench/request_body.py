@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from provision.facts import Card, Facts
 from provision.field_types import parse_duration, parse_size
-from provision.kinds.models import Disk, WorkbenchTarget
+from provision.kinds import Disk, WorkbenchTarget
 from provision.targets.base import TargetContext
 from provision.targets.workbench.resource_names import ResourceNames, build_labels
 

@@ -8,7 +8,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from provision.kinds.models import WorkbenchTarget
+from provision.kinds import WorkbenchTarget
 from provision.targets.base import TargetContext
 
 MANAGED_LABEL = "provision"

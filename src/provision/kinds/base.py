@@ -1,0 +1,214 @@
+# ruff: noqa: ARG002 - the defaults of `Kind` ignore their arguments
+"""The declaration of a kind of target: its model, and what its machine provides and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from provision.diagnostics import Route, Severity
+from provision.facts import Card, Evidence, Facts, flavour_of
+from provision.facts.schema_platforms import ColabRuntime, ImageFamily
+from provision.kinds.target_model import Gpu, TargetModel
+
+SecretSource = Literal["secret", "env", "colab"]
+Resource = Literal["ram", "shm", "disk"]
+
+NOT_SUPPORTED_YET = "this version does not do that yet"
+LINUX = ("linux-x86_64",)
+
+
+class GpuSettings(NamedTuple):
+    """The `gpu` and `cuda` of one or more targets, with the routes they are written at."""
+
+    gpu: Gpu
+    gpu_route: Route
+    cuda: str
+    cuda_route: Route
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Whether it is a CUDA card."""
+        return self.gpu.type not in ("none", "mps")
+
+    @property
+    def flavour(self) -> str | None:
+        """The torch build family ("cpu", "cu128"), or None if the lock chooses it."""
+        if not self.is_nvidia or self.cuda == "none":
+            return "cpu"
+        return None if self.cuda == "auto" else flavour_of(self.cuda)
+
+
+class ProvidedVersion(NamedTuple):
+    """A version that a machine brings, as "580.82.07", with its provider in words and its source.
+
+    `route` is the field of the spec that chose the provider.
+    """
+
+    value: str
+    provider: str
+    route: Route
+    evidence: Evidence
+
+
+class ProvidedSoftware(NamedTuple):
+    """The image or runtime of a machine and the versions that it brings; None if unknown."""
+
+    image: ImageFamily | None = None
+    runtime: ColabRuntime | None = None
+    driver: ProvidedVersion | None = None
+    glibc: ProvidedVersion | None = None
+    python: ProvidedVersion | None = None
+
+
+class TargetFacts(NamedTuple):
+    """A target with all that the facts know of it, None for what they do not."""
+
+    name: str
+    target: TargetModel
+    gpu_settings: GpuSettings
+    card: Card | None
+    platforms: tuple[str, ...]
+    image: ImageFamily | None = None
+    runtime: ColabRuntime | None = None
+    driver: ProvidedVersion | None = None
+    glibc: ProvidedVersion | None = None
+    python: ProvidedVersion | None = None
+
+    @property
+    def route(self) -> Route:
+        """The route of the target."""
+        return ("targets", self.name)
+
+
+class Capacity(NamedTuple):
+    """An amount of a resource in bytes, with its provider in words and its source.
+
+    `route` is the field of the spec that chose the provider.
+    """
+
+    bytes: float
+    provider: str
+    route: Route
+    evidence: Evidence
+
+    def at_most(self, severity: Severity) -> Severity:
+        """Return a severity, capped by the confidence of the fact."""
+        return self.evidence.cap_severity(severity)
+
+
+class TargetFields(NamedTuple):
+    """The fields of a spec, as they hold at one target, that a kind may refuse."""
+
+    packages: frozenset[str]
+    """Canonical names of the listed packages."""
+    cuda_toolkit: str | None
+    secrets: Mapping[str, SecretSource]
+    """The source of every secret by its variable."""
+    card_requirements: tuple[str, ...]
+    """Keys of `requires` that only a card can meet."""
+    index_folders: tuple[str, ...]
+    """Names of the used indexes that are folders of this machine (`file://`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that a target cannot do for a spec: the field, the reason, and the fix.
+
+    `rule` is the id of the lint rule that reports the same; "" for the common rule.
+    """
+
+    route: Route
+    why: str
+    hint: str = ""
+    rule: str = ""
+
+
+class Kind:
+    """One kind of target as the language, the lock and the rules see it.
+
+    Registered in `provision.kinds.KINDS`. A kind does no I/O and imports no client library: lint
+    and lock load nothing else of it. The driver of the same name in `targets/` does the work.
+    """
+
+    name: ClassVar[str]
+    model: ClassVar[type[TargetModel]]
+    secret_sources: ClassVar[frozenset[SecretSource]] = frozenset()
+    reference_hint: ClassVar[str] = ""
+    """The edit that names a secret so that this kind can read it."""
+
+    has_runtimes: ClassVar[bool] = False
+    """Whether its machines bring packages that an environment can extend."""
+
+    def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
+        """Return the platforms to lock for.
+
+        Args:
+            declared: the spec's `platforms`, as in ["linux-x86_64", "macos-arm64"].
+        """
+        return LINUX
+
+    def lock_inputs(self, target: Any) -> tuple[str, ...]:
+        """Return the target's own fields that decide packages; a change makes a lock stale."""
+        return ()
+
+    def uses_conda(self, target: TargetModel) -> bool:
+        """Return whether conda makes the environment."""
+        return False
+
+    def base_runtime(self, target: TargetFacts) -> ColabRuntime | None:
+        """Return the runtime whose packages the environment extends, None for a clean one."""
+        return None
+
+    def preinstalled(self, target: TargetFacts) -> Mapping[str, str] | None:
+        """Return the packages that the lock is installed on top of.
+
+        Returns:
+            Canonical name to version; None for a clean environment or an unknown runtime.
+        """
+        return None
+
+    def provides(
+        self,
+        target: Any,
+        route: Route,
+        facts: Facts,
+        *,
+        gpu: bool,
+    ) -> ProvidedSoftware:
+        """Return the software that the machine brings.
+
+        Args:
+            target: an instance of `model`.
+            route: the target's route in the spec.
+            facts: the tables to look up.
+            gpu: whether the target has an NVIDIA card.
+        """
+        return ProvidedSoftware()
+
+    def capacity(
+        self,
+        resource: Resource,
+        target: TargetFacts,
+        facts: Facts,
+    ) -> Capacity | None:
+        """Return how much of a resource the machine has, None if unknown."""
+        return None
+
+    def refusals(
+        self, target: TargetFacts, fields: TargetFields, facts: Facts
+    ) -> Iterator[Refusal]:
+        """Yield everything that the target cannot do, judged from the text of the spec alone.
+
+        `lint`, `plan` and `lock` call this same function. A kind extends it.
+        """
+        gpu = target.gpu_settings.gpu
+        if target.gpu_settings.is_nvidia:
+            return
+        for requirement in fields.card_requirements:
+            yield Refusal(
+                ("requires", requirement),
+                f"gpu: {gpu} has no {requirement} that could be checked",
+                f"remove it ({requirement}: null where a profile brings it), or name the card",
+            )

@@ -1,0 +1,27 @@
+"""The kind `colab-enterprise`: a runtime of Colab Enterprise."""
+
+from typing import Literal
+
+from provision.kinds.base import Kind
+from provision.kinds.target_model import TargetModel
+
+
+class ColabEnterpriseTarget(TargetModel):
+    """A Colab Enterprise runtime."""
+
+    kind: Literal["colab-enterprise"]
+    project: str
+    """Google Cloud project."""
+    region: str
+    """Region, as in us-central1."""
+    machine_type: str = "auto"
+    """Machine type, or auto for the cheapest that fits."""
+    isolation: Literal["system", "venv"] = "system"
+    """On top of the runtime's packages, or in an environment of its own."""
+
+
+class ColabEnterprise(Kind):
+    """Runtimes of Colab Enterprise; this version checks and locks them only."""
+
+    name = "colab-enterprise"
+    model = ColabEnterpriseTarget

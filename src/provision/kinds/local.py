@@ -1,0 +1,75 @@
+"""The kind `local`: an environment on this machine."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from provision.facts import Facts
+from provision.kinds.base import (
+    NOT_SUPPORTED_YET,
+    Kind,
+    Refusal,
+    TargetFacts,
+    TargetFields,
+)
+from provision.kinds.target_model import TargetModel
+
+
+class LocalTarget(TargetModel):
+    """An environment on this machine."""
+
+    kind: Literal["local"]
+    manager: Literal["uv", "conda"] = "uv"
+    """Which program makes the environment."""
+    kernel: bool = False
+    """Register a Jupyter kernel for the environment (ipykernel must be among the packages)."""
+
+
+class Local(Kind):
+    """Environments of this machine, whose hardware and software the facts cannot know."""
+
+    name = "local"
+    model = LocalTarget
+    secret_sources = frozenset({"env"})
+    reference_hint = "name a variable of this machine: {env: NAME}"
+
+    def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
+        """Return the declared platforms."""
+        return tuple(map(str, declared))
+
+    def lock_inputs(self, target: LocalTarget) -> tuple[str, ...]:
+        """Return the manager."""
+        return (target.manager,)
+
+    def uses_conda(self, target: TargetModel) -> bool:
+        """Return whether the manager is conda."""
+        return isinstance(target, LocalTarget) and target.manager == "conda"
+
+    def refusals(
+        self, target: TargetFacts, fields: TargetFields, facts: Facts
+    ) -> Iterator[Refusal]:
+        """Yield the fields without effect and a Jupyter kernel that could not start."""
+        if (
+            isinstance(target.target, LocalTarget)
+            and target.target.kernel
+            and "ipykernel" not in fields.packages
+        ):
+            yield Refusal(
+                (*target.route, "kernel"),
+                "a Jupyter kernel needs ipykernel in the environment",
+                "add ipykernel to `packages`",
+            )
+        yield from super().refusals(target, fields, facts)
+        if fields.cuda_toolkit is not None:
+            yield Refusal(
+                ("cuda_toolkit",),
+                f"installing a CUDA toolkit on a local machine: {NOT_SUPPORTED_YET}",
+                "install nvcc yourself and remove the field",
+            )
+        for name, source in fields.secrets.items():
+            if source != "env":
+                yield Refusal(
+                    ("secrets", name),
+                    "a local environment takes secrets from the caller's variables only",
+                    f"write {{env: {name}}}",
+                    rule="SEC004",
+                )

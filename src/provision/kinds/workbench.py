@@ -1,0 +1,281 @@
+"""The kind `workbench`: an instance of Vertex AI Workbench."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from provision.diagnostics import Route
+from provision.facts import Facts
+from provision.facts.machines import find_cpu_machines, find_machines, region_of
+from provision.facts.schema_platforms import MachineType, split_image_name
+from provision.field_types import (
+    Duration,
+    EnvironmentValue,
+    Identifier,
+    IndexUrl,
+    Size,
+    StrictModel,
+    parse_size,
+)
+from provision.kinds.base import (
+    NOT_SUPPORTED_YET,
+    Capacity,
+    Kind,
+    ProvidedSoftware,
+    ProvidedVersion,
+    Refusal,
+    Resource,
+    TargetFacts,
+    TargetFields,
+)
+from provision.kinds.target_model import TargetModel
+
+
+class Disk(StrictModel):
+    """A disk of an instance."""
+
+    size: Size | None = None
+    """Size; default: 150 GB for the boot disk, 100 GB for the data disk."""
+    type: Literal[
+        "standard",
+        "ssd",
+        "balanced",
+        "extreme",
+        "hyperdisk-balanced",
+        "hyperdisk-balanced-high-availability",
+        "hyperdisk-extreme",
+        "hyperdisk-ml",
+        "hyperdisk-throughput",
+    ] = "balanced"
+    """Kind of Persistent Disk, or of Hyperdisk."""
+    kms_key: str | None = Field(
+        default=None,
+        examples=["projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"],
+    )
+    """Key of Cloud KMS that encrypts it; default: a key that Google manages."""
+
+
+class Access(StrictModel):
+    """Who opens JupyterLab on an instance."""
+
+    mode: Literal["service-account", "single-user"] = "service-account"
+    """All who may act as the service account, or one person."""
+    owner: str | None = Field(default=None, examples=["me@example.com"])
+    """Mail address of the person; with single-user only."""
+
+    @model_validator(mode="after")
+    def _owner_of_one(self) -> "Access":
+        if (self.owner is not None) != (self.mode == "single-user"):
+            raise PydanticCustomError(
+                "access_owner", "mode: single-user names its owner, and no other mode has one"
+            )
+        return self
+
+
+class Shielded(StrictModel):
+    """What Shielded VM guards."""
+
+    secure_boot: bool = False
+    """Start signed software only; with a GPU, the image must carry a signed driver."""
+    vtpm: bool = True
+    """A virtual trusted platform module."""
+    integrity_monitoring: bool = True
+    """Watch what was started against a baseline."""
+
+
+class WorkbenchTarget(TargetModel):
+    """A Vertex AI Workbench instance."""
+
+    kind: Literal["workbench"]
+    project: str
+    """Google Cloud project."""
+    zones: list[str] = Field(min_length=1)
+    """Zones in the order in which they are tried."""
+    machine_type: str = "auto"
+    """Machine type, or auto for the cheapest that fits."""
+    image: str | None = None
+    """Exact name of the image; a family is resolved at plan and recorded."""
+    gpu_driver: bool = True
+    """Let Google Cloud install the NVIDIA driver on an instance with a GPU."""
+    reservation: str | None = None
+    """Reservation that the machine is taken from; projects/PROJECT/reservations/NAME when it is
+    shared.
+    """
+    boot_disk: Disk = Disk.model_construct()
+    """Disk of the operating system."""
+    data_disk: Disk = Disk.model_construct()
+    """Disk of /home/jupyter: environments, data and checkpoints."""
+    network: str | None = None
+    """VPC network; default: that of the project called default."""
+    subnet: str | None = None
+    """Subnet in the region of the zones."""
+    public_ip: bool = False
+    """Whether the instance has an address on the internet."""
+    nat: bool = False
+    """Whether the subnet reaches the internet through Cloud NAT."""
+    mirrors: dict[Identifier, IndexUrl] = {}
+    """Package indexes that can be reached without internet: pypi, pytorch, or a key under
+    `indexes`, to an address.
+    """
+    service_account: str | None = None
+    """Mail address of the service account that the instance runs as."""
+    access: Access = Access.model_construct()
+    """Who opens JupyterLab."""
+    managed_euc: bool = False
+    """Run with the credentials of the person who uses it (managed end user credentials)."""
+    shielded: Shielded = Shielded.model_construct()
+    """Shielded VM."""
+    labels: dict[str, EnvironmentValue] = {}
+    """Labels of the instance."""
+    tags: list[str] = []
+    """Network tags, for firewall rules and routes."""
+    metadata: dict[str, EnvironmentValue] = {}
+    """Further metadata of the instance."""
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    """Where the startup script and the report travel."""
+    idle_shutdown: Duration | None = None
+    """Stop the instance after this long without use."""
+    max_lifetime: Duration | None = None
+    """Stop the instance after this long in any case."""
+    on_failure: Literal["stop", "keep", "delete"] = "stop"
+    """What happens to an instance that could not be verified."""
+
+
+class Workbench(Kind):
+    """Instances of Vertex AI Workbench, made from an image on a machine type."""
+
+    name = "workbench"
+    model = WorkbenchTarget
+    secret_sources = frozenset({"secret"})
+    reference_hint = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
+
+    def lock_inputs(self, target: WorkbenchTarget) -> tuple[str, ...]:
+        """Return the image."""
+        return (target.image or "",)
+
+    def provides(
+        self, target: WorkbenchTarget, route: Route, facts: Facts, *, gpu: bool
+    ) -> ProvidedSoftware:
+        """Return the family of the image and its versions; nothing without a known image."""
+        family, day = split_image_name(target.image or "")
+        image = facts.images.get(family)
+        if image is None:
+            return ProvidedSoftware()
+        route, provider = (*route, "image"), f"image {target.image}"
+        driver = glibc = python = None
+        dated = facts.image_driver(family, day) if day else None
+        if gpu and dated is not None:
+            driver = ProvidedVersion(dated.driver, provider, route, dated.evidence)
+        elif gpu and image.driver:
+            driver = ProvidedVersion(image.driver, provider, route, image.evidence)
+        system = facts.systems.get(image.os)
+        if system is not None:
+            distribution = f"{provider} ({image.os})"
+            glibc = ProvidedVersion(system.glibc, distribution, route, system.evidence)
+        if image.python:
+            python = ProvidedVersion(image.python, provider, route, image.evidence)
+        return ProvidedSoftware(image, None, driver, glibc, python)
+
+    def capacity(self, resource: Resource, target: TargetFacts, facts: Facts) -> Capacity | None:
+        """Return the RAM of the machine type, its share for /dev/shm, or the data disk."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        if resource == "disk":
+            default = facts.limits["data disk"]
+            size = own.data_disk.size
+            count = parse_size(size) if size else default.value * 10**9
+            return Capacity(count, "the data disk", (*target.route, "data_disk"), default.evidence)
+        machine = _largest_machine(own, target, facts)
+        if machine is None:
+            return None
+        ram, route = machine.ram_gb * 2**30, (*target.route, "machine_type")
+        if resource == "ram":
+            return Capacity(ram, machine.name, route, machine.evidence)
+        share = facts.limits["shm share"]
+        return Capacity(ram * share.value, machine.name, route, share.evidence)
+
+    def refusals(
+        self, target: TargetFacts, fields: TargetFields, facts: Facts
+    ) -> Iterator[Refusal]:
+        """Yield the fields without effect and what an instance cannot have or reach."""
+        own, route = target.target, target.route
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        yield from super().refusals(target, fields, facts)
+        yield from _unsupported_fields(own, route, fields)
+        gpu = target.gpu_settings.gpu
+        if not gpu.is_none and (target.card is None or not target.card.workbench):
+            offered = (
+                card.name for card in facts.cards if card.workbench and card.status == "offered"
+            )
+            yield Refusal(
+                target.gpu_settings.gpu_route,
+                f"Workbench has no {gpu.type}",
+                f"take one of {', '.join(offered)}, or gpu: none",
+                rule="GCP004",
+            )
+        if own.bucket is None:
+            yield Refusal(
+                (*route, "bucket"),
+                "the program and the report travel through a bucket, and none is named",
+                "make one (gcloud storage buckets create gs://NAME "
+                f"--location={region_of(own.zones[0])}) and write bucket: gs://NAME/provision",
+                rule="GCP021",
+            )
+        if own.subnet is not None and len({region_of(zone) for zone in own.zones}) > 1:
+            yield Refusal(
+                (*route, "zones"),
+                "a subnet lies in one region, and the zones in several",
+                "name zones of one region",
+                rule="GCP008",
+            )
+
+
+def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:
+    """Return the machine type, for `auto` the one with the most RAM that it may choose."""
+    if own.machine_type != "auto":
+        return facts.machines.get(own.machine_type)
+    machines: tuple[MachineType, ...] = ()
+    if target.card is not None:
+        reserved = own.reservation is not None
+        count = target.gpu_settings.gpu.count
+        machines = find_machines(facts, target.card, count, reserved=reserved)
+    elif target.gpu_settings.gpu.is_none:
+        machines = find_cpu_machines(facts)
+    return max(machines, key=lambda machine: machine.ram_gb, default=None)
+
+
+def _unsupported_fields(
+    target: WorkbenchTarget, route: Route, fields: TargetFields
+) -> Iterator[Refusal]:
+    if fields.cuda_toolkit is not None:
+        yield Refusal(
+            ("cuda_toolkit",),
+            f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}",
+            "remove the field; the image brings its own toolkit",
+            rule="GCP024",
+        )
+    if target.managed_euc:
+        yield Refusal(
+            (*route, "managed_euc"),
+            "with managed credentials the service may drop the program that makes the "
+            "environment without a word",
+            "leave it out",
+            rule="GCP012",
+        )
+    if target.image is not None and ("/" in target.image or ":" in target.image):
+        yield Refusal(
+            (*route, "image"),
+            f"container images: {NOT_SUPPORTED_YET}",
+            "name an image of a virtual machine, as in workbench-instances-2603",
+            rule="GCP024",
+        )
+    for name, source in fields.secrets.items():
+        if source != "secret":
+            yield Refusal(
+                ("secrets", name),
+                "an instance fetches secrets from Secret Manager only",
+                "write {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                rule="GCP023",
+            )

@@ -1,0 +1,172 @@
+"""Builds a lock from the packages that uv resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packaging.version import Version
+
+from provision.errors import LockError
+from provision.facts import Facts, cuda_of
+from provision.facts.versions import parse_version
+from provision.kinds import kind_of
+from provision.lock.document import with_digest
+from provision.lock.flavours import flavour_on
+from provision.lock.inputs import collect_lock_inputs
+from provision.lock.model import (
+    Lock,
+    LockedEnvironment,
+    LockedPackage,
+    TargetChoice,
+    environment_digest,
+)
+from provision.lock.shared_versions import CUDA_PACKAGES
+from provision.lock.uv_request import ResolveRequest, lock_platforms
+from provision.lock.uv_result import ResolvedPackages
+from provision.lock.wheels import LINUX_PLATFORMS, oldest_glibc, with_platform_files
+from provision.target_facts import TargetFacts, collect_target_facts
+
+
+def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
+    """Return the lock of resolved packages.
+
+    Raises:
+        LockError: an environment on Linux would get another torch than its flavour's.
+    """
+    environments = []
+    for (flavour, platform), key in sorted(
+        resolved.environment_keys.items(), key=lambda item: item[1]
+    ):
+        packages = [package for package in resolved.packages if key in package.environments]
+        own_flavour = flavour if resolved.has_torch else None
+        environments.append(_environment(key, platform, own_flavour, request, packages))
+        if own_flavour is not None and platform in LINUX_PLATFORMS:
+            _refuse_other_builds(environments[-1], packages, request)
+    targets = {
+        target.name: _target_choice(request, resolved, target)
+        for target in collect_target_facts(request.spec, request.facts)
+    }
+    used = {package.index for package in resolved.packages}
+    indexes = {index.name: index.url for index in resolved.project.indexes if index.name in used}
+    return with_digest(
+        Lock(
+            collect_lock_inputs(request.spec),
+            request.spec.python,
+            tuple(environments),
+            dict(sorted(targets.items())),
+            indexes,
+            resolved.packages,
+        )
+    )
+
+
+def _target_choice(
+    request: ResolveRequest, resolved: ResolvedPackages, target: TargetFacts
+) -> TargetChoice:
+    choice = request.proposal.choices[target.name]
+    keys = tuple(
+        resolved.environment_keys[flavour_on(choice.flavour, platform), platform]
+        for platform in lock_platforms(request.spec, target.name)
+    )
+    reason = choice.reason if resolved.has_torch else "no torch among the packages"
+    preinstalled = kind_of(target.target).preinstalled(target)
+    if preinstalled is None or target.runtime is None:
+        return TargetChoice(keys, reason)
+    kept, changed, added, restart = [], {}, [], []
+    for package in resolved.packages:
+        name = package.name
+        if keys[0] not in package.environments:
+            continue
+        if name not in preinstalled:
+            added.append(name)
+        elif parse_version(preinstalled[name]) == Version(package.version):
+            kept.append(name)
+        else:
+            changed[name] = preinstalled[name]
+            protected = request.facts.protected.get(name)
+            if protected is not None and protected.restart:
+                restart.append(name)
+    runtime = target.runtime.runtime
+    return TargetChoice(keys, reason, runtime, tuple(kept), changed, tuple(added), tuple(restart))
+
+
+def _environment(
+    key: str,
+    platform: str,
+    flavour: str | None,
+    request: ResolveRequest,
+    packages: Iterable[LockedPackage],
+) -> LockedEnvironment:
+    python, floors, content = request.spec.python, [], []
+    for package in packages:
+        content.append(with_platform_files(package, python, platform))
+        floor = oldest_glibc(package, python, platform)
+        if floor is not None:
+            floors.append(floor)
+    glibc = ".".join(map(str, max(floors))) if floors else None
+    driver = None
+    if flavour not in (None, "cpu"):
+        windows = platform.startswith("windows")
+        driver = request.facts.driver_floor(cuda_of(flavour), windows=windows)
+    digest = environment_digest(python, platform, flavour, tuple(content))
+    return LockedEnvironment(key, platform, flavour, glibc, driver, digest)
+
+
+def _refuse_other_builds(
+    environment: LockedEnvironment, packages: list[LockedPackage], request: ResolveRequest
+) -> None:
+    """Refuse a torch of another flavour, and CUDA packages in a CPU environment."""
+    direct = {package.key for package in request.spec.packages}
+    for package in packages:
+        is_torch = package.name == "torch"
+        if environment.flavour == "cpu":
+            chain = [package.name]
+            if CUDA_PACKAGES.match(package.name):
+                chain = _requirement_chain(package.name, packages, direct)
+            if (is_torch and not package.version.endswith("+cpu")) or _is_for_cuda(package, chain):
+                raise LockError(
+                    f"a CPU spec would install {package.name} {package.version}, which is for CUDA",
+                    why=f"brought in by {' <- '.join(chain)}",
+                    hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the "
+                    "work needs",
+                )
+        local = Version(package.version).local
+        labelled = package.name in request.facts.flavoured and local is not None
+        if (is_torch or labelled) and environment.flavour != _flavour_of(
+            package, environment.platform, request.facts
+        ):
+            raise LockError(
+                f"index {package.index} gave {package.name} {package.version}, and "
+                f"{environment.flavour} was asked for",
+                why="the local label of a version (+cu128) names the CUDA that it was built for",
+                hint=f"let the index {package.index} serve builds of {environment.flavour}",
+            )
+
+
+def _is_for_cuda(package: LockedPackage, chain: list[str]) -> bool:
+    if not CUDA_PACKAGES.match(package.name):
+        return False
+    # xgboost brings NCCL on a CPU too.
+    return not package.name.startswith("nvidia-nccl") or "torch" in chain
+
+
+def _flavour_of(package: LockedPackage, platform: str, facts: Facts) -> str | None:
+    """Return the flavour in a version's label, else that of the public index."""
+    local = Version(package.version).local
+    if local is not None:
+        return local
+    release = facts.torch_release(package.version)
+    return release.default_on(platform) if release is not None else None
+
+
+def _requirement_chain(name: str, packages: list[LockedPackage], direct: set[str]) -> list[str]:
+    """Return the names from a package to the direct requirement that brings it in."""
+    chain = [name]
+    while chain[-1] not in direct:
+        for package in packages:
+            if chain[-1] in package.requires and package.name not in chain:
+                chain.append(package.name)
+                break
+        else:
+            break
+    return chain

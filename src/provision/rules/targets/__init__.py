@@ -1,0 +1,1 @@
+"""Rules for what a kind of target cannot do."""
