@@ -64,6 +64,7 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
             f"{t.target:<12} {t.kind}, "
             f"{t.condition}{f', {_display_path(t.path)}' if t.path and t.condition != 'absent' else ''}"  # noqa: E501
         )
+        verdict = f"{t.verdict} (earlier probe)" if t.earlier_probe else t.verdict
         how = (
             f": run it, then provision report add FILE --spec {shlex.quote(str(path))}"
             if t.condition == "rendered"
@@ -71,7 +72,7 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
         )
         console.print_text(
             f"{'':<12} "
-            f"{f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}"  # noqa: E501
+            f"{f'{verdict} at {t.verified_at}' if verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}"  # noqa: E501
         )
     console.print_errors(found.failed)
     return found.exit_code
