@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import (
+from provision.agent.core.record_audit import (
     InstallNote,
     RecordFile,
     compare_files,

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from provision.adapters.conda import programs, solver
 from provision.adapters.conda.download import altered_file_error, hash_file, record_urls
-from provision.agent.core.installed_files import make_install_note, read_record
+from provision.agent.core.record_audit import make_install_note, read_record
 from provision.effects import CondaRecord, CreateCondaPrefix
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from provision.sanitize import escape_control, redact
@@ -82,13 +82,12 @@ def with_conda_packages(result: Mapping[str, Any], prefix: Path, minor: str) -> 
     package's own RECORD from the first: they are noted as `remade`,
     and not taken for files that were changed later.
     """
-    from provision.agent.install.document import AuditLevel
-    from provision.agent.install.installed_packages import audit_packages, find_installed_packages
+    from provision.agent.core.installed_packages import audit_packages, find_installed_packages
 
     there = find_installed_packages([str(prefix / f"lib/python{minor}/site-packages")])
     others = {name: found for name, found in there.items() if name not in result["packages"]}
     audited, linked = (
-        audit_packages(others, AuditLevel.SIZE, there.values()),
+        audit_packages(others, hashed=False, among=there.values()),
         _linked_packages(prefix, minor),
     )
     brought = {}

@@ -44,7 +44,7 @@ from provision.errors import ExternalError, LockError, ProvisionError
 from provision.sanitize import escape_control, redact
 
 if TYPE_CHECKING:
-    from provision.agent.install.interpreter import ProcessResult as InstallerResult
+    from provision.agent.core.process import ProcessResult as InstallerResult
 
 _EXPORT = (
     "export",
@@ -532,7 +532,7 @@ def _error_from_call(
 def _run_for_installer(
     argv: list[str], environment: Mapping[str, str], folder: Path | None
 ) -> InstallerResult:
-    from provision.agent.install.interpreter import ProcessResult as InstallerResult
+    from provision.agent.core.process import ProcessResult as InstallerResult
 
     done = capture(argv, environment, cwd=folder)
     return InstallerResult(done.code, done.stdout, done.stderr)

@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.files import write_atomically
+from ..core.process import ProcessResult
 from ..core.redact import redact
 from .document import AuditLevel, InstallError, read_document
 from .installer import UvFailed, install_packages
-from .interpreter import ProcessResult
 from .uv_environment import scrub_environment
 from .uv_messages import HASH_MISMATCH, NETWORK_DISABLED
 
@@ -107,6 +108,7 @@ def _uv(named: str) -> str:
 
 
 def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
+    # Not in a group of its own: whoever ends the installer's group ends uv with it.
     done = subprocess.run(
         argv,
         env=dict(environment),
@@ -153,15 +155,9 @@ def _require_writable(result: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_atomically(path, text, mode=0o644)
     except OSError as error:
-        os.unlink(temporary)
         raise InstallError(
             f"cannot write the result {path}", error.strerror or str(error)
         ) from None

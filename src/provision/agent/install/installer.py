@@ -14,15 +14,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..core.installed_files import make_install_note, read_record
-from ..core.versions import is_same_version
-from .document import AuditLevel, InstallError, InstallMode, InstallRequest, Pin
-from .installed_packages import (
+from ..core.installed_packages import (
     AuditResult,
     InstalledPackage,
     audit_packages,
     find_installed_packages,
 )
+from ..core.record_audit import make_install_note, read_record
+from ..core.versions import is_same_version
+from .document import AuditLevel, InstallError, InstallMode, InstallRequest, Pin
 from .interpreter import Interpreter, RunProcess, inspect_interpreter
 from .scratch_project import (
     HASHES_FILE,
@@ -108,7 +108,7 @@ def install_packages(
         for pin in wanted.pins
         if pin.name in before and is_same_version(before[pin.name].version, pin.version)
     }
-    audited = audit_packages(kept, wanted.audit, before.values())
+    audited = audit_packages(kept, hashed=wanted.audit is AuditLevel.FULL, among=before.values())
     damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.reinstall)})
     site = _Installation(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is InstallMode.OWN:
@@ -213,9 +213,11 @@ def _look(
     """
     others = {name: found for name, found in there.items() if name not in changed}
     return {
-        **audit_packages(others, AuditLevel.SIZE, there.values()),
+        **audit_packages(others, hashed=False, among=there.values()),
         **audit_packages(
-            {name: there[name] for name in changed}, site.wanted.audit, there.values()
+            {name: there[name] for name in changed},
+            hashed=site.wanted.audit is AuditLevel.FULL,
+            among=there.values(),
         ),
     }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.process import ProcessResult
 from .document import InstallError
 
 _ASK = """
@@ -20,15 +21,6 @@ told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "std
 sys.stdout.write(json.dumps(told))
 """  # noqa: E501
 EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """How a program ended: exit code, what it wrote to stdout and to stderr."""
-
-    code: int
-    stdout: str
-    stderr: str
 
 
 RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessResult]

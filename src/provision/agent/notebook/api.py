@@ -14,14 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .document import DocumentError, read_document
+from ..core.agent_config import DocumentError, read_document
+from ..core.process import end_process_group
+from .document import parse_document
 from .errors import StageError
 from .kernel import Notebook, find_notebook
 from .loaded_modules import identify_kernel_process
 from .output import Printer
 from .package_stages import roll_back_packages
 from .payload import DamagedPayload, compute_payload_digest
-from .process import end_process_group
 from .process_environment import apply_environment
 from .run_state import read_run_state
 from .session import Session
@@ -124,7 +125,7 @@ def _open(
     folder = Path(os.path.realpath(folder))
     try:
         payload = compute_payload_digest(folder)
-        document = read_document(folder / "document.json")
+        document = read_document(folder / "document.json", parse_document)
     except (DamagedPayload, DocumentError) as error:
         raise StageError(
             "the cell's files were changed or cut", str(error), _AGAIN, "error"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core.process import TIMED_OUT, run_process
 from .host_detection import Host
-from .process import TIMED_OUT, run_process
 
 _COLAB = "import google.colab, google.colab._kernel, colab_kernel_launcher"
 _PLAIN = "import ipykernel, IPython; from ipykernel.kernelapp import IPKernelApp"

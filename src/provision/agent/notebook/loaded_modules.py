@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.installed_packages import InstalledPackage
+from ..core.record_audit import read_record
 from ..core.versions import is_same_version
-from .installed_packages import InstalledPackage, read_recorded_files
 
 _DELETED = " (deleted)"
 
@@ -146,7 +147,7 @@ def _real_files(dist: InstalledPackage) -> frozenset[str]:
     real = os.path.realpath(root)
     return frozenset(
         real + path[len(root) :] if path.startswith(root + os.sep) else path
-        for path, _ in read_recorded_files(dist)
+        for path, _, _ in read_record(dist.metadata_folder).hashed_files
     )
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from ..core.installed_packages import InstalledPackage, find_flaw
 from ..core.versions import is_same_version
-from .installed_packages import InstalledPackage, find_flaw
 
 
 @dataclass(frozen=True, slots=True)

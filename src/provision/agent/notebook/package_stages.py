@@ -9,15 +9,15 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
+from ..core.files import write_json_object
+from ..core.installed_packages import InstalledPackage
+from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from . import package_backup, pip_install
 from .errors import StageError
-from .installed_packages import InstalledPackage
 from .kernel_smoke_test import find_kernel_start_error
 from .loaded_modules import find_packages_in_use, inspect_loaded_modules
 from .output import format_package_count
 from .package_diff import compare_packages, find_protected_changes, find_unpredicted_changes
-from .process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
-from .run_state import write_json
 from .session import INSTALL_RESULT_FILE, Session
 from .uv_tool import find_uv
 from .venv import is_environment_usable, make_environment
@@ -212,7 +212,7 @@ def _note_what_is_in_use(course: Session, changing: Sequence[InstalledPackage]) 
 
 def _by_installer(course: Session, uv: str) -> None:
     document, result = course.folder / "install.json", course.folder / INSTALL_RESULT_FILE
-    write_json(document, {**course.document.install, "python": course.python})
+    write_json_object(document, {**course.document.install, "python": course.python})
     words = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
     count = len(course.comparison.to_install) if course.comparison else 0
     course.printer.print_stage_line(

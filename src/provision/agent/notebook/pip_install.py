@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.files import write_json_object
+from ..core.installed_packages import InstalledPackage, find_flaw
+from ..core.process import run_process
+from ..core.record_audit import read_record
 from ..core.versions import is_same_version
 from .document import Document
 from .errors import StageError
-from .installed_packages import InstalledPackage, find_flaw, read_recorded_files
 from .package_diff import PackageDiff
-from .process import run_process
-from .run_state import write_json
 from .uv_tool import pip_variables
 
 SCHEMA = "provision.installed/1"
@@ -40,7 +41,7 @@ def install_with_pip(
     python: str,
     managed: bool,
     environ: Mapping[str, str],
-    beat: Callable[[float], None],
+    heartbeat: Callable[[float], None],
 ) -> None:
     """Have pip install what is missing, changed or damaged; pip changes nothing before it has every
     file. Raises Stopped.
@@ -79,7 +80,7 @@ def install_with_pip(
         _INSTALL_S,
         pip_variables(document.install, environ),
         folder,
-        beat,
+        heartbeat,
     )
     if answer.code:
         raise StageError(
@@ -114,7 +115,7 @@ def write_install_result(
         name: {
             "version": after[name].version,
             "provenance": _provenance(before.get(name), after[name]),
-            "files_checked": len(read_recorded_files(after[name])),
+            "files_checked": len(read_record(after[name].metadata_folder).hashed_rows),
             **({"record_fits": False} if name in flaws else {}),
         }
         for name in sorted(document.packages)
@@ -130,7 +131,7 @@ def write_install_result(
         "packages": packages,
         "notes": notes,
     }
-    write_json(path, result)
+    write_json_object(path, result)
     return result
 
 

@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..core.files import read_json_object, write_json_object
+from ..core.process import TIMED_OUT, stream_process
 from .errors import StageError
-from .process import TIMED_OUT, stream_process
-from .run_state import read_json, write_json
 from .session import INSTALL_RESULT_FILE, Session
 
 REPORT_FILE = "report.json"
@@ -48,7 +48,7 @@ def verify_stage(course: Session) -> None:
 def _probe(course: Session) -> dict[str, Any]:
     expectations, out = course.folder / "expectations.json", course.folder / REPORT_FILE
     document = _expectations(course)
-    write_json(expectations, document)
+    write_json_object(expectations, document)
     out.unlink(missing_ok=True)
     limit = float(document.get("timeout_s", 1800)) + _OVER_S
     words = [
@@ -68,7 +68,7 @@ def _probe(course: Session) -> dict[str, Any]:
     (course.folder / "probe.log").write_text(
         "\n".join([*said, course.printer.clean(answer.stderr)]), encoding="utf-8"
     )
-    report = read_json(out)
+    report = read_json_object(out)
     if report.get("subject", {}).get("nonce") != course.document.nonce or not isinstance(
         report.get("verdict"), dict
     ):
@@ -117,7 +117,7 @@ def _stored(course: Session) -> dict[str, Any]:
         content = (course.folder / REPORT_FILE).read_bytes()
     except OSError:
         return {}
-    report = read_json(course.folder / REPORT_FILE)
+    report = read_json_object(course.folder / REPORT_FILE)
     whole = hashlib.sha256(content).hexdigest() == course.run_state.report_sha256
     return (
         report if whole and report.get("subject", {}).get("nonce") == course.document.nonce else {}

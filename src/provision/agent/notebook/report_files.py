@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..core.files import write_atomically, write_json_object
 from .errors import StageError
 from .probe_run import REPORT_FILE
-from .run_state import write_file_atomically, write_json
 from .session import Session
 
 STATUS_FILE = "status.json"
@@ -27,7 +27,7 @@ def report_stage(course: Session) -> None:
     unless one chose to continue anyway.
     """
     content = (course.folder / REPORT_FILE).read_bytes()
-    write_file_atomically(course.base / REPORT_FILE, content)
+    write_atomically(course.base / REPORT_FILE, content, mode=0o644)
     verdict, path = course.report["verdict"], course.base / REPORT_FILE
     course.outcome, course.message = (
         _OUTCOMES.get(verdict["result"], "unverified"),
@@ -93,7 +93,7 @@ def write_status(course: Session, stage: str, seconds: dict[str, float]) -> None
         "moved": [asdict(one) for one in course.catalogue_drift],
         "report_sha256": digest,
     }
-    write_json(course.base / STATUS_FILE, document)
+    write_json_object(course.base / STATUS_FILE, document)
 
 
 def delete_report(base: Path) -> None:

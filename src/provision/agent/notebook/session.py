@@ -9,20 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.files import read_json_object
+from ..core.installed_packages import InstalledPackage, find_installed_packages
 from .document import Document
 from .host_detection import Host
-from .installed_packages import (
-    InstalledPackage,
-    find_environment_package_folders,
-    find_installed_packages,
-    find_package_folders,
-)
 from .kernel import Notebook
 from .machine_check import CatalogueDrift
 from .machine_info import MachineInfo
 from .output import Printer
 from .package_diff import PackageDiff
-from .run_state import RunState, read_json
+from .package_folders import find_environment_package_folders, find_package_folders
+from .run_state import RunState
 
 INSTALL_RESULT_FILE = "installed.json"
 
@@ -81,7 +78,7 @@ class Session:
     @property
     def install_result(self) -> dict[str, Any]:
         """What the installer noted; {} before it did."""
-        return read_json(self.folder / INSTALL_RESULT_FILE)
+        return read_json_object(self.folder / INSTALL_RESULT_FILE)
 
     @property
     def provenance_counts(self) -> dict[str, int]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import shutil
 import sys
 
+from ..core.process import run_process
 from .errors import StageError
-from .process import run_process
 from .session import Session
 from .uv_tool import pip_variables
 
@@ -66,7 +66,7 @@ def _interpreter(course: Session, uv: str, wanted: str) -> str:
         [uv, "python", "install", "--quiet", wanted],
         _FETCH_S,
         {**variables, "UV_PYTHON_DOWNLOADS": "manual"},
-        beat=course.print_heartbeat,
+        heartbeat=course.print_heartbeat,
     )
     if answer.code:
         hint = (

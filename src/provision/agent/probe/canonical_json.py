@@ -1,15 +1,10 @@
-"""JSON in one spelling: sorted keys, UTF-8, no NaN, few digits; its digests, and files that are
-whole or absent.
-"""
+"""JSON in one spelling, and its digest: sorted keys, UTF-8, no NaN, 6 significant digits."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 _DIGITS = 6
@@ -51,17 +46,3 @@ def canonical_digest(value: Any) -> str:
         "sha256:"
         + hashlib.sha256(to_canonical_json(value).encode("utf-8", "backslashreplace")).hexdigest()
     )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(
-            handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
-        ) as out:
-            out.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .canonical_json import to_canonical_json, write_atomically
+from ..core.files import write_atomically
+from .canonical_json import to_canonical_json
 from .catalogue import STAGES, known_check_ids
 from .catalogue import select_checks as asked_checks
 from .expectations import load_expectations

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .canonical_json import to_canonical_json, write_atomically
+from ..core.files import write_atomically
+from .canonical_json import to_canonical_json
 from .catalogue import is_applicable, select_checks
 from .expectations import Expectations
 from .model import SelectedCheck
@@ -48,9 +49,9 @@ class StageProgress:
 
     def save(self, path: Path) -> None:
         """Write the fragment, whole or not at all."""
-        write_atomically(
-            path, to_canonical_json({name: getattr(self, name) for name in self.__slots__})
-        )
+        text = to_canonical_json({name: getattr(self, name) for name in self.__slots__})
+        # It has to outlive this process, not the machine.
+        write_atomically(path, text, durable=False)
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:

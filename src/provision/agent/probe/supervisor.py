@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.process import kill_process_group
 from .redactor import Redactor
 from .stage import StageProgress
 
@@ -115,7 +116,7 @@ class StageProcess:
             try:
                 ending = self._follow(process)
             finally:
-                _kill_group(process)
+                kill_process_group(process)
                 process.wait()
         while self._next_has_begun():
             self._leg_is_over()
@@ -134,7 +135,7 @@ class StageProcess:
                 and not self._timed_out
             ):
                 self._timed_out = True
-                _kill_group(process)
+                kill_process_group(process)
             time.sleep(_PAUSE_S)
 
     @property
@@ -195,17 +196,6 @@ def _ending(process: subprocess.Popen[bytes]) -> _ExitStatus | None:
     # Linux counts ru_maxrss in KiB, macOS in bytes.
     unit = 1024 * 1024 if sys.platform == "darwin" else 1024
     return _ExitStatus(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.poll() is None:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        # Nobody of the group is left (macOS answers EPERM for a group of zombies).
-        pass
 
 
 def _signal_name(number: int) -> str:

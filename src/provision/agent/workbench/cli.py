@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.agent_config import DocumentError, read_document
 from .cloud import CloudClient, CloudError
-from .document import DocumentError, read_document
+from .document import parse_document
 from .instance import Instance, find_user_account
 from .phases import run_phases
 from .status import SecretRedactor, StatusReporter
@@ -32,7 +33,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return fetch()
     asked = _parser().parse_args(arguments)
     try:
-        document = read_document(asked.document)
+        document = read_document(asked.document, parse_document)
         if document.nonce != asked.nonce:
             raise DocumentError(
                 "the document is of another run: its nonce is not the one that was announced"

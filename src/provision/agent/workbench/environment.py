@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .document import Document, LockedUv
+from ..core.process import NOT_STARTED
+from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
+from .document import Document
 from .install_progress import report_install_progress
 from .instance import Instance, PhaseFailed
 
@@ -20,7 +22,6 @@ MARKER_FILE = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"
 _INSTALL_S, _FETCH_S = 3600.0, 900.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
-_NO_PROGRAM = 127
 _DIGEST12 = re.compile(r"[0-9a-f]{12}")
 _CONDA = ("/opt/conda", "/opt/micromamba")
 
@@ -58,10 +59,10 @@ def find_uv(document: Document, machine: Instance) -> str:
         return there
     if there and _uv_version(there, machine) == document.uv.version:
         return there
-    tools = machine.provision_folder / "tools" / f"uv-{document.uv.version}"
-    program = str(tools / "bin/uv")
+    target = document.uv.folder(machine.provision_folder / "tools")
+    program = str(target / "bin/uv")
     if _uv_version(program, machine) != document.uv.version:
-        _fetch_uv(document, document.uv, tools, machine)
+        _fetch_uv(document, document.uv, target, machine)
     return program
 
 
@@ -224,50 +225,32 @@ def _copy(source: Path, target: Path, machine: Instance) -> None:
     )
 
 
-def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) -> None:
-    """Put the locked uv in place: straight from the index that the document names, else by a pip,
-    which finds its own and knows more of them.
+def _fetch_uv(document: Document, uv: LockedUv, target: Path, instance: Instance) -> None:
+    """Put the locked uv in place: from the index of the document, else with a pip.
+
+    A pip finds its own indexes, and supports more kinds of them.
     """
     index = document.install.get("indexes", {}).get("pypi")
+    program = str(target / "bin/uv")
     if index:
-        asked = {
-            "index": index,
-            "name": "uv",
-            "version": uv.version,
-            "hashes": uv.hashes,
-            "target": str(tools),
-        }
-        # Through stdin: the address may hold a password.
-        machine.run(
-            [sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"],
+        request = {"name": "uv", "version": uv.version, "hashes": uv.hashes}
+        # On stdin, because the address may hold a password.
+        instance.run(
+            [sys.executable, "-I", str(instance.work / "device.pyz"), "fetch"],
             _FETCH_S,
-            given=json.dumps(asked).encode(),
+            stdin=json.dumps({**request, "index": index, "target": str(target)}),
         )
-        if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+        if _uv_version(program, instance) == uv.version:
             return
-    requirement = f"uv=={uv.version} " + " ".join(
-        f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes
-    )
-    wanted = tools.with_name(tools.name + ".txt")
-    machine.write_file(wanted, requirement + "\n")
+    requirements = target.with_name(target.name + ".txt")
+    instance.write_file(requirements, uv.requirement + "\n")
     variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
-    words = [
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--require-hashes",
-        "--upgrade",
-        "--target",
-        str(tools),
-        "--requirement",
-        str(wanted),
-    ]
+    arguments = pip_arguments(requirements, target)
     for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
-        answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
-        if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+        answer = instance.run([*pip, *arguments], _FETCH_S, variables=variables)
+        if answer.code == 0 and _uv_version(program, instance) == uv.version:
             return
-        if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
+        if answer.code != NOT_STARTED and "No module named pip" not in answer.output:
             raise PhaseFailed(
                 f"cannot install uv {uv.version} by its hash: exit code "
                 f"{answer.code}\n{answer.output}"
@@ -277,10 +260,9 @@ def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) 
     )
 
 
-def _uv_version(program: str, machine: Instance) -> str | None:
-    answer = machine.run([program, "--version"], 60)
-    words = answer.stdout.split()
-    return words[1] if answer.code == 0 and len(words) > 1 else None
+def _uv_version(program: str, instance: Instance) -> str | None:
+    answer = instance.run([program, "--version"], 60)
+    return parse_uv_version(answer.stdout) if answer.code == 0 else None
 
 
 def _uv_variables(machine: Instance) -> dict[str, str]:

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..canonical_json import canonical_digest, to_canonical_json, write_atomically
+from ...core.files import write_atomically
+from ..canonical_json import canonical_digest, to_canonical_json
 from ..redactor import Redactor
 from .peaks import CardPeak, PeakUsage, max_known
 from .resource_usage import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from typing import Any
 
-from ...core.installed_files import (
+from ...core.record_audit import (
     FileComparison,
     InstallNote,
     RecordFile,

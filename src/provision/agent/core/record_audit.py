@@ -44,6 +44,15 @@ class RecordFile:
         """The rows with a hash: all files but bytecode and the RECORD itself."""
         return [row for row in self.rows if row[1]]
 
+    @property
+    def hashed_files(self) -> list[tuple[str, str, str]]:
+        """The rows with a hash, with the absolute and normal path of each file."""
+        root = os.path.dirname(self.metadata_folder)
+        return [
+            (os.path.normpath(os.path.join(root, path)), digest, size)
+            for path, digest, size in self.hashed_rows
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class InstallNote:
@@ -172,15 +181,11 @@ def find_matching_files(
     """
     if not files:
         return frozenset()
-    rows = (
-        (os.path.normpath(os.path.join(os.path.dirname(one.metadata_folder), path)), listed, size)
-        for one in records
-        for path, listed, size in one.hashed_rows
-    )
     return frozenset(
-        file
-        for file, listed, size in rows
-        if file in files and not _flaw(file, listed, size, hashed=hashed)
+        path
+        for record in records
+        for path, digest, size in record.hashed_files
+        if path in files and not _flaw(path, digest, size, hashed=hashed)
     )
 
 
