@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Any
 TIMED_OUT = 124
 NOT_STARTED = 127
 _HEARTBEAT_S = 20.0
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 _GRACE_S = 2.0
 """Our choice: seconds that a group has after each signal but the last."""
 
@@ -141,6 +144,14 @@ def kill_process_group(process: subprocess.Popen[Any]) -> None:
         _signal_group(process, signal.SIGKILL)
     elif process.poll() is None:
         process.kill()
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when its parent ends; only Linux can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _signal_group(process: subprocess.Popen[Any], number: int) -> bool:

@@ -1,6 +1,4 @@
-"""The command line of the installer: `install` reads a document, installs what it lists, and writes
-what became of it.
-"""
+"""Command line of the installer: reads a document, installs its packages, writes a result."""
 
 from __future__ import annotations
 
@@ -28,8 +26,9 @@ _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the p
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Install and return 0; 1 when what is wanted does not hold (a file that is not the locked one,
-    no such version), 2 when it could not be asked.
+    """Install and return 0; 1 if the request cannot be met, 2 if it could not be tried.
+
+    A file that is not the locked one, or a version that does not exist, is 1.
     """
     asked = _parser().parse_args(words)
     try:

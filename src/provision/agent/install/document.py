@@ -1,6 +1,4 @@
-"""What is to be installed, into which interpreter and how: `install.json`, read strictly into
-frozen values.
-"""
+"""The installer's document (`install.json`), read strictly into frozen values."""
 
 from __future__ import annotations
 
@@ -25,8 +23,10 @@ _MINOR = re.compile(r"\d+\.\d+")
 
 
 class InstallMode(str, Enum):
-    """`own`: the environment is ours and ends up holding exactly the packages. `shared`: it is not
-    ours, and nothing else in it is touched.
+    """Ownership of the environment.
+
+    `own`: it is ours and ends up with exactly the packages. `shared`: nothing else in it is
+    changed.
     """
 
     OWN = "own"
@@ -34,17 +34,16 @@ class InstallMode(str, Enum):
 
 
 class AuditLevel(str, Enum):
-    """How a file is compared with the RECORD of its package: by sha256 and size, or by size only,
-    which reads no file.
-    """
+    """Comparison of a file with its RECORD: by sha256 and size, or by size, which opens no file."""
 
     FULL = "full"
     SIZE = "size"
 
 
 class InstallError(Exception):
-    """The question could not be asked (exit code 2), or what was asked does not hold (1). `what` is
-    one line; `why` and `hint` may be empty.
+    """The request could not be tried (exit code 2), or cannot be met (1).
+
+    `what` is one line; `why` and `hint` may be empty.
     """
 
     def __init__(self, what: str, why: str = "", hint: str = "", exit_code: int = 2) -> None:
@@ -54,10 +53,10 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One package: canonical name, exact version, the index it is bound to (None: the default one),
-    the sha256 of every file that may be taken.
+    """One package: canonical name, exact version, index (None: the default), sha256 of its files.
 
-    `built`: its files are source, so that it is built as it is installed, by what is there already.
+    `built`: its files are source, so that it is built as it is installed, by what is there
+    already.
     """
 
     name: str
@@ -69,12 +68,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """All that is asked for. `python` is the interpreter's path, `minor` the version that the
-    packages were locked for.
+    """The whole request: interpreter, packages and where they come from.
 
-    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then).
-    `links` are further places of wheels. `again` are packages
-    to install anew although they are there as wanted.
+    `indexes` maps names to addresses; the default index may be missing (uv's own is meant
+    then). `links` are further places of wheels. `again` are packages to install anew although
+    they are there as wanted.
     """
 
     mode: InstallMode
@@ -88,9 +86,7 @@ class InstallRequest:
 
 
 def read_document(path: Path, python: str) -> InstallRequest:
-    """Read a document; `python` is the interpreter when it names none. Raises InstallError that
-    names the file and the place at fault.
-    """
+    """Read a document; `python` is the interpreter if it names none. Raises InstallError."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:

@@ -1,6 +1,4 @@
-"""The door where no notebook is: `start`, `verify`, `rollback` and `run` as words of a command
-line.
-"""
+"""Command line for a machine without a notebook: `start`, `verify`, `rollback`, `run`."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from .kernel import Notebook
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 when the stages reached their end, 1 when one stopped, or the exit code of the
-    program that was run.
-    """
+    """Return 0 if all stages ended, 1 if one stopped, or the exit code of the program."""
     asked = _parser().parse_args(words)
     try:
         if asked.verb == "start":

@@ -29,8 +29,7 @@ def detect_host(
     exists: Callable[[str], bool],
     in_kernel: bool,
 ) -> Host:
-    """Return the place. Sources: googlecolab/colabtools `_resource_monitor.py` and the variables of
-    Vertex AI's images.
+    """Return the host. Sources: colabtools `_resource_monitor.py`, variables of Vertex AI's images.
 
     Vertex is asked first: Colab Enterprise has Colab's modules and files too.
     """

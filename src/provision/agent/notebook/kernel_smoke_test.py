@@ -1,6 +1,4 @@
-"""Whether a kernel would still come up: what it imports at its start, tried in a process of its own
-before anything is restarted.
-"""
+"""Tests in another process whether a new kernel would start, before one is restarted."""
 
 from __future__ import annotations
 

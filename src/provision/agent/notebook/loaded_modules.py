@@ -1,4 +1,4 @@
-"""Which packages this kernel has loaded in another version than the one that lies on the disk now."""  # noqa: E501
+"""Packages that this kernel has loaded in another version than the installed one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _DELETED = " (deleted)"
 
 @dataclass(frozen=True, slots=True)
 class LoadedModules:
-    """What a process has loaded: files of modules and libraries, versions that top-level modules
-    state, and mapped files that are gone from the disk.
-    """
+    """Loaded files, versions that top-level modules state, and mapped files that were deleted."""
 
     files: frozenset[str]
     versions: dict[str, str]
@@ -28,9 +26,7 @@ class LoadedModules:
 
 @dataclass(frozen=True, slots=True)
 class KernelProcess:
-    """A process that stays itself: its number and the moment of its start, in clock ticks since
-    boot (0 where the system does not tell).
-    """
+    """A process by its number and start, in clock ticks since boot (0 if unknown)."""
 
     pid: int
     started: int
@@ -53,9 +49,7 @@ def identify_kernel_process() -> KernelProcess:
 
 
 def process_start_ns(kernel: KernelProcess) -> int:
-    """Return when a process started, in nanoseconds since 1970, to about a second; 0 where the
-    system does not tell.
-    """
+    """Return when a process started, in ns since 1970, to about a second; 0 if unknown."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii", errors="replace").splitlines()
         boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))

@@ -1,6 +1,4 @@
-"""What a person reads while the cell is at work: short lines, one a stage, without control
-characters and without secrets.
-"""
+"""The lines that a cell prints: one for each stage, without control characters and secrets."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ class Printer:
         self.hidden.update(secret_spellings(values))
 
     def clean(self, text: str) -> str:
-        """Return the text without them, without what has the shape of a secret, and without control
-        characters.
-        """
+        """Return a text without known secrets, secret-like strings and control characters."""
         text = redact(text, sorted(self.hidden, key=len, reverse=True))
         return "".join(
             character if character.isprintable() or character == "\n" else " " for character in text

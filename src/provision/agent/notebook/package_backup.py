@@ -1,6 +1,4 @@
-"""The way back: the packages that are about to be changed are kept as they are, and can be put in
-their place again without an index.
-"""
+"""Backups of the packages that are about to change, which can be restored without an index."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ seconds. On one disk files are linked and take no space.
 def back_up_packages(
     folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]
 ) -> list[str]:
-    """Keep the set of packages, and the files of those in `work` that are there; return those that
-    were too large to keep.
+    """Note all versions and copy the packages in `work`; return those too large to copy.
 
     What an earlier run of this cell kept stays: that was the state before. Raises OSError.
     """
@@ -66,8 +63,7 @@ def read_versions_before(folder: Path) -> dict[str, str]:
 def restore_packages(
     folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str
 ) -> tuple[list[str], list[str]]:
-    """Bring the packages of the lock back to what they were; return those that are back (or gone
-    again), and those that could not be.
+    """Restore the packages of the lock; return those restored or removed, and the others.
 
     Nothing outside `root`, the interpreter's own folder, is removed. Raises OSError.
     """
@@ -90,7 +86,7 @@ def restore_packages(
 
 
 def _all_files(dist: InstalledPackage) -> list[str]:
-    """Return the files that a package brought and the rest of its metadata folder, but no bytecode."""  # noqa: E501
+    """Return a package's files and the rest of its metadata folder, without bytecode."""
     listed = [path for path, _, _ in read_record(dist.metadata_folder).hashed_files]
     metadata = (
         [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)]

@@ -1,6 +1,4 @@
-"""What a cell carries: the files that it lays out, as one zip with the same bytes every time, and
-whether those that lie there are still them.
-"""
+"""The files of a cell, and the digest that shows whether they are unchanged."""
 
 from __future__ import annotations
 
@@ -15,15 +13,11 @@ FOLDER_DIGITS = 12
 
 
 class DamagedPayload(Exception):
-    """The files that the cell laid out are not those of its payload; the text says which, or what
-    is wrong.
-    """
+    """Files are not those of the cell's payload; the text names the file or the digest."""
 
 
 def compute_payload_digest(folder: Path) -> str:
-    """Return the sha256 (hexadecimal) of the payload whose members lie in a folder named after it.
-    Raises Damaged.
-    """
+    """Return the payload's sha256, by which its folder is named. Raises DamagedPayload."""
     members: dict[str, bytes] = {}
     for name in PAYLOAD_FILES:
         try:

@@ -1,6 +1,4 @@
-"""Installing by pip, where no uv can be had: the same files by the same hashes, and the same notes
-of how each package came there.
-"""
+"""Installation with pip if there is no uv: the same files by hash, and the same result file."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ _INSTALL_S = 3600.0
 
 
 def is_externally_managed(environment: bool) -> bool:
-    """Tell whether another installer owns this interpreter, unless it is a virtual environment
-    (packaging.python.org, "Externally Managed Environments").
+    """Return whether another installer owns this interpreter; never of a virtual environment.
+
+    Source: packaging.python.org, "Externally Managed Environments".
     """
     return not environment and os.path.isfile(
         os.path.join(sysconfig.get_path("stdlib"), EXTERNALLY_MANAGED_FILE)
@@ -43,8 +42,9 @@ def install_with_pip(
     environ: Mapping[str, str],
     heartbeat: Callable[[float], None],
 ) -> None:
-    """Have pip install what is missing, changed or damaged; pip changes nothing before it has every
-    file. Raises Stopped.
+    """Install what is missing, changed or damaged with pip. Raises StageError.
+
+    pip changes nothing before it has every file.
     """
     pins = [one for one in document.install["packages"] if one["name"] in comparison.to_install]
     built = sorted(
@@ -96,9 +96,7 @@ def write_install_result(
     after: Mapping[str, InstalledPackage],
     path: Path,
 ) -> dict[str, Any]:
-    """Write what became of each package, as the installer does. Raises Stopped where one is not
-    there as locked.
-    """
+    """Write the provenance of each package. Raises StageError if one is not as locked."""
     wrong = [
         name
         for name, version in document.packages.items()

@@ -1,6 +1,4 @@
-"""What earlier runs of this cell left: the kernel they ran in, what was in use when it was changed,
-and the report that was made of what.
-"""
+"""The state that runs of a cell share: kernel, packages that were in use, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,8 +14,10 @@ STATE_FILE = "state.json"
 
 @dataclass
 class RunState:
-    """`in_use` are packages that this kernel had loaded when they were changed. `proven` is the
-    digest of what `report_sha256` and `verdict` were found of.
+    """State of earlier runs.
+
+    `in_use`: packages loaded when they changed. `proven`: digest of what the stored report is
+    valid for.
     """
 
     kernel: KernelProcess
@@ -33,9 +33,7 @@ class RunState:
 
 
 def read_run_state(folder: Path, kernel: KernelProcess) -> RunState:
-    """Return what is known for this kernel: of another one, what it had loaded counts no more. What
-    cannot be read is nothing.
-    """
+    """Return the stored state: empty if damaged, without `in_use` for another kernel."""
     document = read_json_object(folder / STATE_FILE)
     if document.get("schema") != SCHEMA:
         return RunState(kernel)

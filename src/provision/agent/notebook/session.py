@@ -26,9 +26,7 @@ INSTALL_RESULT_FILE = "installed.json"
 
 @dataclass
 class Session:
-    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own:
-    declared variables are set there.
-    """
+    """A run of the cell in its folder; `environ` is the kernel's own, where variables are set."""
 
     folder: Path
     document: Document
@@ -99,8 +97,9 @@ class Session:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables for programs in the environment: one of its own has neither the image's
-        modules nor its kernel's way to draw.
+        """Variables for programs in the environment.
+
+        An environment of its own has neither the image's modules nor its drawing backend.
         """
         if self.document.shared:
             return dict(self.environ)

@@ -11,9 +11,7 @@ _DIGITS = 6
 
 
 def to_canonical_json(value: Any) -> str:
-    """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become
-    texts, because JSON has none.
-    """
+    """Return the one spelling of a JSON value: 6 significant digits; NaN becomes text."""
     return json.dumps(
         to_json_value(value),
         sort_keys=True,
@@ -24,9 +22,7 @@ def to_canonical_json(value: Any) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """The JSON value that `canonical` spells: texts for NaN and infinities, floats of 6 significant
-    digits.
-    """
+    """Return a value as `to_canonical_json` writes it."""
     if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
         return value
     if isinstance(value, float):

@@ -23,9 +23,7 @@ LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as
-    specifiers (">=580").
-    """
+    """Minima that the spec declares; None if undeclared. Bytes, and specifiers (">=580")."""
 
     ram_bytes: int | None
     disk_bytes: int | None
@@ -46,9 +44,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the declared training will run. `batch_size` counts samples a device and step,
-    `sequence_length` tokens a sample.
-    """
+    """The declared training; `batch_size` in samples a device, `sequence_length` in tokens."""
 
     framework: str
     precision: str
@@ -67,9 +63,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense
-    TFLOP/s by number format.
-    """
+    """The vendor's figures of the declared card: bytes, GB/s, dense TFLOP/s by number format."""
 
     memory_bytes: int
     bandwidth_gb_s: float | None
@@ -79,9 +73,7 @@ class CardFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemorySaving:
-    """A change of `training` that saves memory: field to value, and bytes saved on each card by the
-    facts' estimate.
-    """
+    """A change of `training` that saves memory: field to value, and bytes saved on each card."""
 
     change: dict[str, Any]
     saves_bytes: int
@@ -89,9 +81,7 @@ class MemorySaving:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None
-    when torch is not locked.
-    """
+    """One expectations file; `packages` by PEP 503 name, `flavour` None if torch is not locked."""
 
     tool: dict[str, str]
     spec: dict[str, str]
@@ -147,9 +137,7 @@ class Expectations:
 
     @property
     def driver_specifiers(self) -> tuple[str, ...]:
-        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the
-        locked torch.
-        """
+        """Specifiers of the driver's version: the spec's, and those of the locked torch's CUDA."""
         return tuple(
             one
             for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None)
@@ -187,10 +175,13 @@ class Expectations:
         }
         return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 
+    @property
+    def device(self) -> str:
+        """Torch's name for the declared device."""
+        return {None: "cpu", "mps": "mps"}.get(self.gpu_type, "cuda")
+
     def declares(self, route: str) -> bool:
-        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths",
-        "glibc_min").
-        """
+        """Return whether the spec declares a route ("requires.ram_bytes", "paths", "glibc_min")."""
         value: Any = self
         for part in route.split("."):
             value = getattr(value, part)
@@ -198,9 +189,7 @@ class Expectations:
 
 
 def load_expectations(path: Path) -> Expectations:
-    """Read an expectations file. Raises ProbeError with one line naming the file and the field at
-    fault.
-    """
+    """Read an expectations file. Raises ProbeError, whose line names file and field."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:

@@ -150,9 +150,7 @@ matching pattern counts, the rest stays unpublished.
 
 
 def class_of_reading(key: str) -> ReadingClass | None:
-    """The class of a reading, or None for what observers note for the judges alone (keys that start
-    with "_").
-    """
+    """Return the class of a reading; None for keys with "_", which only judges see."""
     fitting = [
         (len(pattern), kind)
         for pattern, kind in READING_CLASSES

@@ -1,6 +1,4 @@
-"""Requirement lines and environment markers as PEP 508 writes them; what cannot be read is said,
-never guessed.
-"""
+"""Requirement lines and environment markers (PEP 508); unreadable ones raise."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _OLD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`name[extras]specifier; marker`; name and extras in PEP 503 spelling, `by_url` when a
-    location replaces the specifier.
-    """
+    """A requirement with PEP 503 names; `by_url` if a location replaces the specifier."""
 
     name: str
     extras: tuple[str, ...]

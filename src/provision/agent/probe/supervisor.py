@@ -22,9 +22,7 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How a stage ended: exit code or signal, wall and CPU seconds (children included), peak memory
-    in MB, redacted end of its output.
-    """
+    """The end of a stage: exit code or signal, seconds, peak memory in MB, redacted output."""
 
     name: str
     exit: int | None
@@ -43,9 +41,7 @@ class StageRun:
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the report: to the hundredth of a second and the whole MB, which is as
-        far as they repeat.
-        """
+        """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
         told = {field: getattr(self, field) for field in self.__slots__}
         return {
             **told,
@@ -73,14 +69,11 @@ class _ExitStatus:
 
 
 class StageProcess:
-    """A process that runs several stages one after the other; `watch` is told of each stage as it
-    starts and ends.
+    """A process that runs several stages; `started` and `ended` are called for each.
 
     `deadline` is the moment (monotonic clock) at which the whole verification ends. The process
-    leads a group of its own, which is
-    killed when a stage runs out of time, when the process ended, and when we are interrupted. A
-    stage has started when its fragment
-    exists.
+    leads a group of its own, which is killed when a stage runs out of time, when the process
+    ended, and when we are interrupted. A stage has started when its fragment exists.
     """
 
     def __init__(
@@ -100,8 +93,9 @@ class StageProcess:
         self._timed_out = False
 
     def run(self, command: Sequence[str], environ: Mapping[str, str]) -> list[StageRun]:
-        """Run the command to its end. Returns a run for every stage that began; when the process
-        died, the last of them tells how.
+        """Run the command to its end; return a run for every stage that began.
+
+        If the process died, the last of them says how.
         """
         self._begin_leg()
         with open(self._legs[0].log, "wb") as output:

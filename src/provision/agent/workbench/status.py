@@ -1,6 +1,4 @@
-"""What the outside hears while a run is at work: guest attributes within their limits, a status
-object, a log without secrets.
-"""
+"""Progress for the outside: guest attributes within their limits, a status object, a log."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ _LONGEST_LINE = 300
 
 @dataclass
 class SecretRedactor:
-    """Takes secrets out of text: their values in the spellings in which they show up, and what has
-    the shape of a token.
-    """
+    """Removes secrets from text: their values in all spellings, and token-like strings."""
 
     secrets: list[str] = field(default_factory=list)
 

@@ -9,18 +9,18 @@ from ..observing.variables import HARMFUL_VARIABLES
 from .judgement import JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
 
 
-def _paths(case: JudgeInput) -> Judgement:
-    if not case.expected.paths:
+def _paths(given: JudgeInput) -> Judgement:
+    if not given.expected.paths:
         return skipped("no paths declared")
-    states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
+    states = {name: given.seen[f"path.{name}.state"] for name in given.expected.paths}
     wrong = [
-        f"{name} ({case.expected.paths[name]}) is {state}"
+        f"{name} ({given.expected.paths[name]}) is {state}"
         for name, state in states.items()
         if state != "writable"
     ]
     if not wrong:
         kinds = {
-            name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths
+            name: given.seen.get(f"path.{name}.filesystem") or "" for name in given.expected.paths
         }
         far = [
             f"{name} on {kind}"
@@ -44,19 +44,19 @@ def _paths(case: JudgeInput) -> Judgement:
     )
 
 
-def _folders(case: JudgeInput) -> Judgement:
-    seen, paths = case.seen, case.seen["_folder.paths"]
+def _folders(given: JudgeInput) -> Judgement:
+    seen, paths = given.seen, given.seen["_folder.paths"]
     here = [
         "tmp",
         "hf_cache",
-        *(["working"] if case.expected.target.get("kind") == "local" else []),
+        *(["working"] if given.expected.target.get("kind") == "local" else []),
     ]
     wrong = [
         f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}"
         for name in here
         if seen[f"folder.{name}"] not in ("writable", "can be made")
     ]
-    if case.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
+    if given.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
         wrong.append(
             f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and "
             "torch.compile loads its own from there"
@@ -82,21 +82,21 @@ def _folders(case: JudgeInput) -> Judgement:
     )
 
 
-def _harmful(case: JudgeInput) -> Judgement:
+def _harmful(given: JudgeInput) -> Judgement:
     found = sorted(
         key.removeprefix("env.")
-        for key in case.seen
+        for key in given.seen
         if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES
     )
     if not found:
         return passes("no variable that slows training down or changes its results", "none", "none")
     told = [
-        f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: "
+        f"{name}{f'={shown}' if (shown := given.seen[f'env.{name}']) != 'set' else ''}: "
         f"{HARMFUL_VARIABLES[name]}"
         for name in found
     ]
     fix = (
-        f"{describe_unset({name: case.seen[f'env.{name}'] for name in found})}, or declare "
+        f"{describe_unset({name: given.seen[f'env.{name}'] for name in found})}, or declare "
         "what is wanted under env: in the spec"
     )
     return warns(
@@ -104,14 +104,14 @@ def _harmful(case: JudgeInput) -> Judgement:
     )
 
 
-def _declared(case: JudgeInput) -> Judgement:
-    if not case.expected.env:
+def _declared(given: JudgeInput) -> Judgement:
+    if not given.expected.env:
         return skipped("no variables declared")
     wanted = {
-        name: "set" if name in case.expected.secrets else value
-        for name, value in case.expected.env.items()
+        name: "set" if name in given.expected.secrets else value
+        for name, value in given.expected.env.items()
     }
-    found = {name: case.seen[f"declared_env.{name}"] for name in wanted}
+    found = {name: given.seen[f"declared_env.{name}"] for name in wanted}
     wrong = [
         f"{name} is {'not set' if found[name] is None else repr(found[name])}, declared "
         f"{wanted[name]!r}"
@@ -132,10 +132,10 @@ def _declared(case: JudgeInput) -> Judgement:
     )
 
 
-def _secrets(case: JudgeInput) -> Judgement:
-    if not case.expected.secrets:
+def _secrets(given: JudgeInput) -> Judgement:
+    if not given.expected.secrets:
         return skipped("no secrets declared")
-    found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
+    found = {name: given.seen[f"secret.{name}"] for name in given.expected.secrets}
     unset = [
         name if state == "unset" else f"{name} (it holds white space only)"
         for name, state in found.items()
@@ -169,8 +169,8 @@ def _odd(found: dict[str, str]) -> Judgement | None:
     return warns(format_list(told), dict.fromkeys(found, "set"), found, cause, fix)
 
 
-def _files(case: JudgeInput) -> Judgement:
-    found = case.seen["credentials.files"]
+def _files(given: JudgeInput) -> Judgement:
+    found = given.seen["credentials.files"]
     if not found:
         return skipped("none of the usual files of credentials is here")
     wrong = [

@@ -63,9 +63,7 @@ _UNTOLD: dict[str, Any] = dict.fromkeys(
 
 
 def query_nvidia_smi() -> dict[str, Any] | None:
-    """Return what the program tells, as `driver` and `cards`, or the code that it ended with as
-    `error`; None where there is no such program.
-    """
+    """Return `driver` and `cards`, or the exit code as `error`; None without nvidia-smi."""
     program = find_nvidia_smi(os.environ)
     if program is None:
         return None

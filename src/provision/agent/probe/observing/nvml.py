@@ -1,5 +1,4 @@
-"""NVML through ctypes: what the driver's own library says of itself and of its cards. Nothing is
-ever changed.
+"""The NVIDIA driver's own library through ctypes; read only.
 
 Names, structures and numbers are those of NVIDIA's nvml.h.
 """
@@ -89,9 +88,7 @@ class NvmlError(Exception):
 
 
 class Nvml:
-    """The library, started; `cards` gives one mapping a card, None for what a card or driver does
-    not tell.
-    """
+    """The library, started; `cards` has one mapping for each card, None for unreported values."""
 
     def __init__(self) -> None:
         try:
@@ -229,8 +226,9 @@ class Nvml:
         return text.value.decode("ascii", "replace") if code == _SUCCESS else None
 
     def _pci(self, handle: ctypes.c_void_p) -> str | None:
-        """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device
-        in its upper half.
+        """Return vendor and device as lspci writes them, such as "10de:27b8".
+
+        The number has the device in its upper half.
         """
         told = _Pci()
         if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
@@ -244,9 +242,7 @@ class Nvml:
         return f"{told.domain:04x}:{told.bus:02x}:{told.device:02x}.0"
 
     def _holders(self, handle: ctypes.c_void_p) -> list[int]:
-        """Return the processes that compute on the card. In a container they may be numbers of the
-        host.
-        """
+        """Return the processes that compute on the card; in a container, by the host's numbers."""
         count, told = ctypes.c_uint(_MOST_PROCESSES), (_Process * _MOST_PROCESSES)()
         code = self._call(
             "nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), told
