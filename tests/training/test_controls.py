@@ -290,7 +290,7 @@ one = next(one for one in select_checks(expected) if one.id == "R13")
 seen["launch.by"] = launch.effective_launcher
 found = judge(one, expected, seen, ObservationLog(frozenset({"R13"})))
 print("\\n" + json.dumps([found.status.value, found.message]))
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Whether the name that a driver gives a GPU is the declared one."""
+"""Return whether the name that a driver gives a GPU is the declared one."""
 
 from __future__ import annotations
 

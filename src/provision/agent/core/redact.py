@@ -83,7 +83,7 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
 
 
 def is_secret_like(value: str) -> bool:
-    """Tell whether a value has the shape of a well-known token or private key."""
+    """Return whether a value has the shape of a well-known token or private key."""
     return _hide_tokens(value, "") != value
 
 

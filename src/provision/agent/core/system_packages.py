@@ -22,7 +22,7 @@ class Answer(Protocol):
 
     @property
     def stdout(self) -> str:
-        """What it printed."""
+        """The output."""
 
 
 A = TypeVar("A", bound=Answer)

@@ -49,7 +49,7 @@ class TimedCall:
         self._began = time.monotonic()
 
     def limit(self, sock: Any) -> None:
-        """Give a socket the time that is left; raises TooSlow."""
+        """Set a socket's timeout to the remaining time. Raises TooSlow."""
         earned = (self.sent + self.received) / self.limits.bytes_per_s
         left = self._began + self.limits.whole_s + earned - time.monotonic()
         if left <= 0:

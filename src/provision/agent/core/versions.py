@@ -68,7 +68,7 @@ def normalize_name(name: str) -> str:
 
 
 def read_version(text: str) -> Version:
-    """Read a PEP 440 version in any of its accepted spellings. Raises Unreadable."""
+    """Read a PEP 440 version in any of its accepted spellings. Raises UnreadableVersion."""
     match = _VERSION.fullmatch(text.strip().lower())
     if match is None:
         raise UnreadableVersion(f"not a version: {text!r}")

@@ -35,7 +35,7 @@ _OFF = ("", "0", "false", "f", "no", "n", "off")
 
 
 class Provenance(str, Enum):
-    """How a package came to be there.
+    """Provenance of an installed package.
 
     hash-checked: this run installed it, from a file whose sha256 is locked. preinstalled: that
     version was there before, and its files are those that its
@@ -276,13 +276,13 @@ def _uv(installation: _Installation, again: Sequence[str], *more: str) -> None:
 
 def _due(installation: _Installation, again: Sequence[str]) -> list[Pin]:
     """Return the packages to install; uv would query the index about the others too."""
-    there = find_installed_packages(installation.python.package_folders)
+    installed = find_installed_packages(installation.python.package_folders)
     return [
         pin
         for pin in installation.wanted.pins
         if pin.name in again
-        or pin.name not in there
-        or not is_same_version(there[pin.name].version, pin.version)
+        or pin.name not in installed
+        or not is_same_version(installed[pin.name].version, pin.version)
     ]
 
 
@@ -334,21 +334,24 @@ _MODES = {InstallMode.OWN: ("sync",), InstallMode.SHARED: ("install", "--no-deps
 
 def _wanted_now(installation: _Installation) -> dict[str, InstalledPackage]:
     """Return the requested packages as installed now. Raises InstallError if a version differs."""
-    there = find_installed_packages(installation.python.package_folders)
+    installed = find_installed_packages(installation.python.package_folders)
     wrong = [
         pin
         for pin in installation.wanted.pins
-        if pin.name not in there or not is_same_version(there[pin.name].version, pin.version)
+        if pin.name not in installed
+        or not is_same_version(installed[pin.name].version, pin.version)
     ]
     if wrong:
-        told = [f"{pin.name} {pin.version}: {_instead(there.get(pin.name))}" for pin in wrong[:5]]
+        told = [
+            f"{pin.name} {pin.version}: {_instead(installed.get(pin.name))}" for pin in wrong[:5]
+        ]
         raise InstallError(
             f"{len(wrong)} packages are not as wanted although uv said so",
             "\n".join(told),
             "another copy of it comes first on sys.path?",
             1,
         )
-    return {pin.name: there[pin.name] for pin in installation.wanted.pins}
+    return {pin.name: installed[pin.name] for pin in installation.wanted.pins}
 
 
 def _instead(found: InstalledPackage | None) -> str:

@@ -36,7 +36,7 @@ def start(
     restart: bool = False,
     notebook: Notebook | None = None,
 ) -> None:
-    """Bring this runtime to what the cell's document says and prove it. Raises Stopped.
+    """Bring this runtime to what the cell's document says and prove it. Raises StageError.
 
     `continue_anyway` goes on where the machine is not the one that was asked for; `restart`
     restarts the kernel where something loaded was changed.
@@ -102,7 +102,7 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
 
     For example `run(FOLDER, ["train.py", "--epochs", "1"])`.
 
-    Raises Stopped.
+    Raises StageError.
     """
     session = _open(Path(folder), None)
     if not session.install_result:

@@ -14,16 +14,16 @@ from .kernel import Notebook
 
 def main(words: Sequence[str] | None = None) -> int:
     """Return 0 if all stages ended, 1 if one stopped, or the exit code of the program."""
-    asked = _parser().parse_args(words)
+    arguments = _parser().parse_args(words)
     try:
-        if asked.verb == "start":
-            start(asked.folder, continue_anyway=asked.continue_anyway, notebook=Notebook())
-        elif asked.verb == "verify":
-            verify(asked.folder, again=asked.again, notebook=Notebook())
-        elif asked.verb == "rollback":
-            rollback(asked.folder)
+        if arguments.verb == "start":
+            start(arguments.folder, continue_anyway=arguments.continue_anyway, notebook=Notebook())
+        elif arguments.verb == "verify":
+            verify(arguments.folder, again=arguments.again, notebook=Notebook())
+        elif arguments.verb == "rollback":
+            rollback(arguments.folder)
         else:
-            return run(asked.folder, asked.program)
+            return run(arguments.folder, arguments.program)
     except StageError as stopped:
         print("\n".join(stopped.lines), file=sys.stderr)
         return 1

@@ -16,7 +16,7 @@ class StageError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """The lines that a person reads."""
         why = [f"  {line}" for line in self.why.splitlines() if line.strip()]
         hints = self.hint.splitlines()
         return [

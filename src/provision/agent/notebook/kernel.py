@@ -32,7 +32,7 @@ class Notebook:
 
     @property
     def in_kernel(self) -> bool:
-        """Whether a kernel runs this, which can be restarted."""
+        """Return whether a kernel runs this, which can be restarted."""
         return getattr(self.shell, "kernel", None) is not None
 
     def display(self, bundle: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Notebook:
         )
 
     def restart(self) -> None:
-        """Ask the kernel to end and come back, when this cell is done."""
+        """Restart the kernel when this cell is done."""
         answer = self.shell.kernel.do_shutdown(True)
         if inspect.isawaitable(answer):
             asyncio.ensure_future(answer)  # noqa: RUF006

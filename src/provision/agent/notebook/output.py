@@ -22,7 +22,7 @@ def format_package_count(count: int) -> str:
 
 @dataclass
 class Printer:
-    """Says lines, and remembers what may not be said."""
+    """Prints lines without secrets."""
 
     out: Callable[[str], None] = print_at_once
     hidden: set[str] = field(default_factory=set)
@@ -39,9 +39,9 @@ class Printer:
         )
 
     def print_stage_line(self, stage: str, line: str) -> None:
-        """Say one line of a stage."""
+        """Print the first line of a stage."""
         self.out(f"{stage:<11} {self.clean(line)}"[:_LONGEST].replace("\n", " "))
 
     def print_detail(self, line: str) -> None:
-        """Say a further line of the same stage."""
+        """Print a further line of the same stage."""
         self.print_stage_line("", line)

@@ -24,17 +24,17 @@ _INSTALL_S = 7200.0
 
 
 def compare_stage(session: Session) -> None:
-    """Say what the lock changes here; stop before it changes what the kernel lives on."""
-    there = (
+    """Print the lock's changes; stop before a change of what the kernel needs."""
+    installed = (
         session.list_packages() if session.document.shared or is_environment_usable(session) else {}
     )
     session.comparison = comparison = compare_packages(
-        session.document.packages, there, session.list_packages_with_wrong_record()
+        session.document.packages, installed, session.list_packages_with_wrong_record()
     )
     session.printer.print_stage_line(
         "compare",
         comparison.summary
-        if session.document.shared or there
+        if session.document.shared or installed
         else f"{len(comparison.added)} to install, in an environment of its own",
     )
     if not session.document.shared:
@@ -118,7 +118,7 @@ def install_stage(session: Session) -> None:
 
 
 def audit_stage(session: Session) -> None:
-    """Say how each package came there; stop where one is not as locked after all."""
+    """Print the packages' provenance; stop if one is not as locked."""
     looked = (
         session.comparison
         if session.comparison and not session.comparison.to_install and not session.installed_now
@@ -146,7 +146,7 @@ def audit_stage(session: Session) -> None:
 
 
 def canary_stage(session: Session) -> None:
-    """Try what a new kernel imports; where it would not come up, put the packages back and stop."""
+    """Import what a new kernel imports; if that fails, restore the packages and stop."""
     if not session.document.shared or not (
         session.notebook.in_kernel or "google-colab" in session.list_packages()
     ):
@@ -174,9 +174,9 @@ def canary_stage(session: Session) -> None:
 
 def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
     """Restore the packages of the lock; return those restored, and those that could not be."""
-    there = session.list_packages()
+    installed = session.list_packages()
     done, left = package_backup.restore_packages(
-        session.folder, there, session.document.packages, sys.prefix
+        session.folder, installed, session.document.packages, sys.prefix
     )
     (session.folder / INSTALL_RESULT_FILE).unlink(missing_ok=True)
     session.run_state.alive = session.run_state.proven = ""
@@ -212,7 +212,7 @@ def _note_what_is_in_use(session: Session, changing: Sequence[InstalledPackage])
 def _by_installer(session: Session, uv: str) -> None:
     document, result = session.folder / "install.json", session.folder / INSTALL_RESULT_FILE
     write_json_object(document, {**session.document.install, "python": session.python})
-    words = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
+    arguments = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
     count = len(session.comparison.to_install) if session.comparison else 0
     session.printer.print_stage_line(
         "install",
@@ -222,7 +222,7 @@ def _by_installer(session: Session, uv: str) -> None:
     )
     try:
         answer = run_process(
-            [sys.executable, "-I", str(session.folder / "installer.pyz"), *words],
+            [sys.executable, "-I", str(session.folder / "installer.pyz"), *arguments],
             _INSTALL_S,
             session.environ_without_secrets,
             session.folder,
@@ -308,6 +308,6 @@ def _bury(session: Session, death: str) -> None:
 
 
 def _digest_of_changes(session: Session) -> str:
-    there = session.list_packages()
-    told = sorted(f"{dist.name} {dist.version} {dist.stamp}" for dist in there.values())
+    installed = session.list_packages()
+    told = sorted(f"{dist.name} {dist.version} {dist.stamp}" for dist in installed.values())
     return hashlib.sha256("\n".join([sys.executable, *told]).encode()).hexdigest()

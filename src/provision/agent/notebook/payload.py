@@ -9,7 +9,7 @@ from ..core.zip_files import zip_files
 
 PAYLOAD_FILES = ("cell.pyz", "document.json", "installer.pyz", "probe.pyz")
 FOLDER_DIGITS = 12
-"""How many digits of the payload's sha256 name the folder that holds its files."""
+"""Number of digits of the payload's sha256 in its folder's name."""
 
 
 class DamagedPayload(Exception):

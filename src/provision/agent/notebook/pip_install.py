@@ -63,7 +63,7 @@ def install_with_pip(
         for pin in pins
     ]
     wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = [
+    arguments = [
         "install",
         "--quiet",
         "--no-deps",
@@ -72,11 +72,11 @@ def install_with_pip(
         "--no-compile",
         "--no-warn-script-location",
     ]
-    words += ["--break-system-packages"] if managed else []
+    arguments += ["--break-system-packages"] if managed else []
     # An installed version is never looked at by pip, so a damaged one is installed anew.
-    words += ["--force-reinstall"] if comparison.damaged else []
+    arguments += ["--force-reinstall"] if comparison.damaged else []
     answer = run_process(
-        [python, "-I", "-m", "pip", *words, "--requirement", str(wanted)],
+        [python, "-I", "-m", "pip", *arguments, "--requirement", str(wanted)],
         _INSTALL_S,
         pip_variables(document.install, environ),
         folder,

@@ -50,7 +50,7 @@ def _probe(session: Session) -> dict[str, Any]:
     write_json_object(expectations, document)
     out.unlink(missing_ok=True)
     limit = float(document.get("timeout_s", 1800)) + _OVER_S
-    words = [
+    arguments = [
         session.python,
         str(session.folder / "probe.pyz"),
         "verify",
@@ -62,7 +62,7 @@ def _probe(session: Session) -> dict[str, Any]:
     ]
     said: list[str] = []
     answer = stream_process(
-        words, lambda line: _tell(session, line, said), limit, session.variables, session.folder
+        arguments, lambda line: _tell(session, line, said), limit, session.variables, session.folder
     )
     (session.folder / "probe.log").write_text(
         "\n".join([*said, session.printer.clean(answer.stderr)]), encoding="utf-8"
@@ -125,11 +125,11 @@ def _stored(session: Session) -> dict[str, Any]:
 
 def _digest(session: Session) -> str:
     """Return the digest of what a report is valid for; the payload has probe and expectations."""
-    there = session.list_packages()
+    installed = session.list_packages()
     dists = [
-        (name, there[name].version, there[name].stamp)
+        (name, installed[name].version, installed[name].stamp)
         for name in sorted(session.document.packages)
-        if name in there
+        if name in installed
     ]
     try:
         boot = _BOOT.read_text(encoding="ascii").strip()

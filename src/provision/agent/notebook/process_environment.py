@@ -28,7 +28,7 @@ def environment_stage(session: Session) -> None:
 
 
 def apply_environment(session: Session, secret: Callable[[str], str] = read_colab_secret) -> None:
-    """Do it, and say only what is missing; `secret` reads one from where they are kept."""
+    """Apply the environment, print only what is missing; `secret` reads from a store."""
     document = session.document
     session.environ.update(document.variables)
     for name, path in document.paths.items():

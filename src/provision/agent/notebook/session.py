@@ -55,7 +55,7 @@ class Session:
 
     @property
     def base(self) -> Path:
-        """Where status and report lie for whoever fetches them."""
+        """The folder of status and report."""
         return self.folder.parent
 
     @property
@@ -75,12 +75,12 @@ class Session:
 
     @property
     def install_result(self) -> dict[str, Any]:
-        """What the installer noted; {} before it did."""
+        """The installer's result; {} before the installation."""
         return read_json_object(self.folder / INSTALL_RESULT_FILE)
 
     @property
     def provenance_counts(self) -> dict[str, int]:
-        """How many packages came there in which way."""
+        """Number of packages by provenance."""
         counts = self.install_result.get("counts")
         return (
             {str(kind): count for kind, count in counts.items() if isinstance(count, int)}
@@ -139,5 +139,5 @@ class Session:
         )
 
     def print_heartbeat(self, seconds: float) -> None:
-        """Say that something takes long."""
+        """Print that a program is still running."""
         self.printer.print_detail(f"still at work after {seconds:.0f} s")

@@ -25,7 +25,7 @@ Stage = Callable[[Session], None]
 
 
 def detect_stage(session: Session) -> None:
-    """Say where this runs and what the machine is."""
+    """Print host and machine."""
     session.host = detect_host(
         session.environ, session.modules, os.path.exists, session.notebook.in_kernel
     )
@@ -87,8 +87,8 @@ def system_stage(session: Session) -> None:
 
 def restart_stage(session: Session) -> None:
     """Stop for a restart if this kernel has loaded something that changed since."""
-    there = session.list_packages()
-    locked = [there[name] for name in session.document.packages if name in there]
+    installed = session.list_packages()
+    locked = [installed[name] for name in session.document.packages if name in installed]
     if session.document.shared and session.notebook.in_kernel:
         session.stale_packages = find_stale_packages(
             locked,
@@ -134,7 +134,7 @@ VERIFY_STAGES = ("detect", "audit", "restart", "environment", "verify", "report"
 
 
 def run_stages(session: Session, stages: Sequence[tuple[str, Stage]]) -> None:
-    """Go through stages. Raises Stopped, after it has written down what became of the run."""
+    """Go through stages. Raises StageError, after it has written down what became of the run."""
     seconds: dict[str, float] = {}
     name = stages[0][0]
     try:

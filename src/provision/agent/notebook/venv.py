@@ -42,7 +42,7 @@ def make_environment(session: Session, uv: str | None) -> None:
 
 
 def is_environment_usable(session: Session) -> bool:
-    """Tell whether the environment's interpreter starts and fits."""
+    """Return whether the environment's interpreter starts and fits."""
     answer = run_process(
         [session.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         60,
@@ -52,7 +52,7 @@ def is_environment_usable(session: Session) -> bool:
 
 
 def _interpreter(session: Session, uv: str, wanted: str) -> str:
-    """Return an interpreter of that minor which uv knows; fetch one where there is none."""
+    """Return an interpreter of that version from uv, which fetches it if need be."""
     variables = _variables(session)
     found = run_process([uv, "python", "find", "--no-project", wanted], 120, variables)
     if found.code == 0:

@@ -87,7 +87,7 @@ def select_checks(
 
 
 def known_check_ids(expected: Expectations) -> frozenset[str]:
-    """Every id that `only` may name."""
+    """Return every id that `only` may name."""
     return frozenset(check.id for check in CHECKS) | frozenset(
         one.id for one in select_checks(expected)
     )
@@ -110,7 +110,7 @@ def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
 
 
 def is_applicable(check: Check, expected: Expectations) -> bool:
-    """Whether the declared environment holds everything the check needs."""
+    """Return whether the declared environment holds everything the check needs."""
     return all(expected.meets(need) for need in check.needs)
 
 

@@ -1,4 +1,4 @@
-"""What a lock promises of this machine: `expectations.json`, read strictly into frozen values."""
+"""The expectations of a lock (`expectations.json`), read strictly into frozen values."""
 
 from __future__ import annotations
 
@@ -114,11 +114,9 @@ class Expectations:
     levers: tuple[MemorySaving, ...] = ()
     """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
-    """What is not real on this machine, in words, as whoever made the machine says."""
+    """Parts of this machine that are not real, as its maker declares."""
     shared: bool = False
-    """Whether the interpreter is that of an image, which holds packages of others too: those are
-    looked at, and nothing is asked of them.
-    """
+    """The interpreter is an image's, whose other packages are observed and not judged."""
     driver_min: str | None = None
     """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None
     where no CUDA is locked.
@@ -158,7 +156,7 @@ class Expectations:
         return Proof.TORCH
 
     def meets(self, need: Need) -> bool:
-        """Whether the declared environment contains what a check needs."""
+        """Return whether the declared environment contains what a check needs."""
         if need is Need.TORCH:
             return "torch" in self.packages
         if need is Need.GPU:

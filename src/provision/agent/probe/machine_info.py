@@ -49,7 +49,7 @@ REPORTED_PACKAGES = (
         "jaxlib",
     ),
 )
-"""Packages whose version is told; those that begin with `nvidia-` are told too."""
+"""Packages whose version is reported, in addition to all `nvidia-*`."""
 _TORCH_TIMEOUT_S = 180
 _TAIL = 1500
 _PATHS = ("CONDA_DEFAULT_ENV", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -74,7 +74,7 @@ def collect_machine_info(
             expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ
         )
         seen, unread = _observed(context)
-        told = {
+        reported = {
             key: value
             for key, value in {
                 **seen,
@@ -88,7 +88,7 @@ def collect_machine_info(
         document: dict[str, Any] = {
             "schema": SCHEMA,
             "probe_sha256": own_digest(),
-            "readings": dict(sorted(told.items())),
+            "readings": dict(sorted(reported.items())),
             "unread": sorted(unread),
             "packages": _packages(),
             "torch": _torch(Path(scratch), environ) if with_torch else None,
@@ -263,7 +263,7 @@ def _packages() -> dict[str, str]:
 
 
 def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Import torch in a process of its own: what kills it there is told, and kills nothing here."""
+    """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
     archive = own_program()
     command = [
@@ -286,8 +286,8 @@ def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
     try:
-        told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return told
+        reported: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return reported
     except (OSError, ValueError):
         ending = f"ended with exit code {done.returncode}"
         if done.returncode < 0:

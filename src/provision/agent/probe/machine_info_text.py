@@ -1,4 +1,4 @@
-"""What a bare machine is, in words: a line for each part, for a terminal and for a bug report."""
+"""An undeclared machine as text, for a terminal and for a bug report."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 ObservedValues = Mapping[str, Any]
-"""What the observers noted, key to JSON value; the only thing a judge knows of the machine."""
+"""Readings by key, JSON values; a judge knows nothing else of the machine."""
 
 
 class Status(str, Enum):
-    """How one check ended. `unknown` is not `pass`: it could not be observed."""
+    """Result of a check; `unknown` was not observed, and is not a pass."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -41,7 +41,7 @@ class Tier(str, Enum):
 
 
 class ReadingClass(str, Enum):
-    """What a difference in a reading means when two reports are compared."""
+    """Meaning of a reading's difference between two reports."""
 
     IDENTITY = "identity"
     IDENTITY_WEAK = "identity-weak"
@@ -52,7 +52,7 @@ class ReadingClass(str, Enum):
 
 
 class Proof(str, Enum):
-    """Which training run stands behind the R checks."""
+    """The training run of the R checks."""
 
     HF_TRAINER = "hf-trainer"
     TORCH = "torch"
@@ -60,7 +60,7 @@ class Proof(str, Enum):
 
 
 class Need(str, Enum):
-    """What has to be part of the declared environment for a check to apply."""
+    """A part of the declared environment that a check needs to apply."""
 
     TORCH = "torch"
     GPU = "gpu"

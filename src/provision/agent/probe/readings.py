@@ -1,4 +1,4 @@
-"""Which of all that observers note is published, and what a difference in it means, as data."""
+"""Published readings and their classes, as data."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Read one Requires-Dist line. Raises Unreadable."""
+    """Read one Requires-Dist line. Raises UnreadableVersion."""
     # A location may itself contain ";": the marker behind it is set off by a space.
     by_url = "@" in text.partition(";")[0]
     head, _, marker = text.partition(" ;" if by_url else ";")
@@ -80,7 +80,7 @@ def marker_environment() -> dict[str, str]:
 
 
 def evaluate_marker(marker: str, environment: Mapping[str, str], extra: str = "") -> bool:
-    """Whether a marker is true; an empty marker is. Raises Unreadable."""
+    """Return whether a marker is true; an empty marker is. Raises UnreadableVersion."""
     if not marker:
         return True
     reader = _MarkerReader(_tokens(marker), {**environment, "extra": extra}, marker)

@@ -51,7 +51,7 @@ class StageProgress:
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:
-        """What a stage wrote; empty when it died before it wrote anything."""
+        """Return what a stage wrote; empty if it died before."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):

@@ -35,16 +35,16 @@ class StageRun:
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """The end of the stage as text."""
         if self.timed_out:
             return f"did not end within {self.wall_s:.0f} s"
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
-        told = {field: getattr(self, field) for field in self.__slots__}
+        reported = {field: getattr(self, field) for field in self.__slots__}
         return {
-            **told,
+            **reported,
             "wall_s": round(self.wall_s, 2),
             "cpu_s": round(self.cpu_s, 2),
             "maxrss_mb": round(self.maxrss_mb),

@@ -32,7 +32,7 @@ EventCallback = Callable[[dict[str, Any]], None]
 
 @dataclass(slots=True)
 class _Gathered:
-    """What all stages together have found so far."""
+    """Readings and errors of all stages so far."""
 
     seen: dict[str, Any] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
@@ -170,8 +170,8 @@ class _Verification:
         ready = self._ready(next(stage for stage in STAGES if stage.name == run.name))
         _add(self.gathered, run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
         failed = [self.judge(one).status for one in ready].count(Status.FAIL)
-        told = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
-        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **told})
+        reported = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
+        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **reported})
 
 
 def _add(

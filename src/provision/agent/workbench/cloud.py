@@ -37,7 +37,7 @@ class CloudClient:
     _until: float = 0.0
 
     def read_metadata_attribute(self, key: str) -> str | None:
-        """Return a value of the instance's metadata, None where there is none."""
+        """Return a value of the instance's metadata; None if it is not set."""
         try:
             return self._metadata("GET", f"instance/attributes/{quote(key)}").decode(
                 "utf-8", "replace"

@@ -25,7 +25,7 @@ _CONDA = ("/opt/conda", "/opt/micromamba")
 
 
 def environment_prefix(document: Document, instance: Instance) -> Path:
-    """Return where the environment lies: its name is what it holds."""
+    """Return the path of the environment, which is named by its digest."""
     return instance.provision_folder / "envs" / document.digest[:12]
 
 
@@ -111,7 +111,7 @@ def create_environment(
         where / "install.json",
         json.dumps({**document.install, "python": str(where / "bin/python")}),
     )
-    words = [
+    arguments = [
         "install",
         "--document",
         str(where / "install.json"),
@@ -123,7 +123,7 @@ def create_environment(
     with report_install_progress(where, instance.provision_folder / "cache", told):
         instance.run_checked(
             "cannot install the packages",
-            [sys.executable, "-I", str(instance.work / "installer.pyz"), *words],
+            [sys.executable, "-I", str(instance.work / "installer.pyz"), *arguments],
             _INSTALL_S,
             variables=variables,
         )

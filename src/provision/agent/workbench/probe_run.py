@@ -20,7 +20,7 @@ _GRACE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the probe said: its verdict, its exit code, its report."""
+    """The probe's verdict, exit code and report."""
 
     verdict: str
     code: int

@@ -48,7 +48,7 @@ JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
 }
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-"""What no check can pass with: where nothing was found, its judge says that in words."""
+"""Values that no check can pass with: a judge puts "nothing" into words."""
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 

@@ -15,7 +15,7 @@ _LEAST = {"bf16": "8.0", "tf32": "8.0", "fp8": "8.9"}
 
 
 def _libraries(given: JudgeInput) -> Judgement:
-    found = given.seen["torch.libraries"]
+    observed = given.seen["torch.libraries"]
     locked = {
         name: version
         for name, pattern in _PINS.items()
@@ -25,9 +25,9 @@ def _libraries(given: JudgeInput) -> Judgement:
     if not locked:
         return skipped("the lock holds none of cuDNN, NCCL and Triton")
     wrong = [
-        f"{name} {found.get(name, 'is not there')}, locked {version}"
+        f"{name} {observed.get(name, 'is not there')}, locked {version}"
         for name, version in sorted(locked.items())
-        if not _same(found.get(name), version)
+        if not _same(observed.get(name), version)
     ]
     if wrong:
         cause = "another copy of the library is loaded before the one that the lock brings"
@@ -40,11 +40,13 @@ def _libraries(given: JudgeInput) -> Judgement:
         return fails(
             "; ".join(wrong),
             locked,
-            found,
+            observed,
             cause,
             f"{way}; make the environment again from the lock",
         )
-    return passes(", ".join(f"{name} {found[name]}" for name in sorted(locked)), locked, found)
+    return passes(
+        ", ".join(f"{name} {observed[name]}" for name in sorted(locked)), locked, observed
+    )
 
 
 def _same(found: str | None, locked: str) -> bool:
@@ -57,17 +59,19 @@ def _numbers(version: str) -> list[str]:
 
 
 def _formats(given: JudgeInput) -> Judgement:
-    found, precision = given.seen["gpu.formats"], given.expected.training.precision
+    observed, precision = given.seen["gpu.formats"], given.expected.training.precision
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs do not tell their formats")
-    if found is None:
+    if observed is None:
         return unknown("no GPU could be asked for its formats", precision)
-    if precision == "fp32" or precision in found:
-        return passes(f"the card has {', '.join(['fp32', *found])}", precision, ["fp32", *found])
+    if precision == "fp32" or precision in observed:
+        return passes(
+            f"the card has {', '.join(['fp32', *observed])}", precision, ["fp32", *observed]
+        )
     return fails(
-        f"the card has no {precision}, only {', '.join(['fp32', *found])}",
+        f"the card has no {precision}, only {', '.join(['fp32', *observed])}",
         precision,
-        found,
+        observed,
         f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; torch "
         "accepts bf16 on older cards and emulates it, many times slower",
         "declare precision: fp16 (or fp32), or choose a newer card",

@@ -57,30 +57,30 @@ _XIDS = {
 
 
 def _model(given: JudgeInput) -> Judgement:
-    found, wanted, needed = (
+    observed, required, needed = (
         given.seen["gpu.name"],
         given.expected.gpu_type or "",
         given.expected.requires.compute_capability,
     )
-    if wanted == "mps":
+    if required == "mps":
         return skipped("Apple GPUs are not told apart")
-    if found is None:
-        return unknown("no GPU could be asked for its name", wanted)
+    if observed is None:
+        return unknown("no GPU could be asked for its name", required)
     pci = given.seen["nvml.pci"]
     if given.seen.get("nvml.told_apart") is False and not all(
-        fits := [is_declared_gpu(name, wanted) for name in found.split(" + ")]
+        fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
     ):
         by_torch = given.seen.get("_gpu.names")
-        if not by_torch and (any(fits) or any(_same_card(one, wanted) for one in pci)):
-            return _which(wanted, found)
-        found, pci = " + ".join(by_torch or [found]), []
-    if not all(is_declared_gpu(name, wanted) for name in found.split(" + ")) and not (
-        pci and all(_same_card(one, wanted) for one in pci)
+        if not by_torch and (any(fits) or any(_same_card(one, required) for one in pci)):
+            return _which(required, observed)
+        observed, pci = " + ".join(by_torch or [observed]), []
+    if not all(is_declared_gpu(name, required) for name in observed.split(" + ")) and not (
+        pci and all(_same_card(one, required) for one in pci)
     ):
         return fails(
-            f"the GPU is {found}, {wanted} declared",
-            wanted,
-            found,
+            f"the GPU is {observed}, {required} declared",
+            required,
+            observed,
             "the machine or runtime was given another GPU",
             "choose the machine type of the declared GPU, or declare this one",
         )
@@ -95,15 +95,15 @@ def _model(given: JudgeInput) -> Judgement:
             "this GPU is older than declared",
             "choose a newer GPU",
         )
-    return passes(f"{found}, compute capability {capability or 'not told'}", wanted, found)
+    return passes(f"{observed}, compute capability {capability or 'not told'}", required, observed)
 
 
 def _which(expected: Any, found: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
-    told = (
+    message = (
         f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
     )
-    return replace(unknown(told, expected), fix=_NAME_IT)
+    return replace(unknown(message, expected), fix=_NAME_IT)
 
 
 def _same_card(pci: str, wanted: str) -> bool:
@@ -114,36 +114,38 @@ def _same_card(pci: str, wanted: str) -> bool:
 def _video_memory(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
-    found, needed, card = (
+    observed, needed, card = (
         given.seen["gpu.vram_bytes"],
         given.expected.requires.vram_bytes,
         given.expected.card,
     )
     if needed is None and card is None:
-        return skipped("no GPU memory declared, and the facts do not know the card", found)
+        return skipped("no GPU memory declared, and the facts do not know the card", observed)
     split, by_torch = any(given.seen.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
-        told = (
+        message = (
             "the card is split into partitions (MIG), and the driver tells the memory of the "
             "whole card"
         )
-        return replace(unknown(told, needed), fix=_ASK_TORCH)
+        return replace(unknown(message, needed), fix=_ASK_TORCH)
     # A part of a card that the driver does not own up to is told by torch alone.
     if by_torch is not None and (
         split
-        or found is None
+        or observed is None
         or given.seen.get("nvml.told_apart") is False
-        or by_torch < VRAM_SHARE * found
+        or by_torch < VRAM_SHARE * observed
     ):
-        found = by_torch
-    if found is None:
-        told = "no GPU could be asked for its memory"
+        observed = by_torch
+    if observed is None:
+        message = "no GPU could be asked for its memory"
         return (
-            replace(unknown(told, needed), fix=_ASK_TORCH) if needed is not None else skipped(told)
+            replace(unknown(message, needed), fix=_ASK_TORCH)
+            if needed is not None
+            else skipped(message)
         )
-    judged = _enough(given, found, needed)
+    judged = _enough(given, observed, needed)
     if split and judged.status is Status.FAIL:
-        return _of_a_part(judged, found, needed)
+        return _of_a_part(judged, observed, needed)
     if (
         judged.status is not Status.PASS
         and by_torch is None
@@ -237,15 +239,15 @@ def _recovery(given: JudgeInput) -> Judgement:
         given.seen["nvml.recovery"],
         [state for state in given.seen["nvml.fabric"] if state is not None],
     )
-    wanted = max((action for action in actions if action is not None), default=None)
-    if wanted:
+    required = max((action for action in actions if action is not None), default=None)
+    if required:
         message, fix = _ACTIONS.get(
-            wanted, (f"the driver asks for recovery action {wanted}", "restart the machine")
+            required, (f"the driver asks for recovery action {required}", "restart the machine")
         )
         return fails(
             message,
             0,
-            wanted,
+            required,
             "an error that the card or its driver did not get over",
             f"{fix}; take another machine when it comes back",
         )
@@ -263,9 +265,9 @@ def _recovery(given: JudgeInput) -> Judgement:
             cause,
             fix,
         )
-    if wanted is None and not fabric:
+    if required is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
-    if wanted is None:
+    if required is None:
         return passes(
             "the NVLink fabric is ready, and the driver tells of no recovery action",
             "completed",
@@ -274,35 +276,35 @@ def _recovery(given: JudgeInput) -> Judgement:
     return passes(
         "the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""),
         0,
-        wanted,
+        required,
     )
 
 
 def _kernel_log(given: JudgeInput) -> Judgement:
-    found = given.seen["nvml.xids"]
-    if found is None:
+    observed = given.seen["nvml.xids"]
+    if observed is None:
         return unknown(
             "the kernel's log cannot be read here (it takes root, and is not in containers)"
         )
-    fatal = [number for number in found if number in FATAL_XIDS]
+    fatal = [number for number in observed if number in FATAL_XIDS]
     if fatal:
-        told = [
+        message = [
             f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}"
             for number in fatal
         ]
         cause = "the card, its memory or its link failed since the machine started"
         return fails(
-            f"the driver logged {format_list(told)}",
+            f"the driver logged {format_list(message)}",
             [],
             fatal,
             cause,
             "restart the machine; take another one when it comes back",
         )
+    others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
     return passes(
-        "no fault of a card since the machine "
-        f"started{', other Xids: ' + format_list([str(one) for one in found]) if found else ''}",
+        f"no fault of a card since the machine started{others}",
         "no fault of a card",
-        found or "none",
+        observed or "none",
     )
 
 

@@ -17,12 +17,12 @@ def judge_checkpoint(given: JudgeInput) -> Judgement:
     )
     if not missing and not broken:
         return passes("the checkpoint has all its files and they load", "complete", "complete")
-    told = [f"{name} is missing" for name in missing] + broken
+    message = [f"{name} is missing" for name in missing] + broken
     fix = "free disk space; lock transformers, accelerate and safetensors together"
     return fails(
-        f"the checkpoint is not complete: {format_list(told)}",
+        f"the checkpoint is not complete: {format_list(message)}",
         [],
-        told,
+        message,
         "the disk filled up, or a version no longer writes the file",
         fix,
     )

@@ -59,13 +59,15 @@ def _held(given: JudgeInput) -> Judgement:
     total = given.seen["memory.total_bytes"]
     if total is None:
         return _no_card(given, "so no memory could be held")
-    free, wanted, held = (given.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
-    if held < wanted:
+    free, required, filled = (
+        given.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held")
+    )
+    if filled < required:
         cause = "another program takes memory meanwhile, or the card has less than it says"
         return fails(
-            f"only {format_bytes(held)} of {format_bytes(wanted)} could be held",
-            wanted,
-            held,
+            f"only {format_bytes(filled)} of {format_bytes(required)} could be held",
+            required,
+            filled,
             cause,
             "end other programs (nvidia-smi names them)",
         )
@@ -79,32 +81,32 @@ def _held(given: JudgeInput) -> Judgement:
             "end the other kernel or program: nvidia-smi names it",
             FREE_SHARE,
         )
-    return passes(f"{format_bytes(held)} of {format_bytes(total)} can be held", wanted, held)
+    return passes(f"{format_bytes(filled)} of {format_bytes(total)} can be held", required, filled)
 
 
 def _written(given: JudgeInput) -> Judgement:
     if given.seen["memory.total_bytes"] is None:
         return _no_card(given, "so no memory could be tested")
-    wrong, held, total = (
+    wrong, filled, total = (
         given.seen["memory.wrong_words"],
         given.seen["memory.held_bytes"],
         given.seen["memory.total_bytes"],
     )
     if wrong:
         cause = "the card's memory is faulty"
-        told = (
+        message = (
             "1 word of the card's memory does"
             if wrong == 1
             else f"{wrong} words of the card's memory do"
         )
         return fails(
-            f"{told} not hold what was written",
+            f"{message} not hold what was written",
             0,
             wrong,
             cause,
             "delete this machine and take another one",
         )
-    if wrong is None or held < TESTED_SHARE.value * total:
+    if wrong is None or filled < TESTED_SHARE.value * total:
         free = given.seen.get("memory.free_bytes")
         why = (
             f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth "
@@ -113,11 +115,11 @@ def _written(given: JudgeInput) -> Judgement:
             else ""
         )
         return skipped(
-            f"only {format_bytes(held)} of {format_bytes(total)} were tested, below "
+            f"only {format_bytes(filled)} of {format_bytes(total)} were tested, below "
             f"{TESTED_SHARE.value:.0%}{why}",
-            held,
+            filled,
         )
-    return passes(f"{format_bytes(held)} hold what is written to them", 0, 0)
+    return passes(f"{format_bytes(filled)} hold what is written to them", 0, 0)
 
 
 def _copied(given: JudgeInput) -> Judgement:
@@ -197,11 +199,11 @@ def _share(
             speed,
         )
     share = speed / peak
-    told = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
+    message = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
     for bound, judged in zip(bounds, (fails, warns), strict=True):
         if share < bound.value:
-            return judged(told, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
-    return passes(told, peak * bounds[-1].value, speed)
+            return judged(message, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
+    return passes(message, peak * bounds[-1].value, speed)
 
 
 def _others(given: JudgeInput) -> Judgement:
@@ -225,18 +227,18 @@ def _others(given: JudgeInput) -> Judgement:
         for name, speed in sorted(speeds.items())
         if (peak := _peak(given, name)) and not speed >= PRODUCT_FAILS.value * peak
     ]
-    told = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
+    message = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
     if slow:
         peaks = {name: _peak(given, name) for name in slow}
         return warns(
-            f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak",
+            f"TFLOP/s: {message}; {', '.join(slow)} is below half of the peak",
             peaks,
             speeds,
             _SLOW,
             _SLOW_FIX,
             PRODUCT_FAILS,
         )
-    return passes(f"TFLOP/s: {told}", None, speeds)
+    return passes(f"TFLOP/s: {message}", None, speeds)
 
 
 def _burnt(given: JudgeInput) -> Judgement:
@@ -257,12 +259,12 @@ def _burnt(given: JudgeInput) -> Judgement:
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = (
+        message = (
             f"products run at {format_number(last)} TFLOP/s at the end, at "
             f"{format_number(first)} at the beginning{why}{_heat(given)}"
         )
         return fails(
-            told,
+            message,
             BURN_STEADINESS.value * first,
             last,
             "the card is too hot, or its power supply gives too little",
@@ -279,7 +281,7 @@ def _burnt(given: JudgeInput) -> Judgement:
 
 def _heat(given: JudgeInput) -> str:
     heat, power = given.seen["burn.temperature_c"], given.seen["burn.power_w"]
-    told = [
+    message = [
         text
         for text in (
             f"{heat} °C" if heat is not None else "",
@@ -287,7 +289,7 @@ def _heat(given: JudgeInput) -> str:
         )
         if text
     ]
-    return f"; at most {' and '.join(told)}" if told else ""
+    return f"; at most {' and '.join(message)}" if message else ""
 
 
 _SLOWED_BITS = 0xE8
@@ -300,10 +302,10 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
     """Return a judge that also warns of a card that is slower than the others of the machine."""
 
     def judged(given: JudgeInput) -> Judgement:
-        found = judge(given)
+        observed = judge(given)
         speeds = given.seen.get(f"{PER_CARD_PREFIX}{key}")
-        if found.status is not Status.PASS or not speeds:
-            return found
+        if observed.status is not Status.PASS or not speeds:
+            return observed
         best, names = max(speeds), given.seen[CARD_NAMES_KEY]
         slow = sorted(
             (speed, name)
@@ -311,13 +313,13 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
             if speed < CARD_SPREAD.value * best
         )
         if not slow:
-            return found
-        told = (
+            return observed
+        message = (
             f"{describe_cards(names, [name for _, name in slow])}: "
             f"{format_number(slow[0][0])}, the fastest here reaches {format_number(best)} "
             f"{unit}"
         )
-        return warns(told, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
+        return warns(message, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
 
     return judged
 

@@ -48,7 +48,7 @@ def _opens(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs have no NVIDIA driver")
     code = given.seen["driver.error"]
-    wanted = f"{max(given.expected.gpu_count, 1)} x {given.expected.gpu_type}"
+    required = f"{max(given.expected.gpu_count, 1)} x {given.expected.gpu_type}"
     if code is not None:
         message, cause, fix = _ERRORS.get(
             code,
@@ -58,73 +58,72 @@ def _opens(given: JudgeInput) -> Judgement:
                 "restart the machine",
             ),
         )
-        return fails(message, wanted, None, cause, fix)
-    found, names = given.seen["nvml.count"], ", ".join(given.seen["nvml.names"])
-    there = given.seen.get("nvml.count_all", found)
+        return fails(message, required, None, cause, fix)
+    observed, names = given.seen["nvml.count"], ", ".join(given.seen["nvml.names"])
+    there = given.seen.get("nvml.count_all", observed)
     version, cuda = given.seen["driver.version"], given.seen["driver.cuda"]
-    if found != max(given.expected.gpu_count, 1) and there > found:
-        told = (
-            f"CUDA_VISIBLE_DEVICES shows {found} of the {there} GPUs that the driver sees, "
-            f"{wanted} declared"
+    if observed != max(given.expected.gpu_count, 1) and there > observed:
+        text = (
+            f"CUDA_VISIBLE_DEVICES shows {observed} of the {there} GPUs that the driver sees, "
+            f"{required} declared"
         )
         return fails(
-            told,
-            wanted,
+            text,
+            required,
             names,
             "the variable names another number of GPUs than the spec declares",
             "name as many GPUs there, or unset it",
         )
-    if found != max(given.expected.gpu_count, 1):
+    if observed != max(given.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
         return fails(
-            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared",
-            wanted,
+            f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, {required} declared",
+            required,
             names,
             cause,
             "change the machine type or gpu.count",
         )
-    told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
-    hidden = f"; CUDA_VISIBLE_DEVICES shows {found} of {there} GPUs" if there > found else ""
-    return passes(f"driver {version}, {told}: {names}{hidden}", wanted, names)
+    text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
+    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {there} GPUs" if there > observed else ""
+    return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
 
 def _version(given: JudgeInput) -> Judgement:
-    found, needs = given.seen["driver.version"], given.expected.driver_specifiers
+    observed, needs = given.seen["driver.version"], given.expected.driver_specifiers
     if not needs:
-        return skipped("no driver version declared, and no CUDA is locked", found)
+        return skipped("no driver version declared, and no CUDA is locked", observed)
     needed = ", ".join(dict.fromkeys(needs))
-    if found is None:
+    if observed is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        unfit = next((one for one in needs if not specifier_allows(one, found)), None)
+        unfit = next((one for one in needs if not specifier_allows(one, observed)), None)
     except UnreadableVersion as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
     if unfit is None:
-        return passes(f"driver {found} fits {needed}", needed, found)
+        return passes(f"driver {observed} fits {needed}", needed, observed)
     fix = "choose an image with a newer driver, or a torch build for an older CUDA"
     if unfit == given.expected.requires.driver:
         return fails(
-            f"driver {found} does not fit {unfit}",
+            f"driver {observed} does not fit {unfit}",
             unfit,
-            found,
+            observed,
             "the image brings another driver",
             fix,
         )
-    told = (
-        f"driver {found} does not fit {unfit}, which torch built for {given.expected.flavour} needs"
-    )
+    flavour = given.expected.flavour
+    message = f"driver {observed} does not fit {unfit}, which torch built for {flavour} needs"
     if given.seen.get("gpu.available"):
         return warns(
-            f"{told}, and torch computes all the same",
+            f"{message}, and torch computes all the same",
             unfit,
-            found,
+            observed,
             "a compatibility package (cuda-compat) stands in for a newer driver",
             fix,
         )
     return fails(
-        told,
+        message,
         unfit,
-        found,
+        observed,
         "the image brings an older driver than CUDA of that version runs on",
         fix,
         DRIVER_FLOOR,
@@ -195,13 +194,13 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     )
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
-        told = (
+        message = (
             f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
             "driver does not tell how many errors there were"
         )
         cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
         return warns(
-            told,
+            message,
             0,
             seen["uncorrected"],
             cause,
@@ -213,13 +212,13 @@ def _memory_errors(given: JudgeInput) -> Judgement:
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
     kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
-    told = [
+    message = [
         words
         for keys, words in kinds
         if any(value is not None for key in keys for value in seen[key])
     ]
     return (
-        "".join(f", {words}" for words in told)
+        "".join(f", {words}" for words in message)
         or "; of faulty rows and pages the driver tells nothing"
     )
 
@@ -234,8 +233,8 @@ def _clocks(given: JudgeInput) -> Judgement:
     if all(mask is None for mask in masks) and not busy:
         return skipped("these cards do not tell why their clocks are low")
     idle = slowdown_faults(masks)
-    found = sorted({*idle, *(name for names in busy.values() for name in names)})
-    if found:
+    observed = sorted({*idle, *(name for names in busy.values() for name in names)})
+    if observed:
         when = (
             ""
             if idle
@@ -244,9 +243,9 @@ def _clocks(given: JudgeInput) -> Judgement:
         )
         cause = "the card is too hot, or its power supply gives too little"
         return fails(
-            f"the card slows itself down{when}: {', '.join(found)}",
+            f"the card slows itself down{when}: {', '.join(observed)}",
             "none",
-            found,
+            observed,
             cause,
             "take another machine when it stays so",
             NO_SLOWDOWN,
@@ -295,7 +294,7 @@ def _settings(given: JudgeInput) -> Judgement:
         for value in given.seen[f"nvml.{key}"]
     ):
         return skipped("these cards do not tell how they are set up")
-    wrong = [word for word, found in _unusual(given) if found]
+    wrong = [word for word, observed in _unusual(given) if observed]
     if wrong:
         return fails(
             "; ".join(wrong),
@@ -343,12 +342,12 @@ def _narrow(given: JudgeInput) -> list[str]:
         given.seen.get("nvml.pcie_of_card", []),
         strict=False,
     )
-    told = [
+    message = [
         f"its PCIe link has {now} of {most} lanes"
         for now, most in lanes
         if now and most and now < most
     ]
-    return told + [
+    return message + [
         f"its slot is of PCIe {most}, the card of PCIe {own}"
         for most, own in speeds
         if most and own and most < own

@@ -37,12 +37,12 @@ def _system(given: JudgeInput) -> Judgement:
 
 
 def _libc(given: JudgeInput) -> Judgement:
-    needed, found = given.expected.glibc_min, given.seen["host.glibc"]
-    if needed is None and found is not None:
-        return passes(f"glibc {found}; no locked wheel names an oldest one", None, found)
+    needed, observed = given.expected.glibc_min, given.seen["host.glibc"]
+    if needed is None and observed is not None:
+        return passes(f"glibc {observed}; no locked wheel names an oldest one", None, observed)
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
-    if found is None:
+    if observed is None:
         cause = (
             "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
             "not load here"
@@ -54,12 +54,12 @@ def _libc(given: JudgeInput) -> Judgement:
             cause,
             "use an image with glibc, such as Debian or Ubuntu",
         )
-    if specifier_allows(f">={needed}", found):
-        return passes(f"glibc {found} >= {needed}", f">={needed}", found)
+    if specifier_allows(f">={needed}", observed):
+        return passes(f"glibc {observed} >= {needed}", f">={needed}", observed)
     return fails(
-        f"glibc {found} < {needed}, which the locked wheels need",
+        f"glibc {observed} < {needed}, which the locked wheels need",
         f">={needed}",
-        found,
+        observed,
         "the system image is older than the wheels allow",
         "use a newer image, or lock versions whose wheels carry an older manylinux tag",
     )
@@ -144,10 +144,10 @@ def _disk(given: JudgeInput) -> Judgement:
         return _disk_undeclared(given, free)
     blind = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in free.items() if value is not None and value < needed}
-    told = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
+    message = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
     if any(name in declared for name in short):
         return fails(
-            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "the disk is too small or full",
@@ -158,7 +158,7 @@ def _disk(given: JudgeInput) -> Judgement:
     if short:
         fix = "point TMPDIR or HF_HOME at the larger disk"
         return warns(
-            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "these folders lie on a smaller disk",
@@ -184,7 +184,7 @@ def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
 
 def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgement:
     """Judge free space without a declared size: room for a checkpoint, and a little everywhere."""
-    told = {name: format_bytes(value) for name, value in free.items() if value is not None}
+    message = {name: format_bytes(value) for name, value in free.items() if value is not None}
     model, where = (
         given.expected.training.model,
         "path.output" if "path.output" in free else "working",
@@ -220,21 +220,21 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
             "free space, or point TMPDIR or HF_HOME at a larger disk",
             DISK_FLOOR,
         )
-    return skipped("nothing declared", told)
+    return skipped("nothing declared", message)
 
 
 def _shared_memory(given: JudgeInput) -> Judgement:
-    found, needed = given.seen["host.shm_bytes"], given.expected.requires.shm_bytes
+    observed, needed = given.seen["host.shm_bytes"], given.expected.requires.shm_bytes
     if not given.seen["_shm.applies"]:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and given.expected.training.dataloader_workers == 0:
         return skipped(
-            f"nothing declared and no DataLoader workers; {format_bytes(found)} here", found
+            f"nothing declared and no DataLoader workers; {format_bytes(observed)} here", observed
         )
     state, left = (
         given.seen.get("host.shm_state", "writable"),
-        given.seen.get("host.shm_free_bytes", found),
+        given.seen.get("host.shm_free_bytes", observed),
     )
     if state != "writable":
         cause = (
@@ -249,11 +249,11 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
             "container with --shm-size",
         )
-    if found >= floor and left < floor * SHM_FREE.value:
+    if observed >= floor and left < floor * SHM_FREE.value:
         cause = "another program uses it, or files of programs that were killed are left there"
         fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
         return fails(
-            f"/dev/shm has {format_bytes(found)}, of which {format_bytes(left)} are free; "
+            f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
             f"{format_bytes(floor)} needed",
             floor,
             left,
@@ -261,15 +261,15 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             fix,
             SHM_FREE,
         )
-    if found >= floor:
+    if observed >= floor:
         return passes(
-            f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} needed", floor, found
+            f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} needed", floor, observed
         )
     return fails(
-        f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} "
+        f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} "
         f"{'declared' if needed is not None else 'advised for DataLoader workers'}",
         floor,
-        found,
+        observed,
         "containers start with 64 MiB; worker batches that do not fit die with a bus error",
         "start the container with --shm-size, or use "
         "torch.multiprocessing.set_sharing_strategy('file_system')",
@@ -286,8 +286,8 @@ def _open_files(given: JudgeInput) -> Judgement:
         )
     # RLIM_INFINITY is -1 in Python.
     if limit < 0 or limit >= NOFILE_FLOOR.value:
-        told = "unlimited" if limit < 0 else limit
-        return passes(f"{told} open files allowed", NOFILE_FLOOR.value, told)
+        message = "unlimited" if limit < 0 else limit
+        return passes(f"{message} open files allowed", NOFILE_FLOOR.value, message)
     return fails(
         f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
         NOFILE_FLOOR.value,
@@ -298,26 +298,26 @@ def _open_files(given: JudgeInput) -> Judgement:
 
 
 def _limits(given: JudgeInput) -> Judgement:
-    seen, told = given.seen, []
+    seen, message = given.seen, []
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
     if seen["host.address_space_bytes"] is not None:
-        told.append(
+        message.append(
             f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): "
             "CUDA and mapped models reserve far more than they use"
         )
     if seen["host.file_size_bytes"] is not None:
-        told.append(
+        message.append(
             f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a "
             "larger checkpoint ends the program (SIGXFSZ)"
         )
     if seen["host.cpu_time_s"] is not None:
-        told.append(
+        message.append(
             f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after "
             "them (SIGXCPU)"
         )
     if started and min(started) < PROCESS_FLOOR.value:
-        told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
-    if not told:
+        message.append(f'{min(started)} processes and threads: "can\'t start new thread"')
+    if not message:
         return passes(
             "no limit on addresses, files or CPU time, and enough processes and threads",
             "none",
@@ -328,9 +328,9 @@ def _limits(given: JudgeInput) -> Judgement:
         "(--pids-limit) sets them"
     )
     return warns(
-        f"programs are limited to {format_list(told)}",
+        f"programs are limited to {format_list(message)}",
         "none",
-        told,
+        message,
         cause,
         "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
     )

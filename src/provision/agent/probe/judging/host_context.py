@@ -46,12 +46,14 @@ def _clock(given: JudgeInput) -> Judgement:
     skew, ahead = given.seen.get("net.skew_s"), given.seen["_clock.ahead_s"]
     fix = "set the clock (timedatectl set-ntp true), or restart the machine"
     if given.seen["clock.behind"]:
-        told = f"the clock stands before the time of {given.seen['_clock.file']}, by {ahead:.0f} s"
+        message = (
+            f"the clock stands before the time of {given.seen['_clock.file']}, by {ahead:.0f} s"
+        )
         cause = (
             "the machine was started or woken with a wrong clock; certificates are then not "
             "yet valid, and downloads fail"
         )
-        return fails(told, "not in the past", round(ahead), cause, fix)
+        return fails(message, "not in the past", round(ahead), cause, fix)
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
         cause = (
             "the clock is not kept by the network's time; certificates and signed requests are "
@@ -81,7 +83,7 @@ def _place(given: JudgeInput) -> Judgement:
     place, container, machine = (
         given.seen[f"host.{key}"] for key in ("place", "container", "machine")
     )
-    told = (
+    message = (
         ", ".join(
             one
             for one in (place, f"in a container ({container})" if container else "", machine)
@@ -89,9 +91,9 @@ def _place(given: JudgeInput) -> Judgement:
         )
         or "nothing tells of a virtual machine"
     )
-    wanted = given.expected.target.get("kind", "")
-    wrong = (wanted == "colab" and place != "colab") or (
-        wanted == "workbench" and place != "workbench" and machine != "Google Compute Engine"
+    required = given.expected.target.get("kind", "")
+    wrong = (required == "colab" and place != "colab") or (
+        required == "workbench" and place != "workbench" and machine != "Google Compute Engine"
     )
     if wrong and not given.expected.simulated:
         cause = (
@@ -99,13 +101,13 @@ def _place(given: JudgeInput) -> Judgement:
             "environment"
         )
         return warns(
-            f"the target is of kind {wanted}, and nothing here says so: {told}",
-            wanted,
+            f"the target is of kind {required}, and nothing here says so: {message}",
+            required,
             place,
             cause,
             "run it where the spec's target is",
         )
-    return passes(told, None, place or told)
+    return passes(message, None, place or message)
 
 
 def _login_shell(given: JudgeInput) -> Judgement:
@@ -115,7 +117,7 @@ def _login_shell(given: JudgeInput) -> Judgement:
     values = given.seen["_login.values"]
     if not differs:
         return passes("a new login shell sets nothing against the spec", "none", "none")
-    told = [
+    message = [
         f"{name}={values[name]!r}, declared {given.expected.env[name]!r}"
         if name in values
         else f"{name}: {HARMFUL_VARIABLES[name]}"
@@ -126,7 +128,7 @@ def _login_shell(given: JudgeInput) -> Judgement:
         "and programs started there see another environment"
     )
     return warns(
-        f"a new login shell sets {format_list(told)}",
+        f"a new login shell sets {format_list(message)}",
         [],
         differs,
         cause,
@@ -135,10 +137,10 @@ def _login_shell(given: JudgeInput) -> Judgement:
 
 
 def _offline(given: JudgeInput) -> Judgement:
-    found = given.seen["hub.offline_by"]
+    observed = given.seen["hub.offline_by"]
     if not any(name in given.expected.packages for name in HUB_PACKAGES):
         return skipped("nothing that asks the hub is locked")
-    undeclared = [name for name in found if name not in given.expected.env]
+    undeclared = [name for name in observed if name not in given.expected.env]
     if undeclared:
         cause = (
             "the image, the shell or the notebook server sets it: the libraries then say they "
@@ -147,16 +149,16 @@ def _offline(given: JudgeInput) -> Judgement:
         return warns(
             f"{', '.join(undeclared)} keeps the hub's libraries offline",
             [],
-            found,
+            observed,
             cause,
             "unset it, or declare it under env: in the spec",
         )
     return passes(
-        f"offline as declared ({', '.join(found)})"
-        if found
+        f"offline as declared ({', '.join(observed)})"
+        if observed
         else "no variable keeps the hub's libraries offline",
-        found or "none",
-        found or "none",
+        observed or "none",
+        observed or "none",
     )
 
 
@@ -195,10 +197,10 @@ def _answer(given: JudgeInput) -> Judgement:
         return skipped("the hub was not asked, or not reached")
     if status is not None and status < 400:
         return passes(f"{hub} answers with status {status}", "<400", status)
-    told = f"status {status}" if status is not None else f"nothing ({given.seen['net.problem']})"
+    message = f"status {status}" if status is not None else f"nothing ({given.seen['net.problem']})"
     cause = "a gateway that lets connections in and nothing through, or a fault of the hub"
     return warns(
-        f"{hub} answers with {told}",
+        f"{hub} answers with {message}",
         "<400",
         status,
         cause,

@@ -1,4 +1,4 @@
-"""What a judge is given, and short ways to say a judgement."""
+"""Input of the judges, and constructors of judgements."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def describe_unset(variables: Mapping[str, str]) -> str:
     The rest of LD_LIBRARY_PATH is how the driver is found, and stays.
     """
     whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
-    told = [f"unset {' '.join(whole)}"] if whole else []
+    message = [f"unset {' '.join(whole)}"] if whole else []
     return "; ".join(
         [
-            *told,
+            *message,
             *(
                 f"take {part} out of {name}"
                 for name, part in variables.items()

@@ -27,17 +27,17 @@ def _strategy(given: JudgeInput) -> Judgement:
         for name in ("ranks", "backend", "wrapper", "weights_error")
     }
     wrong = _wrong(given, launch)
-    wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
+    required = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
         message = (
             f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
             f"over {observed['backend']} train one model"
         )
-        return replace(passes(message, wanted, observed), threshold=_bound(given, launch))
+        return replace(passes(message, required, observed), threshold=_bound(given, launch))
     cause, fix = _reason(launch)
     return fails(
         f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
-        wanted,
+        required,
         observed,
         cause,
         fix,

@@ -52,37 +52,37 @@ def _sums(given: JudgeInput) -> Judgement:
     wrong = given.seen["several.sums_wrong"]
     if wrong is None:
         return _no_card(given)
-    wanted, told, code = (
+    required, message, code = (
         given.expected.gpu_count,
         given.seen["several.sums_ranks"],
         given.seen["several.sums_exit"],
     )
-    if code is None or code or told != wanted:
+    if code is None or code or message != required:
         return _broken(given, "sums")
     if wrong:
         ranks = given.seen["several.sums_wrong_ranks"]
-        where = "all of them" if len(ranks) == wanted else _called(ranks)
+        where = "all of them" if len(ranks) == required else _called(ranks)
         cause = "a faulty card, or a faulty link between two"
         return fails(
-            f"{wrong} sums over {wanted} cards are wrong, on {where}",
+            f"{wrong} sums over {required} cards are wrong, on {where}",
             0,
             wrong,
             cause,
             "take another machine",
         )
-    return passes(f"{wanted} cards add up right", 0, 0)
+    return passes(f"{required} cards add up right", 0, 0)
 
 
 def _broken(given: JudgeInput, name: str) -> Judgement:
-    wanted, told, code = (
+    required, text, code = (
         given.expected.gpu_count,
         given.seen[f"several.{name}_ranks"],
         given.seen[f"several.{name}_exit"],
     )
     how = (
-        f"{wanted} cards hang when they add up: {told} of them"
+        f"{required} cards hang when they add up: {text} of them"
         if code is None
-        else f"{told} of {wanted} cards"
+        else f"{text} of {required} cards"
     )
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
     # All wait for one that is behind the others: that one is to be looked at, and not the link.
@@ -94,7 +94,7 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
         cause, fix = (_STUCK, _STUCK_FIX) if behind else (_HANG, _HANG_FIX)
         if code is not None:
             cause, fix = "a card or its process failed", _HANG_FIX
-    return fails(message, wanted, told, cause, fix)
+    return fails(message, required, text, cause, fix)
 
 
 def _behind(steps: list[str | None]) -> str:
@@ -115,10 +115,10 @@ def _called(ranks: list[int]) -> str:
 
 
 def _bandwidth(given: JudgeInput) -> Judgement:
-    found, count = given.seen["several.bus_gb_s"], given.expected.gpu_count
+    observed, count = given.seen["several.bus_gb_s"], given.expected.gpu_count
     if given.seen["several.bandwidth_wrong"] is None:
         return _no_card(given)
-    if given.seen["several.bandwidth_exit"] != 0 or found is None:
+    if given.seen["several.bandwidth_exit"] != 0 or observed is None:
         return _broken(given, "bandwidth")
     name = given.seen.get("gpu.name") or ""
     # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair,
@@ -134,22 +134,22 @@ def _bandwidth(given: JudgeInput) -> Judgement:
     )
     if known is None:
         return passes(
-            f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
+            f"{observed:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
             "compare it with",
             None,
-            found,
+            observed,
         )
-    if found < BUS_WARNS.value * known:
+    if observed < BUS_WARNS.value * known:
         cause = "a link between two cards is down or slow, or peer-to-peer copies are switched off"
         return warns(
-            f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual",
+            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual",
             known,
-            found,
+            observed,
             cause,
             "look at nvidia-smi topo -m, nvlink -s",
             BUS_WARNS,
         )
-    return passes(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found)
+    return passes(f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual", known, observed)
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

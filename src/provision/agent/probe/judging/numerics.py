@@ -85,13 +85,13 @@ def _signature(given: JudgeInput) -> Judgement:
         return skipped("the spec asks for tf32", error)
     if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
         return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    told = (
+    message = (
         f", which is that of {identify_arithmetic(error)}"
         if isinstance(error, (int, float))
         else ""
     )
     return fails(
-        f"an fp32 product has a relative error of {error}{told}: it was not computed in fp32",
+        f"an fp32 product has a relative error of {error}{message}: it was not computed in fp32",
         FP32_ERROR.value,
         error,
         "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, "

@@ -41,12 +41,16 @@ def judge_import(given: JudgeInput) -> Judgement:
             "files of another version were copied over this one's, or an installation was "
             "interrupted"
         )
-        told = (
+        message = (
             f"{given.subject} calls itself {live[0]} once it is imported, and {live[1]} in its "
             "metadata"
         )
         return warns(
-            told, live[1], live[0], cause, "look at P07; make the environment again from the lock"
+            message,
+            live[1],
+            live[0],
+            cause,
+            "look at P07; make the environment again from the lock",
         )
     return passes(f"import {', '.join(modules)}", "no exception", "no exception")
 

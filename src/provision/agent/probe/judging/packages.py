@@ -49,30 +49,30 @@ def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[dict
 
 
 def _interpreter(given: JudgeInput) -> Judgement:
-    minor, wanted = given.seen["python.minor"], given.expected.python_version
+    minor, required = given.seen["python.minor"], given.expected.python_version
     expected, observed = (
-        f"{wanted} under {given.expected.python_prefix}",
+        f"{required} under {given.expected.python_prefix}",
         f"{given.seen['python.version']} under {given.seen['_python.prefix']}",
     )
-    if minor != ".".join(wanted.split(".")[:2]):
+    if minor != ".".join(required.split(".")[:2]):
         cause = "the environment was made with another interpreter"
         return fails(
-            f"Python {given.seen['python.version']} runs, the lock is for {wanted}",
+            f"Python {given.seen['python.version']} runs, the lock is for {required}",
             expected,
             observed,
             cause,
-            f"make the environment again with Python {wanted}",
+            f"make the environment again with Python {required}",
         )
     if not given.seen["python.prefix_matches"] and given.seen["_python.executable"].startswith(
         given.expected.python_prefix.rstrip("/") + "/"
     ):
-        told = (
+        message = (
             f"{given.seen['_python.executable']} runs and takes its packages from "
             f"{given.seen['_python.prefix']}, not from its own environment"
         )
         cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
         return fails(
-            told,
+            message,
             expected,
             observed,
             cause,
@@ -118,17 +118,17 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
 
 
 def _locked_set(given: JudgeInput) -> Judgement:
-    found, brought = given.seen["_packages.installed"], given.seen.get("_packages.brought", {})
-    locked, wrong = len(given.expected.packages), version_differences(given.expected, found)
+    observed, brought = given.seen["_packages.installed"], given.seen.get("_packages.brought", {})
+    locked, wrong = len(given.expected.packages), version_differences(given.expected, observed)
     damaged = given.seen.get("_packages.damaged", {})
-    if not wrong and (of_conda := conda_version_differences(given.expected, brought, found)):
-        told = [
+    if not wrong and (of_conda := conda_version_differences(given.expected, brought, observed)):
+        message = [
             f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, conda's "
             f"locked file brought {one['expected']}"
             for one in of_conda
         ]
         return fails(
-            f"{len(of_conda)} packages of conda differ: {format_list(told)}",
+            f"{len(of_conda)} packages of conda differ: {format_list(message)}",
             locked,
             locked,
             *_why_versions_differ(of_conda, damaged),
@@ -140,13 +140,13 @@ def _locked_set(given: JudgeInput) -> Judgement:
             locked,
             locked,
         )
-    told = [
+    message = [
         f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, lock says "
         f"{one['expected']}"
         for one in wrong
     ]
     return fails(
-        f"{len(wrong)} of {locked} locked packages differ: {format_list(told)}",
+        f"{len(wrong)} of {locked} locked packages differ: {format_list(message)}",
         locked,
         locked - len(wrong),
         *_why_versions_differ(wrong, damaged),
@@ -226,11 +226,11 @@ def _in_the_way(given: JudgeInput) -> Judgement:
         return _beside_others(duplicates, given.seen["_packages.others"])
     if hidden := given.seen.get("packages.hidden_by_working_folder"):
         cause = "Python looks first in the folder of the script or notebook that it runs"
-        told = (
+        message = (
             "a script in the working folder imports these from there instead of the installed "
             f"ones: {format_list(hidden)}"
         )
-        return warns(told, [], hidden, cause, "rename the files or folders of these names")
+        return warns(message, [], hidden, cause, "rename the files or folders of these names")
     if duplicates:
         cause = "an install was interrupted, or two installers wrote into one environment"
         return warns(

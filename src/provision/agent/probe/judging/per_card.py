@@ -30,8 +30,8 @@ def describe_cards(names: list[str], found: list[str]) -> str:
     """Return which cards of how many, as people find them."""
     first, more = found[:_NAMED], len(found) - _NAMED
     words = [*first, f"{more} more"] if more > 0 else first
-    told = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-    return f"on {told}, {len(found)} of {len(names)} cards"
+    message = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    return f"on {message}, {len(found)} of {len(names)} cards"
 
 
 def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
@@ -39,8 +39,8 @@ def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
     gravest = max((judgement.status for _, judgement in pairs), key=_GRAVITY.index)
     those = [(name, judgement) for name, judgement in pairs if judgement.status is gravest]
     # The keys of one card hold what the worst gave: what is said of them is said of it.
-    told = judge(given).message
-    name, worst = next((pair for pair in those if pair[1].message == told), those[0])
+    message = judge(given).message
+    name, worst = next((pair for pair in those if pair[1].message == message), those[0])
     if gravest is not Status.PASS:
         others = [other for other, _ in those if other != name]
         return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")

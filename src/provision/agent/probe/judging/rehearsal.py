@@ -147,13 +147,13 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
     steps, finite = given.seen["rehearsal.steps"], given.seen["rehearsal.finite"]
     if steps == STEPS and finite:
         return None
-    told = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
+    message = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
     cause = (
         "the precision overflows at this size, or a step was left out because gradients were "
         "not finite"
     )
     return fails(
-        told,
+        message,
         STEPS,
         steps,
         cause,
@@ -176,19 +176,19 @@ def _pace(given: JudgeInput) -> Judgement:
     if tokens is None:
         return skipped("torch sees no card, so nothing was trained on one")
     precision, count = given.seen["pace.precision"], given.seen["pace.parameters"]
-    told = (
+    message = (
         f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in "
         f"{precision}"
     )
     if not given.seen["pace.finite"]:
         return warns(
-            f"{told}, and a loss is not a number",
+            f"{message}, and a loss is not a number",
             None,
             tokens,
             "the precision overflows, or the card computes wrong",
             "look at N01, N07 and R02",
         )
-    return passes(told, None, tokens)
+    return passes(message, None, tokens)
 
 
 def _levers(given: JudgeInput) -> str:

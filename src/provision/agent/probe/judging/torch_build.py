@@ -69,18 +69,18 @@ def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
 
 
 def _device(given: JudgeInput) -> Judgement:
-    available, count, wanted = (
+    available, count, required = (
         given.seen["gpu.available"],
         given.seen["gpu.count"],
         max(given.expected.gpu_count, 1),
     )
-    expected = f"{wanted} x {given.expected.gpu_type}"
-    if available and count == wanted:
+    expected = f"{required} x {given.expected.gpu_type}"
+    if available and count == required:
         return _computing(given, expected, count)
     if available:
         cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return fails(
-            f"torch sees {count} device(s), {wanted} declared",
+            f"torch sees {count} device(s), {required} declared",
             expected,
             count,
             cause,
@@ -183,7 +183,7 @@ def _architecture(given: JudgeInput) -> Judgement:
 
 
 def has_code_for(built: str, capability: str) -> bool:
-    """Whether an architecture list ("sm_80 sm_90 compute_90") has code for a capability ("8.6").
+    """Return whether an architecture list ("sm_80 sm_90 compute_90") has code for "8.6".
 
     Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for
     any newer GPU.

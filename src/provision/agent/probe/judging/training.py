@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import Judgement, Proof
+from ..model import Judgement
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
 from .checkpoints import judge_checkpoint, judge_resume
 from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped, unknown, warns
@@ -72,9 +72,9 @@ def _arguments(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type is None and (
         refused := given.seen.get("train.refused_without_use_cpu")
     ):
-        told = f"TrainingArguments of this precision want use_cpu here: {refused}"
+        message = f"TrainingArguments of this precision want use_cpu here: {refused}"
         return warns(
-            told,
+            message,
             declared,
             refused,
             "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
@@ -131,22 +131,22 @@ def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
 
 
 def _precision(given: JudgeInput) -> Judgement:
-    declared, found = given.expected.training.precision, given.seen["train.dtype"]
+    declared, observed = given.expected.training.precision, given.seen["train.dtype"]
     if declared == "fp8":
         return unknown("the training run does not exercise fp8", declared)
-    wanted = _DTYPES[declared]
+    required = _DTYPES[declared]
     if declared == "tf32" and given.seen.get("train.device") != "cuda":
         return fails(
             "tf32 is not in effect: it exists on NVIDIA GPUs only",
             declared,
-            found,
+            observed,
             "the run is on a CPU",
             "declare fp32 or bf16 for this target",
         )
     error = given.seen.get("train.product_error")
-    if found == wanted and not _of_the_kind(error, declared):
+    if observed == required and not _of_the_kind(error, declared):
         return fails(
-            f"{declared} is not in effect: products of {found} are off by {error:.2g}, as "
+            f"{declared} is not in effect: products of {observed} are off by {error:.2g}, as "
             f"{_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
@@ -154,44 +154,27 @@ def _precision(given: JudgeInput) -> Judgement:
             "NVIDIA_TF32_OVERRIDE does",
             "unset what E01 names; declare the precision that the run is meant to have",
         )
-    if found == wanted:
+    if observed == required:
         return passes(
-            f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""),
-            wanted,
-            found,
+            f"linear layers compute in {observed}" + (f", off by {error:.2g}" if error else ""),
+            required,
+            observed,
         )
     cause, fix = (
         "the flag was accepted and ignored, as fp16 is without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
     )
-    if found in ("bfloat16", "float16"):
+    if observed in ("bfloat16", "float16"):
         cause = (
             "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
         )
         fix = "unset it, or declare the precision that the run is meant to have"
+    types = observed or "nothing that was seen"
     return fails(
-        f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
-        wanted,
-        found,
+        f"{declared} is not in effect: linear layers compute in {types}",
+        required,
+        observed,
         cause,
-        fix,
-    )
-
-
-def _checkpoint(given: JudgeInput) -> Judgement:
-    missing, broken = (
-        given.seen["train.checkpoint_missing"],
-        given.seen["train.checkpoint_broken"],
-    )
-    if not missing and not broken:
-        return passes("the checkpoint has all its files and they load", "complete", "complete")
-    told = [f"{name} is missing" for name in missing] + broken
-    fix = "free disk space; lock transformers, accelerate and safetensors together"
-    return fails(
-        f"the checkpoint is not complete: {format_list(told)}",
-        [],
-        told,
-        "the disk filled up, or a version no longer writes the file",
         fix,
     )
 
@@ -255,64 +238,22 @@ def _repeats(given: JudgeInput) -> Judgement:
     )
 
 
-def _resumes(given: JudgeInput) -> Judgement:
-    straight, resumed, steps = (
-        given.seen["train.weights_sha"],
-        given.seen["resume.weights_sha"],
-        given.seen["resume.steps"],
-    )
-    made, left = given.seen["resume.made"], _RECIPE.steps - _RECIPE.save_at
-    if resumed == straight and steps == _RECIPE.steps and made == left:
-        return passes(
-            f"{given.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
-            "fresh process reaches the same weights",
-            straight,
-            resumed,
-        )
-    if made != left:
-        return fails(
-            f"the resumed run made {made} steps of its own: from the checkpoint at step "
-            f"{_RECIPE.save_at} there were {left} to make",
-            left,
-            made,
-            "the checkpoint was not used, or its trainer_state.json was not: the run would "
-            "begin again without an error",
-            "lock transformers and accelerate together; take out what changes them at "
-            "their import (sitecustomize, .pth files)",
-        )
-    trainer = given.expected.proof is Proof.HF_TRAINER
-    files = (
-        "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
-        if trainer
-        else "model.pt, optimizer.pt or rng_state.pt"
-    )
-    return fails(
-        f"a resumed run ends at other weights than the straight one (step {steps})",
-        straight,
-        resumed,
-        f"a part of the state was not saved or not restored ({files}); the run would go on "
-        "without an error",
-        "check that the whole checkpoint folder is kept, and lock transformers and "
-        "accelerate together",
-    )
-
-
 def _data(given: JudgeInput) -> Judgement:
-    found = {
+    observed = {
         name: given.seen[f"train.{name}"]
         for name in ("texts", "rows")
         if f"train.{name}" in given.seen
     }
-    if not found:
+    if not observed:
         return skipped("neither tokenizers nor datasets is locked")
-    if all(found.values()):
-        return passes("texts and rows come back as they went in", None, found)
-    changed = " and ".join(name for name, same in found.items() if not same)
+    if all(observed.values()):
+        return passes("texts and rows come back as they went in", None, observed)
+    changed = " and ".join(name for name, same in observed.items() if not same)
     fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
     return fails(
         f"{changed} do not come back as they went in",
-        dict.fromkeys(found, True),
-        found,
+        dict.fromkeys(observed, True),
+        observed,
         "versions that do not fit each other",
         fix,
     )
@@ -320,20 +261,20 @@ def _data(given: JudgeInput) -> Judgement:
 
 def _placement(given: JudgeInput) -> Judgement:
     expected = given.expected
-    wanted = expected.device
+    required = expected.device
     device, gpus, mode, wrapper = (
         given.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
     )
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
-    if device != wanted:
+    if device != required:
         fix = (
             "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
-            if wanted == "cuda"
+            if required == "cuda"
             else "hide the GPU, or declare it"
         )
         return fails(
-            f"the run is on {device}, declared {wanted}",
-            wanted,
+            f"the run is on {device}, declared {required}",
+            required,
             observed,
             "the run does not see the declared device, or was told not to use it",
             fix,
@@ -359,7 +300,7 @@ def _placement(given: JudgeInput) -> Judgement:
             "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
             "before its command",
         )
-    return passes(f"one process on {device}, {mode}", wanted, observed)
+    return passes(f"one process on {device}, {mode}", required, observed)
 
 
 def _adapter(given: JudgeInput) -> Judgement:

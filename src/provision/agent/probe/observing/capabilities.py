@@ -115,7 +115,7 @@ def _attention(context: ObserverContext) -> dict[str, Any]:
 
 
 def _attended(context: ObserverContext) -> dict[str, list[float]]:
-    """Ask each backend once, however many checks want to know."""
+    """Run each backend once for all checks."""
     if "attention" not in context.memo:
         device = device_of(context)
         context.memo["attention"] = attention_errors(

@@ -56,7 +56,7 @@ def memory_used(root: Path) -> int | None:
 
 
 def process_limit(root: Path) -> int | None:
-    """How many processes and threads the smallest limit allows; None without one."""
+    """Return the smallest limit of processes and threads; None without one."""
     return min(
         (int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()),
         default=None,
@@ -64,7 +64,7 @@ def process_limit(root: Path) -> int | None:
 
 
 def cpu_quota(root: Path) -> float | None:
-    """How many CPUs the smallest quota grants (1.5 is one and a half); None without one."""
+    """Return the CPUs of the smallest quota, such as 1.5; None without one."""
     quotas = []
     for text in _values(root, "cpu", "cpu.max", ""):
         quota, _, period = text.partition(" ")

@@ -30,8 +30,8 @@ def _state(value: str | None) -> str:
 
 
 def _files(context: ObserverContext) -> dict[str, Any]:
-    told = {kind: _who_reads(path, named) for kind, path, named in _places(context)}
-    return {"credentials.files": {kind: who for kind, who in told.items() if who}}
+    reported = {kind: _who_reads(path, named) for kind, path, named in _places(context)}
+    return {"credentials.files": {kind: who for kind, who in reported.items() if who}}
 
 
 def _places(context: ObserverContext) -> Iterator[tuple[str, str, bool]]:

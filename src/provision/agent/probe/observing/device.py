@@ -63,23 +63,23 @@ def fill_memory(
     card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB
 ) -> dict[str, Any]:
     """Fill 90 % of the free bytes of a card with blocks; return the bytes filled and wanted."""
-    wanted = int(free * _SHARE_HELD) // block * block
-    blocks[card.index] = allocate_blocks(card.device, wanted, block)
+    required = int(free * _SHARE_HELD) // block * block
+    blocks[card.index] = allocate_blocks(card.device, required, block)
     held = len(blocks[card.index]) * block
     return {
         "memory.total_bytes": total,
         "memory.free_bytes": free,
-        "memory.wanted_bytes": wanted,
+        "memory.wanted_bytes": required,
         "memory.held_bytes": held,
     }
 
 
 def _shortest(one: Mapping[str, Any]) -> float:
     """A card that did not give what was free is worse than one of which less is free."""
-    total, free, wanted, held = (
+    total, free, required, held = (
         one[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held")
     )
-    return float(free / total - 10 * (wanted - held) / total)
+    return float(free / total - 10 * (required - held) / total)
 
 
 def _written(context: ObserverContext) -> dict[str, Any]:
@@ -293,10 +293,12 @@ def _opened(stack: ExitStack) -> Nvml | None:
 
 def _at_work(library: Nvml | None, address: str) -> list[dict[str, Any]]:
     try:
-        places, told = (library.addresses(), library.live_values()) if library else ([], [])
+        places, reported = (library.addresses(), library.live_values()) if library else ([], [])
     except NvmlError:
         return []
-    return [one for place, one in zip(places, told, strict=False) if place == address] or told
+    return [
+        one for place, one in zip(places, reported, strict=False) if place == address
+    ] or reported
 
 
 OBSERVERS: dict[str, Observer] = {

@@ -110,7 +110,7 @@ def _each(context: ObserverContext, key: str) -> list[Any]:
 
 
 def _survey(context: ObserverContext) -> dict[str, Any]:
-    """Ask once, however many checks want to know."""
+    """Query the driver once for all checks."""
     if _SURVEY not in context.memo:
         context.memo[_SURVEY] = _visible(_asked(), context.environ)
     found: dict[str, Any] = context.memo[_SURVEY]
@@ -136,11 +136,11 @@ def _asked() -> dict[str, Any]:
     try:
         with Nvml() as library:
             driver, cuda = library.driver(), library.cuda()
-            told = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
+            reported = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
     except NvmlError as error:
-        told = {**empty, "error": error.code}
-    if told["error"] != NO_LIBRARY:
-        return told
+        reported = {**empty, "error": error.code}
+    if reported["error"] != NO_LIBRARY:
+        return reported
     told_by_program = program.query_nvidia_smi()
     return (
         {**empty, "by": "nvidia-smi", **told_by_program}

@@ -16,14 +16,14 @@ _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 def hf_cache(context: ObserverContext) -> str:
     """The folder in which the libraries of Hugging Face keep what they downloaded."""
-    told = context.environ.get("HF_HOME") or os.path.join(
+    reported = context.environ.get("HF_HOME") or os.path.join(
         context.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
     )
-    return os.path.expanduser(context.environ.get("HF_HUB_CACHE") or told)
+    return os.path.expanduser(context.environ.get("HF_HUB_CACHE") or reported)
 
 
 def working_folder() -> str | None:
-    """Where this process was started; None where that folder is gone."""
+    """Return the working folder; None if it was deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -75,7 +75,7 @@ def describe_path(path: Path) -> str:
 
 
 def _runs_programs(folder: Path) -> bool | None:
-    """Whether what lies there may be run or loaded as code; None where the system does not tell."""
+    """Return whether files there may be executed; None if unknown."""
     try:
         return not os.statvfs(folder).f_flag & os.ST_NOEXEC
     except (OSError, AttributeError):
@@ -84,17 +84,17 @@ def _runs_programs(folder: Path) -> bool | None:
 
 def is_read_only(path: Path) -> bool:
     """Return whether the file system of a path is mounted read-only; False if unknown."""
-    told = _file_system(path)
-    return bool(told and told.f_flag & getattr(os, "ST_RDONLY", 0))
+    reported = _file_system(path)
+    return bool(reported and reported.f_flag & getattr(os, "ST_RDONLY", 0))
 
 
 def free_space(path: Path) -> tuple[int | None, int | None]:
     """Return free bytes and free inodes at a path or its nearest parent; None if unknown."""
-    told = _file_system(path)
-    if told is None:
+    reported = _file_system(path)
+    if reported is None:
         return None, None
     # A file system without a table of files (btrfs, many network ones) tells none at all.
-    return told.f_bavail * told.f_frsize, told.f_favail if told.f_files else None
+    return reported.f_bavail * reported.f_frsize, reported.f_favail if reported.f_files else None
 
 
 def _file_system(path: Path) -> os.statvfs_result | None:

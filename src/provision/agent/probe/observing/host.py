@@ -122,14 +122,16 @@ def _disk(context: ObserverContext) -> dict[str, Any]:
         for name, path in places.items()
         if not name.startswith("path.") and folders.is_read_only(Path(path))
     ]
-    told = {
+    reported = {
         name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed
     }
     files = {
-        f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None
+        f"disk.{name}.free_files": count
+        for name, (_, count) in reported.items()
+        if count is not None
     }
     return {
-        **{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()},
+        **{f"disk.{name}.free_bytes": size for name, (size, _) in reported.items()},
         **files,
         **{f"disk.{name}.read_only": True for name in packed},
     }

@@ -110,19 +110,19 @@ def _hypervisor(root: Path) -> str | None:
 
 def _login_shell(context: ObserverContext) -> dict[str, Any]:
     """Return what a new login shell sets differently from the spec, or harmfully."""
-    told = _environment_of_shell(context)
-    if told is None:
+    reported = _environment_of_shell(context)
+    if reported is None:
         return {"login.differs": None}
     secret, declared = frozenset(context.expected.secrets), context.expected.env
     other = {
-        name: told[name]
+        name: reported[name]
         for name, value in declared.items()
-        if name not in secret and name in told and told[name] != value
+        if name not in secret and name in reported and reported[name] != value
     }
     harmful = {
         name
         for name in HARMFUL_VARIABLES
-        if harmful_part(name, told.get(name, ""), context.root)
+        if harmful_part(name, reported.get(name, ""), context.root)
         and name not in declared
         and not context.environ.get(name)
     }

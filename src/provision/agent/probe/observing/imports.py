@@ -53,15 +53,17 @@ def _elsewhere(dist: Distribution, modules: Iterable[ModuleType]) -> list[str]:
 
 def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
     """Return a module's own version and its metadata's if their first three numbers differ."""
-    told = getattr(module, "__version__", None)
+    reported = getattr(module, "__version__", None)
     try:
         pair = (
-            [read_version(text) for text in (told, dist.version)] if isinstance(told, str) else []
+            [read_version(text) for text in (reported, dist.version)]
+            if isinstance(reported, str)
+            else []
         )
     except UnreadableVersion:
         return None
     releases = {(*one.release, 0, 0)[:3] for one in pair}
-    return [str(told), dist.version] if len(releases) > 1 else None
+    return [str(reported), dist.version] if len(releases) > 1 else None
 
 
 OBSERVERS: dict[str, Observer] = {"P06": _import_package}

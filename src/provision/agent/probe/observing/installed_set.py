@@ -29,10 +29,10 @@ def read_conda_packages(context: ObserverContext) -> dict[str, CondaProvidedPack
     if not context.expected.conda:
         return {}
     packages = read_install_result(context.expected.provenance_file).get("packages")
-    told = packages if isinstance(packages, dict) else {}
+    reported = packages if isinstance(packages, dict) else {}
     of_conda = {
         name: one
-        for name, one in told.items()
+        for name, one in reported.items()
         if isinstance(one, dict) and str(one.get("conda")) in context.expected.conda
     }
     found = {}
@@ -50,7 +50,7 @@ def read_conda_packages(context: ObserverContext) -> dict[str, CondaProvidedPack
 
 
 def read_install_result(path: str) -> dict[str, Any]:
-    """What the installer noted; {} where there is nothing that can be read."""
+    """Return the installer's result; {} if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             note = json.loads(file.read(_MAX_RESULT_BYTES))

@@ -99,7 +99,7 @@ def run_launcher(
 
 
 def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the processes wrote down, as readings."""
+    """Return the notes of the processes as readings."""
     losses = ranks[0]["losses"]
     return {
         "launch.ranks": len(ranks),
@@ -149,7 +149,7 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
 
 
 def _root() -> Path:
-    """What has to be on the path of a process for it to find this package."""
+    """Return the sys.path entry from which a process can import this package."""
     return own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]
 
 

@@ -62,10 +62,10 @@ def limit_process_memory(available: int) -> None:
 
     now = _field(Path("/proc/self/status"), "VmData") or 0
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = now + available
+    required = now + available
     resource.setrlimit(
         resource.RLIMIT_DATA,
-        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+        (required if hard == resource.RLIM_INFINITY else min(required, hard), hard),
     )
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

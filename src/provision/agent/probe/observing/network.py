@@ -91,16 +91,16 @@ def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None
         **getproxies_environment(),
         **{name: value for name, value in told_here.items() if value},
     }
-    told = proxies.get(address.scheme) or proxies.get("all")
-    if not told or proxy_bypass(address.hostname or "", proxies):
+    reported = proxies.get(address.scheme) or proxies.get("all")
+    if not reported or proxy_bypass(address.hostname or "", proxies):
         return None
-    return _address(told if "://" in told else f"http://{told}")
+    return _address(reported if "://" in reported else f"http://{reported}")
 
 
 def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
     host, port = address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
     first = (proxy.hostname or "", proxy.port or 3128) if proxy else (host, port)
-    told: dict[str, Any] = {"net.hub": host, "net.proxy": proxy is not None}
+    reported: dict[str, Any] = {"net.hub": host, "net.proxy": proxy is not None}
     step = "name"
     try:
         _within(PATIENCE_S, lambda: socket.getaddrinfo(*first, type=socket.SOCK_STREAM))
@@ -117,13 +117,13 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
         step = "answer"
         # The connection's own timeout limits the pause between two bytes only.
         return {
-            **told,
+            **reported,
             **_within(2 * PATIENCE_S, lambda: _answer(connection, address, bool(proxy))),
             "net.reached": step,
         }
     except (OSError, http.client.HTTPException, ValueError) as error:
         # Words of the system's own: they hold no address of this machine.
-        return {**told, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
+        return {**reported, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
 
 
 def _answer(

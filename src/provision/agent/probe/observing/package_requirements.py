@@ -75,7 +75,7 @@ def _judged_python(dist: Distribution) -> tuple[bool, str]:
 
 
 def _is_otherwise(name: str, winners: Mapping[str, Distribution], context: ObserverContext) -> bool:
-    """Whether a package is locked, and is there in another version or not at all."""
+    """Return whether a package is locked, and is there in another version or not at all."""
     return name in context.expected.packages and (
         name not in winners or winners[name].version != context.expected.packages[name]
     )
@@ -84,7 +84,7 @@ def _is_otherwise(name: str, winners: Mapping[str, Distribution], context: Obser
 def _judged(
     dist: Distribution, requirement: Requirement, found: Distribution | None
 ) -> tuple[bool, str]:
-    """Whether a requirement is unmet, and what is wrong with it in words ("" when nothing is)."""
+    """Return whether a requirement is unmet, and what is wrong with it ("" for nothing)."""
     needs = f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}"
     if found is None:
         return True, f"{needs}, which is not installed"

@@ -35,7 +35,7 @@ from .package_requirements import observe_requirements
 
 
 def _interpreter(context: ObserverContext) -> dict[str, Any]:
-    wanted = os.path.realpath(context.expected.python_prefix)
+    required = os.path.realpath(context.expected.python_prefix)
     executable = os.path.join(
         os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable)
     )
@@ -45,8 +45,8 @@ def _interpreter(context: ObserverContext) -> dict[str, Any]:
         "python.implementation": sys.implementation.name,
         "python.made_with": _made_with(),
         # An image's interpreter may be started by a link that lies elsewhere.
-        "python.prefix_matches": os.path.realpath(sys.prefix) == wanted
-        and (context.expected.shared or is_below(executable, wanted)),
+        "python.prefix_matches": os.path.realpath(sys.prefix) == required
+        and (context.expected.shared or is_below(executable, required)),
         "_python.prefix": sys.prefix,
         "_python.executable": sys.executable,
     }
@@ -56,13 +56,15 @@ def _made_with() -> str | None:
     """Return the Python's version in pyvenv.cfg; None without the file (an image, conda)."""
     try:
         with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as lines:
-            told = {
+            reported = {
                 key.strip(): value.strip()
                 for key, _, value in (line.partition("=") for line in lines)
             }
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.match(r"\d+\.\d+\.\d+", told.get("version_info") or told.get("version") or "")
+    found = re.match(
+        r"\d+\.\d+\.\d+", reported.get("version_info") or reported.get("version") or ""
+    )
     return found[0] if found else None
 
 

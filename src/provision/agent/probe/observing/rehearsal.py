@@ -29,7 +29,7 @@ from .tensors import device_of
 _SHARE_OF_FREE = 0.8
 """Of free RAM, what a rehearsal on CPU may be expected to take."""
 _MOST_S = 240.0
-"""How long a rehearsal on CPU may be expected to take, below its stage's limit."""
+"""Longest expected rehearsal on a CPU, below its stage's limit."""
 _UTILISATION = 0.3
 """Of the speed of a product of matrices, what a training step reaches on CPU at least: 0.38 was
 measured with 20 million parameters and LoRA, 0.5 with 60.
@@ -46,7 +46,7 @@ card busy, and small enough for 16 GB.
 
 
 def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
-    """What is to be rehearsed, or why nothing is."""
+    """Return the plan of a rehearsal, or why there is none."""
     training = expected.training
     model = training.model
     if model is None or model.parameters is None:
@@ -124,7 +124,7 @@ def _two_steps(context: ObserverContext) -> dict[str, Any]:
     plan = make_rehearsal_plan(context.expected)
     if isinstance(plan, str):
         return {"rehearsal.why": plan}
-    told = {
+    reported = {
         "rehearsal.why": None,
         "rehearsal.model": str(plan.shape),
         "rehearsal.device": plan.device,
@@ -134,16 +134,16 @@ def _two_steps(context: ObserverContext) -> dict[str, Any]:
     available = available_bytes(context.root)
     if plan.device == "cpu":
         if why := reason_too_large(plan, context.expected.estimate_bytes, available):
-            return {**told, "rehearsal.why": why, "rehearsal.short_of": "memory"}
+            return {**reported, "rehearsal.why": why, "rehearsal.short_of": "memory"}
         if why := reason_too_long(plan, _rate()):
-            return {**told, "rehearsal.why": why, "rehearsal.short_of": "time"}
+            return {**reported, "rehearsal.why": why, "rehearsal.short_of": "time"}
     _import(context)
     if plan.device == "cpu" and available is not None:
         limit_process_memory(available)
     peak = TorchMemoryPeak() if plan.device == "cuda" else ProcessMemoryPeak()
     error, found = _tried(context, plan)
     return {
-        **told,
+        **reported,
         "rehearsal.out_of_memory": error,
         "rehearsal.parameters": found.parameters if found else None,
         "rehearsal.trained": found.trained if found else None,
@@ -172,7 +172,7 @@ def _tried(
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether an error of torch says that memory ran out, on a card or on the CPU."""
+    """Return whether an error of torch says that memory ran out, on a card or on the CPU."""
     return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
 
 

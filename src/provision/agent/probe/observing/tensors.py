@@ -1,4 +1,4 @@
-"""Where numbers are computed, in which type, and how far off they are."""
+"""Devices, types and errors of computations."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _why_none() -> dict[str, Any]:
-    """What torch and the driver's own library say where torch sees no card."""
+    """Return the errors of torch and of the driver's library if torch sees no card."""
     import torch
 
     try:

@@ -67,11 +67,11 @@ def _placement(context: ObserverContext) -> dict[str, Any]:
 
 def _checkpoint(context: ObserverContext) -> dict[str, Any]:
     folder = checkpoint_folder(context.scratch / STRAIGHT_RUN, context.memo["recipe"])
-    wanted: tuple[str, ...] = _proof_module(context).CHECKPOINT_FILES
-    missing = [name for name in wanted if not (folder / name).is_file()]
+    required: tuple[str, ...] = _proof_module(context).CHECKPOINT_FILES
+    missing = [name for name in required if not (folder / name).is_file()]
     broken = [
         f"{name}: {problem}"
-        for name in wanted
+        for name in required
         if name not in missing and (problem := reload_problem(folder / name))
     ]
     return {"train.checkpoint_missing": missing, "train.checkpoint_broken": broken}

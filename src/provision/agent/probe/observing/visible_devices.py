@@ -75,7 +75,7 @@ def _with_number(word: str, order: Sequence[int]) -> int | None:
 
 
 def _ordered(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> bool:
-    """Whether CUDA numbers the cards by their places on the PCI bus.
+    """Return whether CUDA numbers the cards by their places on the PCI bus.
 
     Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among
     cards of one kind there is none, and it matters little.

@@ -15,7 +15,7 @@ _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 messages each in another way (LL, LL128, Simple).
 """
 STEPS = ("reached its card", "joined the others", "added up")
-"""What a rank gets through, in this order; the last one that it wrote down tells where it hangs."""
+"""Steps of a rank in order; the last one that it noted shows where it hangs."""
 _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 

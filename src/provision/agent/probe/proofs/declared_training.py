@@ -52,7 +52,7 @@ class RehearsalResult:
 
     @property
     def finite(self) -> bool:
-        """Whether every loss is a number."""
+        """Return whether every loss is a number."""
         return all(math.isfinite(loss) for loss in self.losses)
 
 

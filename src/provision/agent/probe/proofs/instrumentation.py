@@ -1,4 +1,4 @@
-"""What a run really does: number format, recomputed layers, attention, placement."""
+"""Observers of a run: number format, recomputed layers, attention, placement."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Launch:
 
     @classmethod
     def of(cls, expected: Expectations) -> Launch:
-        """What the expectations declare of it."""
+        """Return the launch that the expectations declare."""
         training = expected.training
         gpus = 0 if expected.gpu_type in (None, "mps") else expected.gpu_count
         trainer = expected.proof is Proof.HF_TRAINER

@@ -126,7 +126,7 @@ class Build:
         return self.wrapped
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs: one process with one device, and what is wrapped around the model."""
+        """Readings of the placement: one process, one device, classes around the model."""
         device = next(self.layers.parameters()).device.type
         mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
         return {

@@ -87,7 +87,7 @@ def main(task: str) -> None:
 
 
 def stuck_frames(folder: Path) -> list[str]:
-    """Where the processes that ended themselves had waited: the innermost frame of each."""
+    """Return the innermost frames in which stuck processes waited."""
     stacks = [
         (file.stem, file.read_text(encoding="utf-8", errors="replace"))
         for file in sorted(folder.glob("rank-*.stack"))

@@ -1,4 +1,4 @@
-"""What every proof trains: data, steps, learning rates, and the hash of weights."""
+"""The recipe of every proof: data, steps, learning rates, and the hash of weights."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def optimizer_family(optimizer: str) -> str:
 
 
 def checkpoint_folder(folder: Path, recipe: Recipe) -> Path:
-    """Where the checkpoint of a run lies, in either proof."""
+    """Return the folder of a run's checkpoint, in either proof."""
     return folder / f"checkpoint-{recipe.save_at}"
 
 
