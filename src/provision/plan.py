@@ -46,6 +46,8 @@ class Verification:
     needed: bool
     tier: str
     reason: str
+    earlier_probe: bool = False
+    """The stored verdict, which still counts, is of another version's probe."""
 
 
 @dataclass(frozen=True, slots=True)

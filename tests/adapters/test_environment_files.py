@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from provision.adapters import RealSystem
-from provision.agent.core.installed_files import make_install_note, read_record
+from provision.agent.core.record_audit import make_install_note, read_record
 from provision.effects.local import Damage
 
 CODE = b"VALUE = 1\n"

@@ -28,6 +28,15 @@ def imported(text: str, package: str) -> Iterator[str]:
             yield resolve_name(f"{'.' * node.level}{node.module or ''}", package)
 
 
+def imported_modules(text: str, package: str) -> Iterator[str]:
+    """Yield what a text imports, with the names that it takes out of a module below it."""
+    yield from imported(text, package)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            module = resolve_name(f"{'.' * node.level}{node.module or ''}", package)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
 def foreign(text: str, package: str) -> set[str]:
     """Return what a module of a program imports beside the standard library, its own program and
     the core; torch and its like only inside functions.

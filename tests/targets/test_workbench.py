@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from provision import facts as known
-from provision.agent.workbench import parse_document
+from provision.agent.workbench.document import parse_document
 from provision.effects.google import (
     CreateInstance,
     DeleteInstance,

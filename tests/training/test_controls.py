@@ -23,13 +23,14 @@ sys.path.insert(0, sys.argv[1])
 os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", WANDB_DISABLED="true")
 from dataclasses import replace
 from pathlib import Path
-from provision_probe.probe.catalogue import (select_checks)
-from provision_probe.probe.expectations import (parse_expectations)
-from provision_probe.probe.judging import (ObservationLog, judge)
-from provision_probe.probe.observing import (ObserverContext, observers_of)
-from provision_probe.probe.observing.training import (build_run)
-from provision_probe.probe.proofs import (adapter)
-from provision_probe.probe.proofs.recipe import (Recipe)
+from provision_probe.probe.catalogue import select_checks
+from provision_probe.probe.expectations import parse_expectations
+from provision_probe.probe.judging import ObservationLog, judge
+from provision_probe.probe.context import ObserverContext
+from provision_probe.probe.observing import observers_of
+from provision_probe.probe.observing.training import build_run
+from provision_probe.probe.proofs import adapter
+from provision_probe.probe.proofs.recipe import Recipe
 
 scratch, document = Path(sys.argv[2]), json.loads(sys.argv[3])
 training, resume = observers_of("training"), observers_of("resume")
@@ -272,22 +273,24 @@ STARTED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.probe.catalogue import (select_checks)
-from provision_probe.probe.expectations import (parse_expectations)
-from provision_probe.probe.judging import (ObservationLog, judge)
-from provision_probe.probe.observing.launch import (run_launcher, launch_readings)
-from provision_probe.probe.proofs.launch import (Launch)
-from provision_probe.probe.proofs.rank_worker import (shared_recipe)
-from provision_probe.probe.proofs.recipe import (Recipe)
+from provision_probe.probe.catalogue import select_checks
+from provision_probe.probe.expectations import parse_expectations
+from provision_probe.probe.judging import ObservationLog, judge
+from provision_probe.probe.observing.launch import launch_readings, run_launcher
+from provision_probe.probe.proofs.launch import Launch
+from provision_probe.probe.proofs.rank_worker import shared_recipe
+from provision_probe.probe.proofs.recipe import Recipe
 
 launch = Launch(*json.loads(sys.argv[4]), "fp32", 0, True, True)
 folder = Path(sys.argv[2])
-seen = launch_readings(run_launcher(launch, shared_recipe(Recipe(), launch), "trainer", folder, dict(os.environ)))
+recipe = shared_recipe(Recipe(), launch)
+seen = launch_readings(run_launcher(launch, recipe, "trainer", folder, dict(os.environ)))
 expected = parse_expectations(json.loads(sys.argv[3]))
 one = next(one for one in select_checks(expected) if one.id == "R13")
-found = judge(one, expected, {**seen, "launch.by": launch.by}, ObservationLog(frozenset({"R13"})))
+seen["launch.by"] = launch.effective_launcher
+found = judge(one, expected, seen, ObservationLog(frozenset({"R13"})))
 print("\\n" + json.dumps([found.status.value, found.message]))
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.long

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.agent.core.installed_files import (
+from provision.agent.core.installed_packages import find_installed_packages
+from provision.agent.core.record_audit import (
     FileComparison,
     InstallNote,
     compare_files,
@@ -16,7 +17,6 @@ from provision.agent.core.installed_files import (
     find_unlisted_files,
     read_record,
 )
-from provision.agent.install.installed_packages import find_installed_packages
 from provision.effects.local import Damage
 
 _NOTE_LIMIT = 2**24

@@ -86,7 +86,8 @@ def _verdict(target: TargetStatus, spec: str) -> str:
     """Return the last verdict of a target, and why it no longer counts."""
     verdict = "not verified"
     if target.verdict:
-        verdict = f"{target.verdict} at {target.verified_at}"
+        earlier = " (earlier probe)" if target.earlier_probe else ""
+        verdict = f"{target.verdict}{earlier} at {target.verified_at}"
     elif target.condition == "rendered":
         verdict += f": run it, then provision report add FILE --spec {spec}"
     return f"{verdict}, but {target.outdated}" if target.outdated else verdict

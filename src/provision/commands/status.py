@@ -44,6 +44,8 @@ class TargetStatus:
     report: str
     outdated: str = ""
     """Why the verdict no longer counts; "" when it does."""
+    earlier_probe: bool = False
+    """The verdict still counts, and is of another version's probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ def _target_status(
             _where(loaded, made),
             *told,
             outdated,
+            check.earlier_probe,
         )
     if made is not None and "instance" in made:
         return TargetStatus(
@@ -129,6 +132,7 @@ def _target_status(
             _where(loaded, made),
             *told,
             outdated,
+            check.earlier_probe,
         )
     have = target.observe(place, ledger, reader) if target.platform is None else None
     if have is not None:
@@ -141,10 +145,17 @@ def _target_status(
             str(target.get_interpreter(place).stable_prefix),
             *told,
             outdated,
+            check.earlier_probe,
         )
     intent = ledger.find_interrupted(address)
     return TargetStatus(
-        name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated
+        name,
+        kind,
+        "half-made" if intent else "absent",
+        _requested(intent),
+        *told,
+        outdated,
+        check.earlier_probe,
     )
 
 

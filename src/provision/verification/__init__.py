@@ -8,7 +8,6 @@ from provision.verification.zipapps import (
     probe_digest,
     probe_zipapp,
     workbench_zipapp,
-    zip_files,
 )
 
 __all__ = [
@@ -22,5 +21,4 @@ __all__ = [
     "probe_zipapp",
     "read_report",
     "workbench_zipapp",
-    "zip_files",
 ]

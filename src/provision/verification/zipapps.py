@@ -1,25 +1,28 @@
-"""The programs of the agent as zipapps: files that Python 3.10 and newer run, with the same bytes
-on every machine.
+"""The agent's programs as zipapps: files that Python 3.10 and newer run, the same on every machine.
+
+A zipapp has one package: the program's own folder, and of the agent's core the modules that the
+program imports. They are listed here, and a test compares the lists with the imports.
 """
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import provision
-from provision.agent.probe.own_code import digest_of_sources
+from provision.agent.core.zip_files import zip_files
+from provision.agent.probe.own_code import CORE_MODULES, digest_of_sources
 
 _MAIN = "import sys\n\n{before}from {package}.{program}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
-    sys.stderr.write("probe: this is Python %d.%d, and the probe needs 3.10 or newer: run it with the Python of the environment\\n" % sys.version_info[:2])
+    sys.stderr.write(
+        "probe: this is Python %d.%d, and the probe needs 3.10 or newer: run it with the Python of "
+        "the environment\\n" % sys.version_info[:2]
+    )
     sys.exit(2)
 
-"""  # noqa: E501
-"""Stands before the first import of the probe, which is carried to machines by hand: no older
-Python can even read the rest.
+"""
+"""Stands before the first import of the probe, which people copy to machines: an older Python
+cannot even parse the rest.
 """
 _PACKAGES = {
     "probe": "provision_probe",
@@ -30,73 +33,84 @@ _PACKAGES = {
 """The package in each zipapp, by the agent's folder. Rendered notebooks import provision_cell:
 these names are public.
 """
+CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
+    "probe": CORE_MODULES,
+    "install": (
+        "files",
+        "installed_packages",
+        "json_fields",
+        "process",
+        "record_audit",
+        "redact",
+        "versions",
+    ),
+    "workbench": (
+        "agent_config",
+        "gpu_names",
+        "json_fields",
+        "nvidia_smi",
+        "process",
+        "redact",
+        "system_packages",
+        "timed_http",
+        "uv_tool",
+    ),
+    "notebook": (
+        "agent_config",
+        "files",
+        "gpu_names",
+        "installed_packages",
+        "json_fields",
+        "nvidia_smi",
+        "process",
+        "record_audit",
+        "redact",
+        "system_packages",
+        "uv_tool",
+        "versions",
+        "zip_files",
+    ),
+}
+"""The modules of the core in each zipapp, by the agent's folder."""
 _PUBLIC_IMPORTS = {"notebook": "from .notebook import StageError, rollback, run, start, verify\n"}
 """What a zipapp's package exports."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
-    """Return the digest that the probe gives itself in its reports: a verdict holds as long as it
-    stays.
-    """
-    return digest_of_sources(_agent_files("probe"))
+    """Return the digest that the probe gives itself in its reports."""
+    return digest_of_sources(agent_files("probe"))
 
 
 def probe_zipapp() -> bytes:
-    """Return the probe as a zipapp: a __main__.py and the package provision_probe with `core` and
-    `probe` of the agent.
-    """
-    return zip_files(_agent_files("probe"))
+    """Return the program that verifies an environment."""
+    return zip_files(agent_files("probe"))
 
 
 def installer_zipapp() -> bytes:
-    """Return the installer as a zipapp: the package provision_installing."""
-    return zip_files(_agent_files("install"))
+    """Return the program that installs what a lock names."""
+    return zip_files(agent_files("install"))
 
 
 def workbench_zipapp() -> bytes:
-    """Return the zipapp that runs on a Workbench instance: the package provision_device."""
-    return zip_files(_agent_files("workbench"))
+    """Return the program that sets up a Workbench instance."""
+    return zip_files(agent_files("workbench"))
 
 
 def notebook_zipapp() -> bytes:
-    """Return the zipapp that runs in a notebook: the package provision_cell, whose functions
-    notebooks call.
-    """
-    return zip_files(_agent_files("notebook"))
+    """Return the package whose functions a notebook calls."""
+    return zip_files(agent_files("notebook"))
 
 
-def zip_files(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip file of these files, by name: sorted, with one fixed time, and the same bytes on
-    every machine.
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(files):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.external_attr = 0o644 << 16
-            entry.create_system = 3  # Unix, on whatever system it is made
-            # Not compressed: what deflate makes depends on the zlib in use, and these bytes are
-            # compared between machines.
-            entry.compress_type = zipfile.ZIP_STORED
-            archive.writestr(entry, files[name])
-    return buffer.getvalue()
-
-
-def _agent_files(program: str) -> dict[str, bytes]:
-    """Return the files of an agent's zipapp: the package with `core` and the program's own folder,
-    and the __main__.py that starts it.
-    """
+def agent_files(program: str) -> dict[str, bytes]:
+    """Return the files of a zipapp: __main__.py, and the package with the program and its core."""
     source, package = Path(provision.__file__).parent / "agent", _PACKAGES[program]
-    paths = [*(source / "core").rglob("*.py"), *(source / program).rglob("*.py")]
+    core = [source / "core" / f"{name}.py" for name in ("__init__", *CORE_OF_PROGRAM[program])]
     files = {
-        f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes() for path in paths
+        f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes()
+        for path in (*core, *(source / program).rglob("*.py"))
     }
-    main = _MAIN.format(
-        package=package, program=program, before=_TOO_OLD if program == "probe" else ""
-    )
-    return {
-        **files,
-        f"{package}/__init__.py": _PUBLIC_IMPORTS.get(program, "").encode(),
-        "__main__.py": main.encode(),
-    }
+    before = _TOO_OLD if program == "probe" else ""
+    main = _MAIN.format(package=package, program=program, before=before)
+    files[f"{package}/__init__.py"] = _PUBLIC_IMPORTS.get(program, "").encode()
+    files["__main__.py"] = main.encode()
+    return files

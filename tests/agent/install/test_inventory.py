@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from provision.agent.core.installed_packages import audit_packages, find_installed_packages
 from provision.agent.core.versions import is_same_version, normalize_name
-from provision.agent.install.document import AuditLevel
-from provision.agent.install.installed_packages import audit_packages, find_installed_packages
 
 SPELLINGS = [
     "1.0",
@@ -76,7 +75,7 @@ def test_the_first_folder_wins_and_old_metadata_counts(tmp_path: Path) -> None:
         "old": "3.1",
         "plain": "4",
     }
-    assert all(one.flaws for one in audit_packages(found, AuditLevel.FULL).values()), (
+    assert all(one.flaws for one in audit_packages(found, hashed=True).values()), (
         "without a RECORD nothing can be said of the files"
     )
 
@@ -88,6 +87,6 @@ def test_an_unknown_way_of_hashing_is_a_flaw_and_bytecode_is_none(tmp_path: Path
     folder.joinpath("RECORD").write_text(
         "a.py,rot13=x,0\n__pycache__/a.pyc,,\na-1.dist-info/RECORD,,\n"
     )
-    (one,) = audit_packages(find_installed_packages([str(tmp_path)]), AuditLevel.FULL).values()
+    (one,) = audit_packages(find_installed_packages([str(tmp_path)]), hashed=True).values()
     assert one.files == 1
     assert "cannot be checked" in one.flaws[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provision.agent.notebook import pack_payload
+from provision.agent.core.zip_files import zip_files
 from provision.agent.probe.compact import expand
 from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.agent.install.bench import UV, sha256
@@ -259,7 +259,7 @@ class Runtime:
             "document.json": json.dumps(document).encode(),
             **{name: with_bytecode(content) for name, content in PROGRAMS.items()},
         }
-        folder = self.base / hashlib.sha256(pack_payload(members)).hexdigest()[:12]
+        folder = self.base / hashlib.sha256(zip_files(members)).hexdigest()[:12]
         folder.mkdir(exist_ok=True)
         for name, content in members.items():
             (folder / name).write_bytes(content)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.notebook import parse_document
-from provision.agent.notebook.document import Document
+from provision.agent.notebook.document import Document, parse_document
 from provision.agent.notebook.host_detection import Host, detect_host
 from provision.agent.notebook.machine_check import find_catalogue_drift, find_mismatches
 from provision.agent.notebook.machine_info import Card, MachineInfo, inspect_machine
@@ -45,7 +44,7 @@ def test_the_machine_that_was_asked_for_has_no_differences(plain: Runtime) -> No
     [
         (
             WANTS_T4,
-            {"cards": (), "no_cards": "No devices were found"},
+            {"cards": (), "no_cards_reason": "No devices were found"},
             "there is no GPU, the spec asks for T4 (Tesla T4): No devices were found",
             True,
         ),
@@ -77,7 +76,7 @@ def test_the_machine_that_was_asked_for_has_no_differences(plain: Runtime) -> No
             WANTS_T4,
             {
                 "cards": (replace(T4, used_mib=9000),),
-                "holders": ("process 7 (python3) holds 8990 MiB",),
+                "gpu_processes": ("process 7 (python3) holds 8990 MiB",),
             },
             "9000 MiB of the GPU's memory are",
             False,

@@ -12,11 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.core.installed_packages import find_installed_packages
 from provision.agent.core.versions import is_same_version
-from provision.agent.notebook.installed_packages import (
-    find_installed_packages,
-    find_package_folders,
-)
 from provision.agent.notebook.loaded_modules import (
     KernelProcess,
     LoadedModules,
@@ -36,6 +33,7 @@ from provision.agent.notebook.package_diff import (
     find_protected_changes,
     find_unpredicted_changes,
 )
+from provision.agent.notebook.package_folders import find_package_folders
 from tests.agent.probe.bench import write_package
 
 NOTHING = LoadedModules(frozenset(), {}, frozenset())
@@ -69,7 +67,7 @@ def test_a_package_whose_own_record_is_wrong_is_not_damaged(site: Path) -> None:
     assert compare_packages({"beta": "1.0"}, there, {"beta"}).kept == ("beta",)
     (site / "beta-1.0.dist-info/RECORD").unlink()
     assert compare_packages({"beta": "1.0"}, find_installed_packages([str(site)])).damaged == {
-        "beta": "its RECORD lists no file"
+        "beta": "its RECORD cannot be read: No such file or directory"
     }
 
 
@@ -164,11 +162,13 @@ def test_a_process_knows_what_it_has_loaded_and_when_it_started(site: Path) -> N
     code = (
         "import json, sys, time; sys.path[:0] = sys.argv[1:]; import alpha\n"
         "from provision.agent.notebook.loaded_modules import *; from "
-        "provision.agent.notebook.installed_packages import installed\n"
-        "dists = list(installed([sys.argv[1]]).values()); since = started_ns(kernel_here())\n"
+        "provision.agent.core.installed_packages import find_installed_packages\n"
+        "dists = list(find_installed_packages([sys.argv[1]]).values())\n"
+        "since = process_start_ns(identify_kernel_process())\n"
         "open(sys.argv[1] + '/beta-1.0.dist-info/RECORD', 'a').close()\n"
-        "print(json.dumps([in_use(dists, loaded_here(sys.modules)), abs(time.time_ns() - "
-        "since) < 6e10, kernel_here().started > 0]))"
+        "used = find_packages_in_use(dists, inspect_loaded_modules(sys.modules))\n"
+        "ticks = identify_kernel_process().started\n"
+        "print(json.dumps([used, abs(time.time_ns() - since) < 6e10, ticks > 0]))"
     )
     src = str(Path(__file__).parents[3] / "src")
     done = subprocess.run(
@@ -182,8 +182,8 @@ def test_a_library_that_was_replaced_under_a_process_is_gone_from_the_disk(tmp_p
         "import mmap, os, sys; file = open(sys.argv[1], 'rb'); held = "
         "mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
         "os.unlink(sys.argv[1]); sys.path.insert(0, sys.argv[2]); from "
-        "provision.agent.notebook.loaded_modules import loaded_here; print(sys.argv[1] in "
-        "loaded_here({}).gone)"
+        "provision.agent.notebook.loaded_modules import inspect_loaded_modules\n"
+        "print(sys.argv[1] in inspect_loaded_modules({}).deleted_files)"
     )
     library = tmp_path / "a library.so"
     library.write_bytes(bytes(8192))

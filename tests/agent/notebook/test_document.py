@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.notebook import DocumentError, parse_document
+from provision.agent.core.agent_config import DocumentError
+from provision.agent.notebook.document import parse_document
 from tests.agent.notebook.bench import NONCE, Runtime
 
 

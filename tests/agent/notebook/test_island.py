@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
-import provision
-from provision.agent.notebook import PAYLOAD_FILES, pack_payload
+from provision.agent.core.zip_files import zip_files
+from provision.agent.notebook.payload import PAYLOAD_FILES
 from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp, workbench_zipapp
 from tests.agent.notebook.bench import Runtime
-
-ISLAND = Path(provision.__file__).parent / "cell"
-OF_THE_KERNEL = {"google.colab.userdata"}
 
 
 def test_nothing_that_a_lock_installs_is_imported_in_the_kernel(runtime: Runtime) -> None:
@@ -55,5 +51,5 @@ def test_its_file_has_the_same_bytes_every_time_and_is_none_of_the_others() -> N
 
 def test_a_payload_has_the_same_bytes_whatever_the_order() -> None:
     members = {name: name.encode() for name in PAYLOAD_FILES}
-    assert pack_payload(members) == pack_payload(dict(reversed(members.items())))
-    assert pack_payload(members) != pack_payload({**members, "document.json": b"{}"})
+    assert zip_files(members) == zip_files(dict(reversed(members.items())))
+    assert zip_files(members) != zip_files({**members, "document.json": b"{}"})

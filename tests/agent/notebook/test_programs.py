@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.agent.notebook.process import NOT_STARTED, TIMED_OUT, run_process, stream_process
+from provision.agent.core.process import NOT_STARTED, TIMED_OUT, run_process, stream_process
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 GRANDCHILD = "sleep 60 & echo $! > {file}; echo started; wait"
@@ -79,7 +79,7 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
 def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(Path(__file__).parents[3] / 'src')!r}); "
-        "from provision.agent.notebook.process import run_process, stream_process\n"
+        "from provision.agent.core.process import run_process, stream_process\n"
         f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
         "dict(os.environ)\n"
         f"try:\n    {how}\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)"
@@ -102,7 +102,7 @@ def test_ctrl_c_while_a_program_is_started_leaves_none_behind(tmp_path: Path, ho
     code = (
         "import os, signal, subprocess, sys; sys.path.insert(0, "
         f"{str(Path(__file__).parents[3] / 'src')!r}); from "
-        "provision.agent.notebook.process import run_process, stream_process\n"
+        "provision.agent.core.process import run_process, stream_process\n"
         f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], "
         "dict(os.environ)\n"
         "begin = subprocess.Popen._execute_child\n"

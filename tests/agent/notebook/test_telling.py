@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.core.files import write_json_object
 from provision.agent.notebook.loaded_modules import KernelProcess
 from provision.agent.notebook.output import Printer
-from provision.agent.notebook.run_state import RunState, read_run_state, write_json
+from provision.agent.notebook.run_state import RunState, read_run_state
 
 
 def test_lines_are_short_and_hold_no_control_characters() -> None:
@@ -49,8 +50,8 @@ def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> No
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"a": 1})
+    write_json_object(tmp_path / "a.json", {"a": 1})
     with pytest.raises(TypeError):
-        write_json(tmp_path / "a.json", {"a": object()})
+        write_json_object(tmp_path / "a.json", {"a": object()})
     assert json.loads((tmp_path / "a.json").read_text()) == {"a": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -119,8 +119,8 @@ def test_an_old_uv_is_not_used(runtime: Runtime) -> None:
 
 
 DPKG = (
-    'for name in "$@"; do case $name in git) echo "git install ok installed";; gone) echo '
-    '"gone deinstall ok config-files";; esac; done; exit 1'
+    'for name in "$@"; do case $name in git) echo "git:amd64 installed";; gone) echo '
+    '"gone config-files";; esac; done; exit 1'
 )
 
 
@@ -132,9 +132,9 @@ def test_only_missing_system_packages_are_installed(runtime: Runtime) -> None:
     done = runtime.start(runtime.lay_out(document))
     if os.geteuid() == 0:
         assert done.returncode == 0, done.stderr
-        assert (
-            runtime.folder / "apt.txt"
-        ).read_text() == "install --yes --quiet --no-install-recommends -- gone ffmpeg\n"
+        asked = (runtime.folder / "apt.txt").read_text()
+        assert asked.startswith("install --quiet --quiet --yes --no-install-recommends -o ")
+        assert asked.endswith(" -- gone ffmpeg\n")
     else:
         assert "only root can install them" in done.stderr
     assert "installing gone, ffmpeg" in done.stdout

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import (
+from provision.agent.core.record_audit import (
     InstallNote,
     RecordFile,
     compare_files,
@@ -330,9 +330,11 @@ def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(
     code = (
         "import json, sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[1])\n"
         "from provision_probe.probe.expectations import parse_expectations\nfrom "
-        "provision_probe.probe.observing import ObserverContext, observers_of\n"
+        "provision_probe.probe.context import ObserverContext\nfrom "
+        "provision_probe.probe.observing import observers_of\n"
         "seen = "
-        "observers_of('packages')['P07'](ObserverContext(parse_expectations(json.loads(sys.argv[2])), "  # noqa: E501
+        "observers_of('packages')['P07'](ObserverContext("
+        "parse_expectations(json.loads(sys.argv[2])), "
         "Path('.')))\n"
         "print(json.dumps([seen['_packages.own'], seen['packages.stray']]))\n"
     )

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.catalogue import select_checks
+from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import ObservationLog, judge
-from provision.agent.probe.observing import ObserverContext
 from provision.agent.probe.observing.network import observe_hub
 from tests.agent.probe.bench import Environment, checks
 

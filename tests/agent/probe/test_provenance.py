@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.model import ReadingClass
-from provision.agent.probe.observing import ObserverContext, observers_of
+from provision.agent.probe.observing import observers_of
 from provision.agent.probe.readings import class_of_reading
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.compact import expand
+from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import ObservationLog, judge
 from provision.agent.probe.model import ProbeError
-from provision.agent.probe.observing import ObserverContext
 from provision.agent.probe.observing.cgroups import memory_used
 from provision.agent.probe.observing.memory_usage import available_bytes
 from provision.agent.probe.observing.rehearsal import (

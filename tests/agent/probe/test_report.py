@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from provision.agent.core.files import write_atomically
 from provision.agent.probe.canonical_json import (
     canonical_digest,
     to_canonical_json,
-    write_atomically,
 )
 from provision.agent.probe.checks import CHECKS
 from provision.agent.probe.expectations import parse_expectations

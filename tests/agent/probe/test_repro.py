@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import make_install_note, read_record
+from provision.agent.core.record_audit import make_install_note, read_record
 from provision.agent.probe.checks import CHECKS
 from provision.errors import Refused
 from provision.verification import Report, read_report

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
+from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.observing import ObserverContext, loaded_libraries
+from provision.agent.probe.observing import loaded_libraries
 from provision.agent.probe.observing.host import OBSERVERS
 from tests.agent.probe.bench import Environment, checks
 from tests.support import require
@@ -144,9 +145,11 @@ LOOK = (
     "from pathlib import Path\n"
     "sys.path.insert(0, sys.argv[1])\n"
     "from provision_probe.probe.expectations import parse_expectations\n"
-    "from provision_probe.probe.observing import ObserverContext, loaded_libraries\n"
+    "from provision_probe.probe.context import ObserverContext\n"
+    "from provision_probe.probe.observing import loaded_libraries\n"
     "for name in sys.argv[3:]: ctypes.CDLL(name)\n"
-    "print(json.dumps(loaded_libraries.OBSERVERS['P08'](ObserverContext(parse_expectations(json.loads(sys.argv[2])), "  # noqa: E501
+    "expected = parse_expectations(json.loads(sys.argv[2]))\n"
+    "print(json.dumps(loaded_libraries.OBSERVERS['P08'](ObserverContext(expected, "
     "Path('.')))))\n"
 )
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.workbench import Document, parse_document
 from provision.agent.workbench.cloud import CloudClient as Services
+from provision.agent.workbench.document import Document, parse_document
 from provision.agent.workbench.instance import Instance, UserAccount
 from provision.agent.workbench.phases import run_phases
 from provision.agent.workbench.status import SecretRedactor, StatusReporter

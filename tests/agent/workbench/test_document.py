@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.workbench import DocumentError, parse_document
-from provision.agent.workbench.document import read_document
+from provision.agent.core.agent_config import DocumentError, read_document
+from provision.agent.workbench.document import parse_document
 from tests.agent.workbench.bench import Cloud
 
 
@@ -100,8 +100,8 @@ def test_a_bad_document_is_refused_with_the_place(
 def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "document.json"
     with pytest.raises(DocumentError, match="cannot read"):
-        read_document(path)
+        read_document(path, parse_document)
     for content in (b"{\xff", b"[" * 100_000, b"[]"):
         path.write_bytes(content)
         with pytest.raises(DocumentError):
-            read_document(path)
+            read_document(path, parse_document)

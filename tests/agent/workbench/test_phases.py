@@ -80,13 +80,13 @@ def test_another_card_is_an_error(
 
 
 def test_only_missing_system_packages_are_installed_and_never_as_options(bench: Bench) -> None:
-    bench.program("dpkg-query", "[[ ${!#} == git ]] && printf installed")
+    bench.program("dpkg-query", "echo 'git installed'; exit 1")
     bench.program("apt-get", f'printf "%s\\n" "$@" >{bench.folder}/asked')
     assert install_system_packages(
         bench.document(system_packages=["git", "ffmpeg"]), bench.machine
     ) == ["ffmpeg"]
     asked = (bench.folder / "asked").read_text().split()
-    assert asked[asked.index("install") :] == ["install", "--", "ffmpeg"]
+    assert (asked[0], asked[-2:]) == ("install", ["--", "ffmpeg"])
 
 
 def test_system_packages_that_are_not_there_are_told(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from provision.adapters.conda.download import (
     require_locked_content,
 )
 from provision.adapters.conda.solver import format_last_items, to_repodata_record
-from provision.agent.core.installed_files import make_install_note, read_record
+from provision.agent.core.record_audit import make_install_note, read_record
 from provision.effects.conda import CondaRecord, CreateCondaPrefix
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from provision.sanitize import escape_control, redact
@@ -88,14 +88,13 @@ def with_conda_packages(result: Mapping[str, Any], prefix: Path, minor: str) -> 
     conda writes paths into files and generates scripts, so that such files never match a package's
     own RECORD: they are noted as `remade`, and are not taken for files that were changed later.
     """
-    from provision.agent.install.document import AuditLevel
-    from provision.agent.install.installed_packages import audit_packages, find_installed_packages
+    from provision.agent.core.installed_packages import audit_packages, find_installed_packages
 
     installed = find_installed_packages([str(prefix / f"lib/python{minor}/site-packages")])
     others = {
         name: package for name, package in installed.items() if name not in result["packages"]
     }
-    audits = audit_packages(others, AuditLevel.SIZE, installed.values())
+    audits = audit_packages(others, hashed=False, among=installed.values())
     linked = _linked_packages(prefix, minor)
     noted = {}
     for name, package in others.items():

@@ -24,7 +24,7 @@ from provision.errors import ExternalError, LockError
 from provision.sanitize import escape_control
 
 if TYPE_CHECKING:
-    from provision.agent.install.interpreter import ProcessResult as InstallerResult
+    from provision.agent.core.process import ProcessResult as InstallerResult
 
 
 def install_packages(
@@ -70,7 +70,7 @@ def install_packages(
 def _run_for_installer(
     argv: list[str], environment: Mapping[str, str], folder: Path | None
 ) -> InstallerResult:
-    from provision.agent.install.interpreter import ProcessResult as InstallerResult
+    from provision.agent.core.process import ProcessResult as InstallerResult
 
     result = capture(argv, environment, cwd=folder)
     return InstallerResult(result.code, result.stdout, result.stderr)

@@ -1,1 +1,1 @@
-"""What all programs on devices and the command line share."""
+"""Functions that the programs on devices share, and the command line too."""

@@ -1,4 +1,4 @@
-"""Whether the name that a driver gives a GPU is the declared one."""
+"""Return whether the name that a driver gives a GPU is the declared one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
 
 
 def is_declared_gpu(name: str, declared: str) -> bool:
-    """Tell whether a GPU that the driver names so ("NVIDIA A100-SXM4-80GB") is the declared one
-    ("A100-80GB").
+    """Return whether a GPU's name in the driver fits the declared one.
+
+    "NVIDIA A100-SXM4-80GB" fits "A100-80GB".
 
     A size in the declared name counts only against a size in the driver's name: "NVIDIA H200"
     has none.

@@ -41,9 +41,7 @@ _SECRET_NAME = re.compile(r"(?i)token|key|secret|sig|password|credential|auth")
 
 
 def secret_spellings(values: Iterable[str]) -> list[str]:
-    """Return the texts in which secret values show up, the longest first: plain, by line, and
-    inside a repr, a JSON text or a URL.
-    """
+    """Return the spellings of secret values, longest first: plain, lines, repr, JSON, URLs."""
     found: set[str] = set()
     for value in values:
         lines = [line for line in value.splitlines() if len(line) >= _SHORTEST_LINE]
@@ -85,7 +83,7 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
 
 
 def is_secret_like(value: str) -> bool:
-    """Tell whether a value has the shape of a well-known token or private key."""
+    """Return whether a value has the shape of a well-known token or private key."""
     return _hide_tokens(value, "") != value
 
 
@@ -123,8 +121,9 @@ def _hide_web_tokens(dotted: str, hidden: str) -> str:
 
 
 def _hide_user(address: str, hidden: str) -> str:
-    """Hide user and password of the URLs in a text without white space: up to the last @, as uv and
-    urllib read it; a password may hold one, or a slash.
+    """Hide user and password of the URLs in a text without white space.
+
+    They reach up to the last @, as uv and urllib read it: a password may have an @ or a slash.
     """
     if "://" not in address or "@" not in address:
         return address
@@ -135,10 +134,10 @@ def _hide_user(address: str, hidden: str) -> str:
         end = _END_OF_USER.search(address, start)
         if end is None or end[0] == "/":
             continue
-        slash = address.find("/", start)
-        final = (
-            last if end[0] == ":" else address.rindex("@", start, slash if slash != -1 else None)
-        )
+        at = last
+        if end[0] == "@":
+            slash = address.find("/", start)
+            at = address.rindex("@", start, slash if slash != -1 else None)
         kept.append(f"{hidden}@")
-        position = final + 1
+        position = at + 1
     return "".join([*kept, address[position:]])

@@ -1,9 +1,9 @@
-"""Connections of http.client with a limit for a call as a whole: for what is sent, and for headers,
-body and redirections of the answer.
+"""Connections of http.client with a time limit for a whole call.
 
-A timeout of a socket limits the pause between two parts only: a server that sends a byte every
-few seconds holds its client for days.
-Standard library only: it runs at home and on devices.
+The limit covers what is sent, and headers, body and redirections of the answer.
+
+A timeout of a socket limits the pause between two parts only: a server that sends a byte every few
+seconds holds its client for days. Standard library only: it runs at home and on devices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ _PIECE = 2**14
 
 
 class TimeLimits(NamedTuple):
-    """Seconds that a call may take, and how many bytes earn one further second: the longer the
-    file, the later its deadline.
+    """Seconds that a call may take, and bytes that earn one second more.
 
     Both are our choice. 60 s is what pauses were limited to; dnf ends a transfer that stays
-    below 1000 B/s for 30 s (dnf.conf, minrate), at which a file of
-    100 MB would still take a day. 32 KiB/s is less than a mobile network of the second
-    generation reaches (EDGE, 384 kbit/s).
+    below 1000 B/s for 30 s (dnf.conf, minrate), at which a file of 100 MB would still take a
+    day. 32 KiB/s is less than a mobile network of the second generation reaches (EDGE, 384
+    kbit/s).
     """
 
     whole_s: float = 60.0
@@ -41,9 +40,7 @@ class TooSlow(TimeoutError):
 
 
 class TimedCall:
-    """The time of one call, which begins now: `sent` and `came` count bytes, `late` says that the
-    call was ended.
-    """
+    """The time of one call, which begins when it is made; counts bytes sent and received."""
 
     def __init__(self, limits: TimeLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
@@ -52,7 +49,7 @@ class TimedCall:
         self._began = time.monotonic()
 
     def limit(self, sock: Any) -> None:
-        """Give a socket the time that is left; raises TooSlow."""
+        """Set a socket's timeout to the remaining time. Raises TooSlow."""
         earned = (self.sent + self.received) / self.limits.bytes_per_s
         left = self._began + self.limits.whole_s + earned - time.monotonic()
         if left <= 0:
@@ -68,9 +65,7 @@ class TimedCall:
 
 
 class TimedConnection:
-    """A mixin for connections: what they send and receive takes the time of the call that was begun
-    last.
-    """
+    """Mixin for connections: what they send and receive takes the time of the latest call."""
 
     sock: Any
     call: TimedCall

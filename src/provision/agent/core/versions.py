@@ -1,4 +1,4 @@
-"""Versions and version specifiers as PEP 440 orders them, and package names as PEP 503 spells them."""  # noqa: E501
+"""Versions and specifiers (PEP 440), and canonical package names (PEP 503)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ class UnreadableVersion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version after PEP 440 normalisation; `local` segments are ordered numbers above words, as
-    the PEP asks.
-    """
+    """A version after PEP 440 normalization; numbers in `local` are ordered above words."""
 
     epoch: int
     release: tuple[int, ...]
@@ -70,7 +68,7 @@ def normalize_name(name: str) -> str:
 
 
 def read_version(text: str) -> Version:
-    """Read a PEP 440 version in any of its accepted spellings. Raises Unreadable."""
+    """Read a PEP 440 version in any of its accepted spellings. Raises UnreadableVersion."""
     match = _VERSION.fullmatch(text.strip().lower())
     if match is None:
         raise UnreadableVersion(f"not a version: {text!r}")
@@ -88,8 +86,9 @@ def read_version(text: str) -> Version:
 
 
 def is_same_version(one: str, other: str) -> bool:
-    """Tell whether two spellings name one version, local part included ("2.13" is "2.13.0",
-    "2.13.0" is not "2.13.0+cpu"). Other texts are compared.
+    """Return whether two spellings name one version, local part included.
+
+    "2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu". Texts that are not versions are compared.
     """
     try:
         return read_version(one).key == read_version(other).key
@@ -98,8 +97,9 @@ def is_same_version(one: str, other: str) -> bool:
 
 
 def specifier_allows(specifier: str, version: str) -> bool:
-    """Whether a comma-separated PEP 440 specifier allows a version, pre-releases included. Raises
-    Unreadable.
+    """Return whether a PEP 440 specifier allows a version, pre-releases included.
+
+    Raises UnreadableVersion.
     """
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
     # Every clause is read, so that one which cannot be read is told even behind a false one.

@@ -1,6 +1,4 @@
-"""The command line of the installer: `install` reads a document, installs what it lists, and writes
-what became of it.
-"""
+"""Command line of the installer: reads a document, installs its packages, writes a result."""
 
 from __future__ import annotations
 
@@ -16,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.files import write_atomically
+from ..core.process import ProcessResult
 from ..core.redact import redact
 from .document import AuditLevel, InstallError, read_document
 from .installer import UvFailed, install_packages
-from .interpreter import ProcessResult
 from .uv_environment import scrub_environment
 from .uv_messages import HASH_MISMATCH, NETWORK_DISABLED
 
@@ -27,21 +26,22 @@ _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the p
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Install and return 0; 1 when what is wanted does not hold (a file that is not the locked one,
-    no such version), 2 when it could not be asked.
+    """Install and return 0; 1 if the request cannot be met, 2 if it could not be tried.
+
+    A file that is not the locked one, or a version that does not exist, is 1.
     """
-    asked = _parser().parse_args(words)
+    arguments = _parser().parse_args(words)
     try:
-        wanted = read_document(asked.document, asked.python)
-        _require_writable(asked.result)
-        if asked.audit:
-            wanted = replace(wanted, audit=AuditLevel(asked.audit))
+        wanted = read_document(arguments.document, arguments.python)
+        _require_writable(arguments.result)
+        if arguments.audit:
+            wanted = replace(wanted, audit=AuditLevel(arguments.audit))
         environment = scrub_environment(os.environ)
-        if asked.offline:
+        if arguments.offline:
             environment["UV_OFFLINE"] = "1"
         with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-            result = install_packages(wanted, _uv(asked.uv), environment, _run, Path(folder))
-        _write(asked.result, json.dumps(result, indent=1, sort_keys=True) + "\n")
+            result = install_packages(wanted, _uv(arguments.uv), environment, _run, Path(folder))
+        _write(arguments.result, json.dumps(result, indent=1, sort_keys=True) + "\n")
     except InstallError as error:
         return _say(error.exit_code, error.what, error.why, error.hint)
     except UvFailed as error:
@@ -107,6 +107,7 @@ def _uv(named: str) -> str:
 
 
 def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
+    # Not in a group of its own: whoever ends the installer's group ends uv with it.
     done = subprocess.run(
         argv,
         env=dict(environment),
@@ -121,22 +122,24 @@ def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -
 
 
 def _uv_failed(error: UvFailed) -> int:
-    said = redact(error.output, hidden="***")
-    if HASH_MISMATCH.search(said):
+    output = redact(error.output, hidden="***")
+    if HASH_MISMATCH.search(output):
         return _say(
             1,
             "a file on the index is not the one that was locked; nothing was installed",
-            said,
+            output,
             "if the change is meant, lock again",
         )
-    if NETWORK_DISABLED.search(said):
+    if NETWORK_DISABLED.search(output):
         return _say(
             2,
             "something is needed that is not in uv's cache, and the network is switched off",
-            said,
+            output,
             "run once with network",
         )
-    return _say(1 if _NOT_THERE.search(said) else 2, f"uv failed (exit code {error.code})", said)
+    return _say(
+        1 if _NOT_THERE.search(output) else 2, f"uv failed (exit code {error.code})", output
+    )
 
 
 def _require_writable(result: Path) -> None:
@@ -153,15 +156,9 @@ def _require_writable(result: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_atomically(path, text, mode=0o644)
     except OSError as error:
-        os.unlink(temporary)
         raise InstallError(
             f"cannot write the result {path}", error.strerror or str(error)
         ) from None
@@ -169,13 +166,13 @@ def _write(path: Path, text: str) -> None:
 
 def _say(code: int, what: str, why: str = "", hint: str = "") -> int:
     # What uv and a document say is foreign: no control characters.
-    told = [
+    lines = [
         f"error: {what}",
         *(f"  {line}" for line in why.splitlines()),
         *([f"hint: {hint}"] if hint else []),
     ]
     print(
-        "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in told),
+        "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines),
         file=sys.stderr,
     )
     return code

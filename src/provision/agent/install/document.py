@@ -1,15 +1,16 @@
-"""What is to be installed, into which interpreter and how: `install.json`, read strictly into
-frozen values.
-"""
+"""The installer's document (`install.json`), read strictly into frozen values."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+
+from ..core.json_fields import FieldReader
 
 SCHEMA = "provision.install/1"
 DEFAULT_INDEX = "pypi"
@@ -22,8 +23,10 @@ _MINOR = re.compile(r"\d+\.\d+")
 
 
 class InstallMode(str, Enum):
-    """`own`: the environment is ours and ends up holding exactly the packages. `shared`: it is not
-    ours, and nothing else in it is touched.
+    """Ownership of the environment.
+
+    `own`: it is ours and ends up with exactly the packages. `shared`: nothing else in it is
+    changed.
     """
 
     OWN = "own"
@@ -31,17 +34,16 @@ class InstallMode(str, Enum):
 
 
 class AuditLevel(str, Enum):
-    """How a file is compared with the RECORD of its package: by sha256 and size, or by size only,
-    which reads no file.
-    """
+    """Comparison of a file with its RECORD: by sha256 and size, or by size, which opens no file."""
 
     FULL = "full"
     SIZE = "size"
 
 
 class InstallError(Exception):
-    """The question could not be asked (exit code 2), or what was asked does not hold (1). `what` is
-    one line; `why` and `hint` may be empty.
+    """The request could not be tried (exit code 2), or cannot be met (1).
+
+    `what` is one line; `why` and `hint` may be empty.
     """
 
     def __init__(self, what: str, why: str = "", hint: str = "", exit_code: int = 2) -> None:
@@ -51,10 +53,10 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One package: canonical name, exact version, the index it is bound to (None: the default one),
-    the sha256 of every file that may be taken.
+    """One package: canonical name, exact version, index (None: the default), sha256 of its files.
 
-    `built`: its files are source, so that it is built as it is installed, by what is there already.
+    `built`: its files are source, so that it is built as it is installed, by what is there
+    already.
     """
 
     name: str
@@ -66,12 +68,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """All that is asked for. `python` is the interpreter's path, `minor` the version that the
-    packages were locked for.
+    """The whole request: interpreter, packages and where they come from.
 
-    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then).
-    `links` are further places of wheels. `again` are packages
-    to install anew although they are there as wanted.
+    `indexes` maps names to addresses; the default index may be missing (uv's own is meant
+    then). `links` are further places of wheels. `again` are packages to install anew although
+    they are there as wanted.
     """
 
     mode: InstallMode
@@ -85,9 +86,7 @@ class InstallRequest:
 
 
 def read_document(path: Path, python: str) -> InstallRequest:
-    """Read a document; `python` is the interpreter when it names none. Raises InstallError that
-    names the file and the place at fault.
-    """
+    """Read a document; `python` is the interpreter if it names none. Raises InstallError."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -104,11 +103,15 @@ def read_document(path: Path, python: str) -> InstallRequest:
 
 
 def parse_document(document: object, where: str, python: str) -> InstallRequest:
-    """Turn a decoded document into what is wanted; raises InstallError with the first place at
-    fault.
+    """Return the request of a decoded document.
+
+    Raises:
+        InstallError: a field does not have its form, or two of them contradict each other.
     """
     if not isinstance(document, dict):
-        raise _wrong(where, "the document", "one JSON object", document)
+        raise InstallError(
+            f"{where}: the document has to be one JSON object", f"it is {document!r:.60}"
+        )
     if document.get("schema") != SCHEMA:
         hint = "use the installer that belongs to the tool which wrote the file"
         raise InstallError(
@@ -116,104 +119,62 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
             f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
             hint,
         )
-    pins = tuple(
-        _pin(entry, f"packages[{place}]", where)
-        for place, entry in enumerate(_of(document, "packages", list, where))
-    )
-    twice = sorted({pin.name for pin in pins if sum(other.name == pin.name for other in pins) > 1})
-    if twice:
-        raise InstallError(
-            f"{where}: {twice[0]} is listed twice", "an environment holds one version of a package"
-        )
+    defaults = {"python": python, "indexes": {}, "links": [], "audit": "full"}
+    reader = FieldReader({**defaults, **document}, where, InstallError)
+    entries = reader.items("packages")
+    pins = tuple(_pin(reader, entry, f"packages[{i}]") for i, entry in enumerate(entries))
     indexes = {
-        str(name): _text(address, f"indexes.{name}", where)
-        for name, address in _of(document, "indexes", dict, where, {}).items()
+        str(name): reader.check_text(f"indexes.{name}", address)
+        for name, address in reader.mapping("indexes").items()
     }
+    _check_pins(pins, indexes, where)
+    links = enumerate(reader.items("links"))
+    return InstallRequest(
+        mode=InstallMode(reader.one_of("mode", tuple(mode.value for mode in InstallMode))),
+        python=reader.text("python"),
+        python_version=reader.text("python_version", _MINOR, "a version such as 3.12"),
+        pins=pins,
+        indexes=indexes,
+        find_links=tuple(reader.check_text(f"links[{i}]", link) for i, link in links),
+        audit=AuditLevel(reader.one_of("audit", tuple(audit.value for audit in AuditLevel))),
+    )
+
+
+def _check_pins(pins: tuple[Pin, ...], indexes: Mapping[str, str], where: str) -> None:
+    repeated = [name for name, count in Counter(pin.name for pin in pins).items() if count > 1]
+    if repeated:
+        raise InstallError(
+            f"{where}: {min(repeated)} is listed twice",
+            "an environment holds one version of a package",
+        )
     for pin in pins:
         if pin.index is not None and not indexes.get(pin.index):
             raise InstallError(
                 f"{where}: {pin.name} is bound to the index {pin.index}, which has no address",
                 f"indexes are: {', '.join(indexes) or 'none'}",
             )
-    return InstallRequest(
-        mode=InstallMode(
-            _one_of(document.get("mode"), "mode", tuple(mode.value for mode in InstallMode), where)
-        ),
-        python=_text(document.get("python", python), "python", where),
-        python_version=_like(
-            _MINOR,
-            document.get("python_version"),
-            "python_version",
-            "a version such as 3.12",
-            where,
-        ),
-        pins=pins,
-        indexes=indexes,
-        find_links=tuple(
-            _text(link, f"links[{place}]", where)
-            for place, link in enumerate(_of(document, "links", list, where, []))
-        ),
-        audit=AuditLevel(
-            _one_of(
-                document.get("audit", "full"),
-                "audit",
-                tuple(audit.value for audit in AuditLevel),
-                where,
-            )
-        ),
-    )
 
 
-def _pin(entry: object, place: str, where: str) -> Pin:
+def _pin(reader: FieldReader, entry: object, route: str) -> Pin:
     if not isinstance(entry, dict):
-        raise _wrong(where, place, "an object", entry)
-    files = _of(entry, "files", dict, f"{where}: {place}")
+        raise reader.error(route, "an object", entry)
+    files = entry.get("files")
+    if not isinstance(files, dict):
+        raise reader.error(f"{route}.files", "an object", files)
     if not files:
         raise InstallError(
-            f"{where}: {place}.files is empty", "a package without a hash is not installed"
+            f"{reader.source}: {route}.files is empty", "a package without a hash is not installed"
         )
     index = entry.get("index")
-    named = None if index in (None, DEFAULT_INDEX) else _text(index, f"{place}.index", where)
+    is_default = index in (None, DEFAULT_INDEX)
+    check = reader.check_text
     return Pin(
-        _like(_NAME, entry.get("name"), f"{place}.name", "a name in its canonical form", where),
-        _like(_VERSION, entry.get("version"), f"{place}.version", "a version", where),
-        named,
+        check(f"{route}.name", entry.get("name"), _NAME, "a name in its canonical form"),
+        check(f"{route}.version", entry.get("version"), _VERSION, "a version"),
+        None if is_default else check(f"{route}.index", index),
         tuple(
-            _like(_SHA256, value, f"{place}.files.{name}", "a sha256 in hexadecimal digits", where)
+            check(f"{route}.files.{name}", value, _SHA256, "a sha256 in hexadecimal digits")
             for name, value in files.items()
         ),
         any(not name.endswith(".whl") for name in files),
-    )
-
-
-def _of(document: dict[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
-    value = document.get(key, default)
-    if not isinstance(value, kind):
-        raise _wrong(where, key, "a list" if kind is list else "an object", value)
-    return value
-
-
-def _text(value: object, place: str, where: str) -> str:
-    # Line breaks would end a line of what uv reads; NUL cannot be an argument.
-    if not isinstance(value, str) or any(character in value for character in "\r\n\0"):
-        raise _wrong(where, place, "a text of one line", value)
-    return value
-
-
-def _like(form: re.Pattern[str], value: object, place: str, what: str, where: str) -> str:
-    if not isinstance(value, str) or not form.fullmatch(value):
-        raise _wrong(where, place, what, value)
-    return value
-
-
-def _one_of(value: object, place: str, allowed: tuple[str, ...], where: str) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise _wrong(where, place, " or ".join(allowed), value)
-    return value
-
-
-def _wrong(where: str, place: str, what: str, value: object) -> InstallError:
-    return InstallError(
-        f"{where}: {place} has to be {what}",
-        "it is missing" if value is None else f"it is {value!r:.60}",
     )

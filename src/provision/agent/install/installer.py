@@ -1,6 +1,4 @@
-"""Bringing an interpreter's packages to what is wanted: uv installs, and what it leaves alone or
-takes from its cache is looked at.
-"""
+"""Installs packages with uv, and audits what uv keeps or takes from its cache."""
 
 from __future__ import annotations
 
@@ -14,15 +12,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..core.installed_files import make_install_note, read_record
-from ..core.versions import is_same_version
-from .document import AuditLevel, InstallError, InstallMode, InstallRequest, Pin
-from .installed_packages import (
+from ..core.installed_packages import (
     AuditResult,
     InstalledPackage,
     audit_packages,
     find_installed_packages,
 )
+from ..core.record_audit import make_install_note, read_record
+from ..core.versions import is_same_version
+from .document import AuditLevel, InstallError, InstallMode, InstallRequest, Pin
 from .interpreter import Interpreter, RunProcess, inspect_interpreter
 from .scratch_project import (
     HASHES_FILE,
@@ -37,7 +35,7 @@ _OFF = ("", "0", "false", "f", "no", "n", "off")
 
 
 class Provenance(str, Enum):
-    """How a package came to be there.
+    """Provenance of an installed package.
 
     hash-checked: this run installed it, from a file whose sha256 is locked. preinstalled: that
     version was there before, and its files are those that its
@@ -60,9 +58,7 @@ class UvFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Installation:
-    """Where one installation happens: what is wanted, the interpreter, the scratch folder, the
-    program and its variables.
-    """
+    """One installation: request, interpreter, scratch folder, uv and its variables."""
 
     wanted: InstallRequest
     python: Interpreter
@@ -75,24 +71,20 @@ class _Installation:
 def install_packages(
     wanted: InstallRequest, uv: str, environment: Mapping[str, str], run: RunProcess, folder: Path
 ) -> dict[str, Any]:
-    """Install what is wanted and return a JSON value: each package with version, provenance and
-    number of files compared, and counts.
+    """Install the requested packages; return a JSON value with each one's version and provenance.
 
     `environment` has been scrubbed; with UV_OFFLINE=1 in it, everything comes from uv's cache.
-    `folder` is an empty one to write in what uv reads. Raises
-    UvFailed, and InstallError for the rest. uv changes nothing before it has every file: after a
-    refused one all is as it was.
+    `folder` is an empty one to write in what uv reads. Raises UvFailed, and InstallError for
+    the rest. uv changes nothing before it has every file: after a refused one all is as it was.
 
     What is checked: uv compares the sha256 of each file that it downloads with the locked ones.
-    For a wheel in its cache it compares the sha256 that it
-    noted when it unpacked it, and trusts what lies unpacked there; a file of an environment may
-    be a hard link to that, and an edit of one an edit of
-    both. So what was installed is compared with its RECORD afterwards (by `wanted.audit`), and
-    installed anew without the cache where that does not fit.
-    Nor does uv look at a package that is there in the wanted version: such a package is compared
-    with its RECORD likewise, and installed anew when it does
-    not fit or is one of `wanted.again`. Who edits a file in uv's cache and its line in the
-    RECORD there is not found out.
+    For a wheel in its cache it compares the sha256 that it noted when it unpacked it, and
+    trusts what lies unpacked there; a file of an environment may be a hard link to that, and an
+    edit of one an edit of both. So what was installed is compared with its RECORD afterwards
+    (by `wanted.audit`), and installed anew without the cache where that does not fit. Nor does
+    uv look at a package that is there in the wanted version: such a package is compared with
+    its RECORD likewise, and installed anew when it does not fit or is one of `wanted.again`.
+    Who edits a file in uv's cache and its line in the RECORD there is not found out.
     """
     python = inspect_interpreter(wanted.python, environment, run)
     if python.minor != wanted.python_version:
@@ -108,61 +100,52 @@ def install_packages(
         for pin in wanted.pins
         if pin.name in before and is_same_version(before[pin.name].version, pin.version)
     }
-    audited = audit_packages(kept, wanted.audit, before.values())
+    audited = audit_packages(kept, hashed=wanted.audit is AuditLevel.FULL, among=before.values())
     damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.reinstall)})
-    site = _Installation(wanted, python, folder, uv, environment, run)
+    installation = _Installation(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is InstallMode.OWN:
         with _aside(
             os.path.join(kept[name].metadata_folder, "RECORD")
             for name in damaged
             if audited[name].record_is_garbled or name in wanted.reinstall
         ):
-            _uv(site, damaged)
-    after, audited, notes = _put_right(site, before, audited)
+            _uv(installation, damaged)
+    after, audited, notes = _repair_installed(installation, before, audited)
     return _result(wanted, before, after, audited, notes)
 
 
-def _put_right(
-    site: _Installation, before: Mapping[str, InstalledPackage], audited: Mapping[str, AuditResult]
+def _repair_installed(
+    installation: _Installation,
+    before: Mapping[str, InstalledPackage],
+    audited: Mapping[str, AuditResult],
 ) -> tuple[dict[str, InstalledPackage], dict[str, AuditResult], list[str]]:
-    """Look at what uv did, and have it done without the cache where the cache gave damaged files."""  # noqa: E501
+    """Audit what uv installed, and reinstall without its cache what that had damaged."""
     damaged = _flawed(audited)
-    after = _wanted_now(site)
-    checked = _look(
-        site,
-        after,
-        sorted({*damaged, *(name for name in after if after[name] != before.get(name))}),
-    )
+    after, checked = _audit_installed(installation, before, damaged)
     spoiled = _flawed(checked)
     if not spoiled:
         return after, checked, []
-    if site.environment.get("UV_OFFLINE", "").lower() not in _OFF:
-        what = (
-            f"uv's cache holds damaged files of {', '.join(spoiled)}, and the network is "
-            "switched off"
-        )
+    names = ", ".join(spoiled)
+    if installation.environment.get("UV_OFFLINE", "").lower() not in _OFF:
         raise InstallError(
-            what,
-            _told(checked, spoiled),
+            f"uv's cache holds damaged files of {names}, and the network is switched off",
+            _format_flaws(checked, spoiled),
             f"run `uv cache clean {' '.join(spoiled)}`, and once with network",
         )
     try:
-        _uv(site, spoiled, "--no-cache")
+        _uv(installation, spoiled, "--no-cache")
     except UvFailed as error:
         raise UvFailed(
             error.code,
-            f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did "
-            f"not give them anew:\n{error.output}",
+            f"uv's cache holds damaged files of {names}, and the index did not give them anew:\n"
+            f"{error.output}",
         ) from None
-    last = _wanted_now(site)
-    checked = _look(
-        site, last, sorted({*damaged, *(name for name in last if last[name] != before.get(name))})
-    )
+    after, checked = _audit_installed(installation, before, damaged)
     still = _flawed(checked)
-    if stuck := [name for name in still if last[name] == before.get(name)]:
+    if stuck := [name for name in still if after[name] == before.get(name)]:
         raise InstallError(
             f"cannot put right {', '.join(stuck)}",
-            _told(checked, stuck),
+            _format_flaws(checked, stuck),
             "remove it by the means that installed it",
             1,
         )
@@ -171,24 +154,30 @@ def _put_right(
         for name in spoiled
         if name not in still
     ]
-    # From a file with the locked hash, and past every cache: then it is the package's own list that
-    # is wrong.
-    return (
-        last,
-        checked,
-        notes
-        + [
-            f"{name}: its RECORD does not fit the files of its own wheel: "
-            f"{'; '.join(checked[name].flaws[:3])}"
-            for name in still
-        ],
-    )
+    # Installed from a file with the locked hash and past every cache: the package's own list is
+    # wrong.
+    notes += [
+        f"{name}: its RECORD does not fit the files of its own wheel: "
+        f"{'; '.join(checked[name].flaws[:3])}"
+        for name in still
+    ]
+    return after, checked, notes
+
+
+def _audit_installed(
+    installation: _Installation, before: Mapping[str, InstalledPackage], damaged: Sequence[str]
+) -> tuple[dict[str, InstalledPackage], dict[str, AuditResult]]:
+    """Return the requested packages, and their audits: in full of all that changed."""
+    after = _wanted_now(installation)
+    changed = {name for name, package in after.items() if package != before.get(name)}
+    return after, _audit_changed(installation, after, sorted({*damaged, *changed}))
 
 
 @contextmanager
 def _aside(records: Iterable[str]) -> Iterator[None]:
-    """Keep RECORDs out of uv's way: it does not take away a package whose RECORD it cannot read,
-    but one without any. They come back when it fails.
+    """Move RECORDs aside while uv works; they come back if it fails.
+
+    uv does not remove a package whose RECORD it cannot read, but one without a RECORD.
 
     Nor has it to read one that was edited: it would remove what that lists.
     """
@@ -205,17 +194,20 @@ def _aside(records: Iterable[str]) -> Iterator[None]:
         os.unlink(path + ".damaged")
 
 
-def _look(
-    site: _Installation, there: Mapping[str, InstalledPackage], changed: Sequence[str]
+def _audit_changed(
+    installation: _Installation, there: Mapping[str, InstalledPackage], changed: Sequence[str]
 ) -> dict[str, AuditResult]:
-    """Compare what was changed with its RECORDs, and by size what was not: an installer that takes
-    a package away removes what its RECORD lists.
+    """Audit changed packages in full, the others by size.
+
+    An installer that removes a package removes whatever its RECORD lists.
     """
     others = {name: found for name, found in there.items() if name not in changed}
     return {
-        **audit_packages(others, AuditLevel.SIZE, there.values()),
+        **audit_packages(others, hashed=False, among=there.values()),
         **audit_packages(
-            {name: there[name] for name in changed}, site.wanted.audit, there.values()
+            {name: there[name] for name in changed},
+            hashed=installation.wanted.audit is AuditLevel.FULL,
+            among=there.values(),
         ),
     }
 
@@ -224,38 +216,50 @@ def _flawed(audited: Mapping[str, AuditResult]) -> list[str]:
     return sorted(name for name, one in audited.items() if one.flaws)
 
 
-def _told(audited: Mapping[str, AuditResult], names: Iterable[str]) -> str:
+def _format_flaws(audited: Mapping[str, AuditResult], names: Iterable[str]) -> str:
     return "\n".join(f"{name}: {'; '.join(audited[name].flaws[:3])}" for name in names)
 
 
-def _uv(site: _Installation, again: Sequence[str], *more: str) -> None:
-    """Have uv install the wheels, and then build and install what is source, by what is there by
-    then: torch and build tools are the locked ones.
+def _uv(installation: _Installation, again: Sequence[str], *more: str) -> None:
+    """Install the wheels, then build and install source packages with the locked torch and tools.
 
     uv keeps what it has built by its source alone. So it is told for which files it builds:
     beside another torch it builds again.
     """
-    due = site.wanted.pins if site.wanted.mode is InstallMode.OWN else _due(site, again)
+    due = (
+        installation.wanted.pins
+        if installation.wanted.mode is InstallMode.OWN
+        else _due(installation, again)
+    )
     wheels = [pin for pin in due if not pin.from_source]
     built = [pin for pin in due if pin.from_source]
-    if wheels or site.wanted.mode is InstallMode.OWN:
-        _called(site, wheels, [*_MODES[site.wanted.mode], "--only-binary", ":all:"], again, more)
+    if wheels or installation.wanted.mode is InstallMode.OWN:
+        _called(
+            installation,
+            wheels,
+            [*_MODES[installation.wanted.mode], "--only-binary", ":all:"],
+            again,
+            more,
+        )
     if built:
         held = hashlib.sha256(
             json.dumps(
-                [site.wanted.python_version, *(sorted(pin.hashes) for pin in site.wanted.pins)]
+                [
+                    installation.wanted.python_version,
+                    *(sorted(pin.hashes) for pin in installation.wanted.pins),
+                ]
             ).encode()
         ).hexdigest()
         keys = [
             f"{json.dumps(pin.name)} = {{ PROVISION_BUILT_FOR = {json.dumps(held)} }}"
             for pin in built
         ]
-        (site.folder / UV_CONFIG_FILE).write_text(
+        (installation.folder / UV_CONFIG_FILE).write_text(
             "\n".join(["[extra-build-variables]", *keys]) + "\n", encoding="utf-8"
         )
         only = [word for pin in built for word in ("--no-binary", pin.name)]
         _called(
-            site,
+            installation,
             built,
             [
                 "install",
@@ -270,34 +274,32 @@ def _uv(site: _Installation, again: Sequence[str], *more: str) -> None:
         )
 
 
-def _due(site: _Installation, again: Sequence[str]) -> list[Pin]:
-    """Return what something has to be done about: uv would ask the index of a package about it
-    although that is there as wanted.
-    """
-    there = find_installed_packages(site.python.package_folders)
+def _due(installation: _Installation, again: Sequence[str]) -> list[Pin]:
+    """Return the packages to install; uv would query the index about the others too."""
+    installed = find_installed_packages(installation.python.package_folders)
     return [
         pin
-        for pin in site.wanted.pins
+        for pin in installation.wanted.pins
         if pin.name in again
-        or pin.name not in there
-        or not is_same_version(there[pin.name].version, pin.version)
+        or pin.name not in installed
+        or not is_same_version(installed[pin.name].version, pin.version)
     ]
 
 
 def _called(
-    site: _Installation,
+    installation: _Installation,
     pins: Sequence[Pin],
     verb: Sequence[str],
     again: Sequence[str],
     more: Sequence[str],
 ) -> None:
-    write_project(site.wanted, pins, site.folder)
+    write_project(installation.wanted, pins, installation.folder)
     words = [
-        site.uv,
+        installation.uv,
         "pip",
         *verb,
         "--python",
-        site.python.python,
+        installation.python.python,
         "--require-hashes",
         "--quiet",
         *more,
@@ -308,18 +310,18 @@ def _called(
         if name in {pin.name for pin in pins}
         for part in ("--reinstall-package", name)
     ]
-    if site.python.managed_marker and site.wanted.mode is InstallMode.SHARED:
+    if installation.python.managed_marker and installation.wanted.mode is InstallMode.SHARED:
         words.append("--break-system-packages")
     requirements = [PROJECT_FILE] if verb[0] == "sync" else ["--requirements", PROJECT_FILE]
     try:
-        answer = site.run(
+        answer = installation.run(
             [*words, *requirements, "--constraints", HASHES_FILE],
-            {**site.environment, **build_request_variables(site.wanted)},
-            site.folder,
+            {**installation.environment, **build_request_variables(installation.wanted)},
+            installation.folder,
         )
     except OSError as error:
         raise InstallError(
-            f"cannot start {site.uv}",
+            f"cannot start {installation.uv}",
             error.strerror or str(error),
             "install uv: python -m pip install uv",
         ) from None
@@ -330,25 +332,26 @@ def _called(
 _MODES = {InstallMode.OWN: ("sync",), InstallMode.SHARED: ("install", "--no-deps")}
 
 
-def _wanted_now(site: _Installation) -> dict[str, InstalledPackage]:
-    """Return the wanted packages as they are there now; raises InstallError where one is not there
-    in its version.
-    """
-    there = find_installed_packages(site.python.package_folders)
+def _wanted_now(installation: _Installation) -> dict[str, InstalledPackage]:
+    """Return the requested packages as installed now. Raises InstallError if a version differs."""
+    installed = find_installed_packages(installation.python.package_folders)
     wrong = [
         pin
-        for pin in site.wanted.pins
-        if pin.name not in there or not is_same_version(there[pin.name].version, pin.version)
+        for pin in installation.wanted.pins
+        if pin.name not in installed
+        or not is_same_version(installed[pin.name].version, pin.version)
     ]
     if wrong:
-        told = [f"{pin.name} {pin.version}: {_instead(there.get(pin.name))}" for pin in wrong[:5]]
+        told = [
+            f"{pin.name} {pin.version}: {_instead(installed.get(pin.name))}" for pin in wrong[:5]
+        ]
         raise InstallError(
             f"{len(wrong)} packages are not as wanted although uv said so",
             "\n".join(told),
             "another copy of it comes first on sys.path?",
             1,
         )
-    return {pin.name: there[pin.name] for pin in site.wanted.pins}
+    return {pin.name: installed[pin.name] for pin in installation.wanted.pins}
 
 
 def _instead(found: InstalledPackage | None) -> str:

@@ -1,6 +1,4 @@
-"""The interpreter that packages are installed for: its version, where it looks for packages, and
-whether another installer owns it.
-"""
+"""The target interpreter: its version, package folders, and whether another installer owns it."""
 
 from __future__ import annotations
 
@@ -10,36 +8,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.process import ProcessResult
 from .document import InstallError
 
 _ASK = """
 import json, sys, sysconfig
 paths = sysconfig.get_paths()
 new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
-told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
-sys.stdout.write(json.dumps(told))
-"""  # noqa: E501
+answer = {
+    "minor": "%d.%d" % sys.version_info[:2],
+    "entries": new + sys.path,
+    "stdlib": paths["stdlib"],
+    "venv": sys.prefix != sys.base_prefix,
+}
+sys.stdout.write(json.dumps(answer))
+"""
 EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """How a program ended: exit code, what it wrote to stdout and to stderr."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessResult]
-"""Runs a program (words, variables, folder) to its end; raises OSError when it cannot be started."""  # noqa: E501
+"""Runs a program (arguments, variables, folder) to its end. Raises OSError if it cannot start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """`entries` are the folders that may hold packages, in the order in which Python looks;
-    `managed` names the marker file of another installer, or "".
-    """
+    """An interpreter: folders of packages in sys.path's order; another installer's marker or ""."""
 
     python: str
     minor: str
@@ -50,8 +43,9 @@ class Interpreter:
 def inspect_interpreter(
     python: str, environment: Mapping[str, str], run: RunProcess
 ) -> Interpreter:
-    """Ask an interpreter about itself, without the user's own packages and PYTHONPATH. Raises
-    InstallError when it does not answer.
+    """Return what an interpreter reports about itself. Raises InstallError if it does not answer.
+
+    The user's own packages and PYTHONPATH are left out.
 
     The marker counts outside virtual environments only. Source: packaging.python.org,
     "Externally Managed Environments".

@@ -1,6 +1,4 @@
-"""What uv reads: the scratch project that binds packages to their indexes, the hashes, and the
-addresses, which travel as variables.
-"""
+"""The scratch project that uv reads: packages bound to indexes, hashes, and address variables."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ def project_lines(requires_python: str, requirements: Sequence[str]) -> list[str
 
 
 def index_lines(indexes: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the tables of named indexes (name, address): each is asked only for what is bound to
-    it.
-    """
+    """Return the tables of named indexes (name, address), each used for its own packages only."""
     tables = [
         [
             "[[tool.uv.index]]",
@@ -74,8 +70,9 @@ def index_lines(indexes: Iterable[tuple[str, str]]) -> list[str]:
 def build_index_variables(
     default: str, links: Sequence[str], named: Iterable[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return where packages come from as variables: all that may carry a password. Command lines
-    are public, and a file would outlive a kill.
+    """Return the addresses of packages as variables.
+
+    They may have passwords: command lines are public, and a file would outlive a kill.
     """
     passed = {"UV_DEFAULT_INDEX": default, "UV_FIND_LINKS": ",".join(links)}
     return {
@@ -97,8 +94,9 @@ def remove_credentials(url: str) -> str:
 
 
 def _credentials(name: str, url: str) -> Iterator[tuple[str, str]]:
-    """Give what opens a named index as uv's variables for it, whose names hold letters, digits and
-    underscores only.
+    """Yield uv's variables with the user and password of a named index.
+
+    Their names have capital letters, digits and underscores only.
     """
     if found := _USERINFO.fullmatch(url):
         spelled = re.sub(r"[^A-Z0-9]", "_", name.upper())

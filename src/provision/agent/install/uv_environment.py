@@ -1,6 +1,4 @@
-"""The variables that uv is started with: nothing that lies about on a machine decides what is
-installed.
-"""
+"""The variables of uv: nothing else that is set on a machine decides what is installed."""
 
 from __future__ import annotations
 
@@ -26,11 +24,10 @@ _FIXED = {
 def scrub_environment(
     environment: Mapping[str, str], proxy: str = "", cert: str = ""
 ) -> dict[str, str]:
-    """Return an environment for uv without foreign UV_* and PIP_* variables; cache, network
-    settings and credentials stay.
+    """Return an environment without foreign UV_* and PIP_*; cache, network and credentials stay.
 
-    `proxy` and `cert` (pip's) count where the environment says nothing. No configuration file is
-    read, and no Python is downloaded.
+    `proxy` and `cert` (pip's) count where the environment says nothing. No configuration file
+    is read, and no Python is downloaded.
     """
     kept = {
         key: value

@@ -1,6 +1,4 @@
-"""What a notebook calls: `start` for all stages, `verify` for the proof alone, `rollback` for the
-way back, `run` for a program in the environment.
-"""
+"""The functions that a notebook calls: `start`, `verify`, `rollback` and `run`."""
 
 from __future__ import annotations
 
@@ -14,14 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .document import DocumentError, read_document
+from ..core.agent_config import DocumentError, read_document
+from ..core.process import end_process_group
+from .document import parse_document
 from .errors import StageError
 from .kernel import Notebook, find_notebook
 from .loaded_modules import identify_kernel_process
 from .output import Printer
 from .package_stages import roll_back_packages
 from .payload import DamagedPayload, compute_payload_digest
-from .process import end_process_group
 from .process_environment import apply_environment
 from .run_state import read_run_state
 from .session import Session
@@ -37,14 +36,14 @@ def start(
     restart: bool = False,
     notebook: Notebook | None = None,
 ) -> None:
-    """Bring this runtime to what the cell's document says and prove it. Raises Stopped.
+    """Bring this runtime to what the cell's document says and prove it. Raises StageError.
 
     `continue_anyway` goes on where the machine is not the one that was asked for; `restart`
     restarts the kernel where something loaded was changed.
     """
-    course = _open(Path(folder), notebook, continue_anyway=continue_anyway, restart=restart)
-    with _alone(course):
-        run_stages(course, STAGES)
+    session = _open(Path(folder), notebook, continue_anyway=continue_anyway, restart=restart)
+    with _alone(session):
+        run_stages(session, STAGES)
 
 
 def verify(
@@ -54,30 +53,29 @@ def verify(
     again: bool = False,
     notebook: Notebook | None = None,
 ) -> None:
-    """Prove what an earlier `start` set up, also in a fresh kernel; `again` runs the probe though a
-    stored report still holds. Raises Stopped.
+    """Verify what an earlier `start` set up, also in a fresh kernel. Raises StageError.
+
+    `again` runs the probe although a stored report still holds.
     """
-    course = _open(Path(folder), notebook, continue_anyway=continue_anyway, again=again)
-    if not course.install_result:
+    session = _open(Path(folder), notebook, continue_anyway=continue_anyway, again=again)
+    if not session.install_result:
         raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
-    with _alone(course):
-        run_stages(course, [stage for stage in STAGES if stage[0] in VERIFY_STAGES])
+    with _alone(session):
+        run_stages(session, [stage for stage in STAGES if stage[0] in VERIFY_STAGES])
 
 
 def rollback(folder: str | os.PathLike[str]) -> None:
-    """Bring the packages that the cell changed back to what they were, and take away those that it
-    added. Raises Stopped.
-    """
-    course = _open(Path(folder), None)
-    if not course.document.shared:
+    """Restore the packages that the cell changed, and remove those it added. Raises StageError."""
+    session = _open(Path(folder), None)
+    if not session.document.shared:
         raise StageError(
             "there is nothing to put back",
             "the packages are in an environment of their own",
-            f"remove {course.environment}",
+            f"remove {session.environment}",
         )
-    with _alone(course):
+    with _alone(session):
         try:
-            done, left = roll_back_packages(course)
+            done, left = roll_back_packages(session)
         except OSError as error:
             why = f"{error.filename}: {error.strerror or error}"
             raise StageError(
@@ -86,31 +84,32 @@ def rollback(folder: str | os.PathLike[str]) -> None:
                 "delete the runtime to get a fresh one",
                 "error",
             ) from None
-    course.printer.print_stage_line(
+    session.printer.print_stage_line(
         "rollback",
         f"{len(done)} packages are as they were before: {', '.join(done) or 'none was changed'}",
     )
     if left:
-        course.printer.print_detail(
+        session.printer.print_detail(
             f"no copy was kept of {', '.join(left)}: install them with pip, or delete the "
             "runtime to get a fresh one"
         )
     if done:
-        course.printer.print_detail("restart the runtime if this kernel has used them")
+        session.printer.print_detail("restart the runtime if this kernel has used them")
 
 
 def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None = None) -> int:
-    """Run a program by the environment's Python (`run(FOLDER, ["train.py", "--epochs", "1"])`),
-    show what it prints, return its exit code.
+    """Run a program with the environment's Python, print its output, return its exit code.
 
-    Raises Stopped.
+    For example `run(FOLDER, ["train.py", "--epochs", "1"])`.
+
+    Raises StageError.
     """
-    course = _open(Path(folder), None)
-    if not course.install_result:
+    session = _open(Path(folder), None)
+    if not session.install_result:
         raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
-    apply_environment(course)
-    variables = {**course.variables, "PYTHONUNBUFFERED": "1"}
-    return _stream([course.python, *argv], variables, cwd, course.printer)
+    apply_environment(session)
+    variables = {**session.variables, "PYTHONUNBUFFERED": "1"}
+    return _stream([session.python, *argv], variables, cwd, session.printer)
 
 
 def _open(
@@ -124,7 +123,7 @@ def _open(
     folder = Path(os.path.realpath(folder))
     try:
         payload = compute_payload_digest(folder)
-        document = read_document(folder / "document.json")
+        document = read_document(folder / "document.json", parse_document)
     except (DamagedPayload, DocumentError) as error:
         raise StageError(
             "the cell's files were changed or cut", str(error), _AGAIN, "error"
@@ -147,16 +146,14 @@ def _open(
 
 
 @contextmanager
-def _alone(course: Session) -> Iterator[None]:
-    """Let one run at a time work on this machine's packages: another notebook of the same runtime
-    waits its turn.
-    """
+def _alone(session: Session) -> Iterator[None]:
+    """Lock this machine's packages: notebooks of one runtime run one after the other."""
     try:
-        file: Any = (course.base / "lock").open("a")
+        file: Any = (session.base / "lock").open("a")
     except OSError as error:
         hint = "set PROVISION_CELL_BASE to a folder that can be written, then run the cell again"
         raise StageError(
-            f"cannot write in {course.base}", error.strerror or str(error), hint, "error"
+            f"cannot write in {session.base}", error.strerror or str(error), hint, "error"
         ) from None
     with file:
         try:

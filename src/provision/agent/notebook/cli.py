@@ -1,6 +1,4 @@
-"""The door where no notebook is: `start`, `verify`, `rollback` and `run` as words of a command
-line.
-"""
+"""Command line for a machine without a notebook: `start`, `verify`, `rollback`, `run`."""
 
 from __future__ import annotations
 
@@ -15,19 +13,17 @@ from .kernel import Notebook
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 when the stages reached their end, 1 when one stopped, or the exit code of the
-    program that was run.
-    """
-    asked = _parser().parse_args(words)
+    """Return 0 if all stages ended, 1 if one stopped, or the exit code of the program."""
+    arguments = _parser().parse_args(words)
     try:
-        if asked.verb == "start":
-            start(asked.folder, continue_anyway=asked.continue_anyway, notebook=Notebook())
-        elif asked.verb == "verify":
-            verify(asked.folder, again=asked.again, notebook=Notebook())
-        elif asked.verb == "rollback":
-            rollback(asked.folder)
+        if arguments.verb == "start":
+            start(arguments.folder, continue_anyway=arguments.continue_anyway, notebook=Notebook())
+        elif arguments.verb == "verify":
+            verify(arguments.folder, again=arguments.again, notebook=Notebook())
+        elif arguments.verb == "rollback":
+            rollback(arguments.folder)
         else:
-            return run(asked.folder, asked.program)
+            return run(arguments.folder, arguments.program)
     except StageError as stopped:
         print("\n".join(stopped.lines), file=sys.stderr)
         return 1

@@ -1,13 +1,13 @@
-"""How the cell ends when it cannot go on: an exception that a notebook shows as a few plain lines,
-not as a traceback.
-"""
+"""The exception that ends a cell, which a notebook shows as a few lines without a traceback."""
 
 from __future__ import annotations
 
 
 class StageError(Exception):
-    """A stage did not reach its end. `what` is one line; `why` and `hint` may be empty or have
-    several; `outcome` is the word for status.json.
+    """A stage failed.
+
+    `what` is one line; `why` and `hint` may be empty or have several; `outcome` goes to
+    status.json.
     """
 
     def __init__(self, what: str, why: str = "", hint: str = "", outcome: str = "stopped") -> None:
@@ -16,7 +16,7 @@ class StageError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """The lines that a person reads."""
         why = [f"  {line}" for line in self.why.splitlines() if line.strip()]
         hints = self.hint.splitlines()
         return [

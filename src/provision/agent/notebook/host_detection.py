@@ -1,4 +1,4 @@
-"""Where this runs: Colab, Colab Enterprise, Workbench, another Jupyter, or no kernel at all."""
+"""Detects the host: Colab, Colab Enterprise, Workbench, another Jupyter, or no kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _HOSTNAME = "/var/colab/hostname"
 
 
 class Host(str, Enum):
-    """A place, by the words that a person knows it by."""
+    """A host, by the name that people know."""
 
     COLAB = "Google Colab"
     ENTERPRISE = "Colab Enterprise"
@@ -19,7 +19,7 @@ class Host(str, Enum):
 
     @property
     def is_colab(self) -> bool:
-        """Whether its kernel is Colab's."""
+        """Return whether its kernel is Colab's."""
         return self in (Host.COLAB, Host.ENTERPRISE)
 
 
@@ -29,8 +29,7 @@ def detect_host(
     exists: Callable[[str], bool],
     in_kernel: bool,
 ) -> Host:
-    """Return the place. Sources: googlecolab/colabtools `_resource_monitor.py` and the variables of
-    Vertex AI's images.
+    """Return the host. Sources: colabtools `_resource_monitor.py`, variables of Vertex AI's images.
 
     Vertex is asked first: Colab Enterprise has Colab's modules and files too.
     """

@@ -1,6 +1,4 @@
-"""The notebook's kernel, where there is one: what it shows, how it is restarted, and the secrets
-that Colab keeps.
-"""
+"""The notebook's kernel, if there is one: its output, its restart, and Colab's secrets."""
 
 from __future__ import annotations
 
@@ -34,13 +32,11 @@ class Notebook:
 
     @property
     def in_kernel(self) -> bool:
-        """Whether a kernel runs this, which can be restarted."""
+        """Return whether a kernel runs this, which can be restarted."""
         return getattr(self.shell, "kernel", None) is not None
 
     def display(self, bundle: dict[str, Any]) -> None:
-        """Show a bundle of one thing in several forms; nothing where there is no notebook. Never
-        fails: what counts was printed.
-        """
+        """Show one thing in several formats; without a notebook, nothing. Never fails."""
         if self.in_kernel:
             try:
                 self.shell.display_pub.publish(bundle)
@@ -58,7 +54,7 @@ class Notebook:
         )
 
     def restart(self) -> None:
-        """Ask the kernel to end and come back, when this cell is done."""
+        """Restart the kernel when this cell is done."""
         answer = self.shell.kernel.do_shutdown(True)
         if inspect.isawaitable(answer):
             asyncio.ensure_future(answer)  # noqa: RUF006
@@ -73,7 +69,7 @@ def find_notebook() -> Notebook:
 
 
 def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
-    """Return a secret of Colab's store, which may ask the person for access first. Raises NoSecret."""  # noqa: E501
+    """Return a secret of Colab, which may first ask for access. Raises SecretUnavailable."""
     where = (
         f"add {name} under the key symbol at the left of the notebook, and switch its notebook "
         "access on"
@@ -104,8 +100,9 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in this thread when its time is up. Only the main thread, where a kernel
-    runs its cells, can be reached so.
+    """Raise TimeoutError in this thread after some seconds; only in the main thread.
+
+    A kernel runs its cells there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,13 +1,11 @@
-"""Whether a kernel would still come up: what it imports at its start, tried in a process of its own
-before anything is restarted.
-"""
+"""Tests in another process whether a new kernel would start, before one is restarted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core.process import TIMED_OUT, run_process
 from .host_detection import Host
-from .process import TIMED_OUT, run_process
 
 _COLAB = "import google.colab, google.colab._kernel, colab_kernel_launcher"
 _PLAIN = "import ipykernel, IPython; from ipykernel.kernelapp import IPKernelApp"

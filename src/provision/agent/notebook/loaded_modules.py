@@ -1,4 +1,4 @@
-"""Which packages this kernel has loaded in another version than the one that lies on the disk now."""  # noqa: E501
+"""Packages that this kernel has loaded in another version than the installed one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.installed_packages import InstalledPackage
+from ..core.record_audit import read_record
 from ..core.versions import is_same_version
-from .installed_packages import InstalledPackage, read_recorded_files
 
 _DELETED = " (deleted)"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModules:
-    """What a process has loaded: files of modules and libraries, versions that top-level modules
-    state, and mapped files that are gone from the disk.
-    """
+    """Loaded files, versions that top-level modules state, and mapped files that were deleted."""
 
     files: frozenset[str]
     versions: dict[str, str]
@@ -27,9 +26,7 @@ class LoadedModules:
 
 @dataclass(frozen=True, slots=True)
 class KernelProcess:
-    """A process that stays itself: its number and the moment of its start, in clock ticks since
-    boot (0 where the system does not tell).
-    """
+    """A process by its number and start, in clock ticks since boot (0 if unknown)."""
 
     pid: int
     started: int
@@ -52,9 +49,7 @@ def identify_kernel_process() -> KernelProcess:
 
 
 def process_start_ns(kernel: KernelProcess) -> int:
-    """Return when a process started, in nanoseconds since 1970, to about a second; 0 where the
-    system does not tell.
-    """
+    """Return when a process started, in ns since 1970, to about a second; 0 if unknown."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii", errors="replace").splitlines()
         boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))
@@ -146,7 +141,7 @@ def _real_files(dist: InstalledPackage) -> frozenset[str]:
     real = os.path.realpath(root)
     return frozenset(
         real + path[len(root) :] if path.startswith(root + os.sep) else path
-        for path, _ in read_recorded_files(dist)
+        for path, _, _ in read_record(dist.metadata_folder).hashed_files
     )
 
 

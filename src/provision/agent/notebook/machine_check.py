@@ -1,6 +1,4 @@
-"""Whether this machine is the one that was asked for, before anything is installed; and what has
-moved since the catalogue was written.
-"""
+"""Comparison of this machine with the document, and with the catalogue of runtimes."""
 
 from __future__ import annotations
 
@@ -15,13 +13,14 @@ from .machine_info import Card, MachineInfo, is_card_in_use
 _GIB = 1024**3
 _MIB = 1024**2
 _RAM_SHARE = 0.95
-"""As the probe's H05: the kernel keeps a part of the memory for itself (Linux, filesystems/proc)."""  # noqa: E501
+"""The same as the probe's H05: the kernel keeps some memory (Linux, filesystems/proc)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One thing that is not as it was asked for. `ends`: the cell stops there; `final`: also where
-    one chose to continue anyway.
+    """A difference from the document.
+
+    `blocks`: the cell stops; `always_blocks`: also if the user chose to continue anyway.
     """
 
     what: str
@@ -58,9 +57,7 @@ def find_mismatches(document: Document, machine: MachineInfo) -> list[Mismatch]:
 def find_catalogue_drift(
     document: Document, machine: MachineInfo, torch: str | None
 ) -> list[CatalogueDrift]:
-    """Return what is otherwise than the catalogue lists; `torch` is the version that the image
-    brought, None where there was none.
-    """
+    """Return the differences from the catalogue; `torch` is the image's version, None if absent."""
     runtime = document.runtime
     if runtime is None:
         return []

@@ -1,6 +1,4 @@
-"""What this machine is, as far as it can be told without torch: Python, cards and driver by
-nvidia-smi, system, memory, disk.
-"""
+"""This machine as seen without torch: Python, cards, driver, system, memory, disk."""
 
 from __future__ import annotations
 
@@ -11,16 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .process import NOT_STARTED, TIMED_OUT, run_process
+from ..core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
+from ..core.process import NOT_STARTED, TIMED_OUT, run_process
 
-_SMI_PLACES = ("/opt/bin/nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
-_ASKED = ("name", "driver_version", "memory.total", "memory.used")
+_CARD_FIELDS = ("name", "driver_version", "memory.total", "memory.used")
+_PROCESS_FIELDS = ("pid", "process_name", "used_memory")
 _TIMEOUT_S = 20.0
+_IDLE_MIB = 600
+"""Our choice: an idle card holds 0 to 500 MiB for its driver; a CUDA context with a model more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One GPU as nvidia-smi names it; memory in MiB, None where it does not tell."""
+    """A GPU by the name in nvidia-smi; memory in MiB, None if it is not reported."""
 
     name: str
     driver: str
@@ -30,8 +31,12 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """`no_cards` says why there are none. `holders` are the programs that hold GPU memory. Sizes in
-    bytes; `disk_bytes` is what is free.
+    """Python, system, cards and sizes (in bytes) of a machine.
+
+    Attributes:
+        no_cards_reason: why there are no cards.
+        gpu_processes: the processes with GPU memory, as text.
+        disk_bytes: free disk space.
     """
 
     python: str
@@ -49,74 +54,60 @@ class MachineInfo:
 
 
 def inspect_machine(folder: Path, environ: Mapping[str, str]) -> MachineInfo:
-    """Look at the machine; `folder` is where disk space counts."""
-    smi = shutil.which("nvidia-smi", path=environ.get("PATH")) or next(
-        (path for path in _SMI_PLACES if os.access(path, os.X_OK)), None
-    )
-    cards, why = _cards(smi, environ) if smi else ((), "there is no nvidia-smi")
-    holders = (
-        _holders(smi, environ)
-        if smi and any((card.used_mib or 0) > _MUCH_MIB for card in cards)
-        else ()
-    )
+    """Return what this machine is; free disk space is that of `folder`."""
+    program = find_nvidia_smi(environ)
+    cards: tuple[Card, ...] = ()
+    processes: tuple[str, ...] = ()
+    reason = "there is no nvidia-smi"
+    if program:
+        cards, reason = _cards(program, environ)
+        if any(is_card_in_use(card) for card in cards):
+            processes = _gpu_processes(program, environ)
     return MachineInfo(
-        platform.python_version(), _system(), cards, why, holders, _memory(), _disk(folder)
+        platform.python_version(), _system(), cards, reason, processes, _memory(), _disk(folder)
     )
-
-
-_MUCH_MIB = 600
-"""Own choice: a card without work holds 0 to 500 MiB for its driver; a CUDA context with a model
-holds more.
-"""
 
 
 def is_card_in_use(card: Card) -> bool:
-    """Tell whether something already works on a card."""
-    return (card.used_mib or 0) > _MUCH_MIB
+    """Return whether something already computes on a card."""
+    return (card.used_mib or 0) > _IDLE_MIB
 
 
-def _cards(smi: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]:
-    answer = run_process(
-        [smi, f"--query-gpu={','.join(_ASKED)}", "--format=csv,noheader,nounits"],
-        _TIMEOUT_S,
-        environ,
-    )
+def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]:
+    """Return the cards, or why there are none."""
+    answer = run_process([program, *query_arguments(_CARD_FIELDS)], _TIMEOUT_S, environ)
     if answer.code == TIMED_OUT:
         return (), f"nvidia-smi did not answer within {_TIMEOUT_S:.0f} s"
     if answer.code == NOT_STARTED:
         return (), answer.stderr
-    rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
-    found = tuple(
-        Card(row[0], row[1], _number(row[2]), _number(row[3]))
+    rows = parse_rows(answer.stdout, _CARD_FIELDS)
+    if answer.code or not rows:
+        output = answer.stdout.strip() or answer.stderr.strip()
+        return (), (output or f"nvidia-smi ended with {answer.code}").splitlines()[0][:200]
+    cards = (
+        Card(
+            row["name"],
+            row["driver_version"],
+            _number(row["memory.total"]),
+            _number(row["memory.used"]),
+        )
         for row in rows
-        if len(row) == len(_ASKED)
     )
-    if answer.code or not found:
-        return (), (
-            answer.stdout.strip() or answer.stderr.strip() or f"nvidia-smi ended with {answer.code}"
-        ).splitlines()[0][:200]
-    return found, ""
+    return tuple(cards), ""
 
 
-def _holders(smi: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    answer = run_process(
-        [smi, "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits"],
-        _TIMEOUT_S,
-        environ,
-    )
-    rows = (
-        [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
-        if answer.code == 0
-        else []
-    )
+def _gpu_processes(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    query = query_arguments(_PROCESS_FIELDS, "compute-apps")
+    answer = run_process([program, *query], _TIMEOUT_S, environ)
+    rows = parse_rows(answer.stdout, _PROCESS_FIELDS) if answer.code == 0 else []
     return tuple(
-        f"{_named(row[0], row[1])} holds {row[2]} MiB"
+        f"{_process_name(row['pid'], row['process_name'])} holds {row['used_memory']} MiB"
         for row in rows
-        if len(row) == 3 and row[0].isdecimal()
+        if row["pid"].isdecimal()
     )
 
 
-def _named(pid: str, name: str) -> str:
+def _process_name(pid: str, name: str) -> str:
     return f"this kernel (process {pid})" if pid == str(os.getpid()) else f"process {pid} ({name})"
 
 
@@ -129,10 +120,9 @@ def _system() -> str:
         lines = Path("/etc/os-release").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.system()
-    told = {
-        key: value.strip().strip('"') for key, _, value in (line.partition("=") for line in lines)
-    }
-    return f"{told.get('NAME', 'Linux')} {told.get('VERSION_ID', '')}".strip()
+    fields = dict(line.partition("=")[::2] for line in lines)
+    names = (fields.get("NAME", "Linux"), fields.get("VERSION_ID", ""))
+    return " ".join(name.strip().strip('"') for name in names).strip()
 
 
 def _memory() -> int | None:

@@ -1,6 +1,4 @@
-"""What a person reads while the cell is at work: short lines, one a stage, without control
-characters and without secrets.
-"""
+"""The lines that a cell prints: one for each stage, without control characters and secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def format_package_count(count: int) -> str:
 
 @dataclass
 class Printer:
-    """Says lines, and remembers what may not be said."""
+    """Prints lines without secrets."""
 
     out: Callable[[str], None] = print_at_once
     hidden: set[str] = field(default_factory=set)
@@ -34,18 +32,16 @@ class Printer:
         self.hidden.update(secret_spellings(values))
 
     def clean(self, text: str) -> str:
-        """Return the text without them, without what has the shape of a secret, and without control
-        characters.
-        """
+        """Return a text without known secrets, secret-like strings and control characters."""
         text = redact(text, sorted(self.hidden, key=len, reverse=True))
         return "".join(
             character if character.isprintable() or character == "\n" else " " for character in text
         )
 
     def print_stage_line(self, stage: str, line: str) -> None:
-        """Say one line of a stage."""
+        """Print the first line of a stage."""
         self.out(f"{stage:<11} {self.clean(line)}"[:_LONGEST].replace("\n", " "))
 
     def print_detail(self, line: str) -> None:
-        """Say a further line of the same stage."""
+        """Print a further line of the same stage."""
         self.print_stage_line("", line)

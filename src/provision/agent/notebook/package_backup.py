@@ -1,6 +1,4 @@
-"""The way back: the packages that are about to be changed are kept as they are, and can be put in
-their place again without an index.
-"""
+"""Backups of the packages that are about to change, which can be restored without an index."""
 
 from __future__ import annotations
 
@@ -10,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .installed_packages import InstalledPackage, read_recorded_files
-from .run_state import read_json, write_json
+from ..core.files import read_json_object, write_json_object
+from ..core.installed_packages import InstalledPackage
+from ..core.record_audit import read_record
 
 BACKUP_FILE, BACKUP_FOLDER = "before.json", "before"
 SCHEMA = "provision.before/1"
@@ -24,17 +23,18 @@ seconds. On one disk files are linked and take no space.
 def back_up_packages(
     folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]
 ) -> list[str]:
-    """Keep the set of packages, and the files of those in `work` that are there; return those that
-    were too large to keep.
+    """Note all versions and copy the packages in `work`; return those too large to copy.
 
     What an earlier run of this cell kept stays: that was the state before. Raises OSError.
     """
-    before = read_json(folder / BACKUP_FILE)
+    before = read_json_object(folder / BACKUP_FILE)
     packages = before.get("packages") if before.get("schema") == SCHEMA else None
     if not isinstance(packages, dict):
         packages = {name: dist.version for name, dist in sorted(there.items())}
-        write_json(folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": {}})
-    kept = dict(read_json(folder / BACKUP_FILE).get("kept", {}))
+        write_json_object(
+            folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": {}}
+        )
+    kept = dict(read_json_object(folder / BACKUP_FILE).get("kept", {}))
     left = []
     for name in sorted(work):
         if name in kept or name not in there or packages.get(name) != there[name].version:
@@ -44,13 +44,15 @@ def back_up_packages(
             left.append(name)
             continue
         kept[name] = _keep(folder / BACKUP_FOLDER / name, files)
-        write_json(folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": kept})
+        write_json_object(
+            folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": kept}
+        )
     return left
 
 
 def read_versions_before(folder: Path) -> dict[str, str]:
     """Return the packages as they were before this cell changed any; {} where it did not yet."""
-    packages = read_json(folder / BACKUP_FILE).get("packages")
+    packages = read_json_object(folder / BACKUP_FILE).get("packages")
     return (
         {str(name): str(version) for name, version in packages.items()}
         if isinstance(packages, dict)
@@ -61,12 +63,11 @@ def read_versions_before(folder: Path) -> dict[str, str]:
 def restore_packages(
     folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str
 ) -> tuple[list[str], list[str]]:
-    """Bring the packages of the lock back to what they were; return those that are back (or gone
-    again), and those that could not be.
+    """Restore the packages of the lock; return those restored or removed, and the others.
 
     Nothing outside `root`, the interpreter's own folder, is removed. Raises OSError.
     """
-    document = read_json(folder / BACKUP_FILE)
+    document = read_json_object(folder / BACKUP_FILE)
     packages, kept = read_versions_before(folder), document.get("kept", {})
     done, left = [], []
     for name in sorted(wanted):
@@ -85,8 +86,8 @@ def restore_packages(
 
 
 def _all_files(dist: InstalledPackage) -> list[str]:
-    """Return the files that a package brought and the rest of its metadata folder, but no bytecode."""  # noqa: E501
-    listed = [path for path, _ in read_recorded_files(dist)]
+    """Return a package's files and the rest of its metadata folder, without bytecode."""
+    listed = [path for path, _, _ in read_record(dist.metadata_folder).hashed_files]
     metadata = (
         [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)]
         if os.path.isdir(dist.metadata_folder)

@@ -1,20 +1,20 @@
-"""What the lock would change here: which packages are kept, changed and added, and which of them
-the kernel lives on.
-"""
+"""The changes that a lock makes: packages kept, changed and added, and the kernel's own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from ..core.installed_packages import InstalledPackage, find_flaw
 from ..core.versions import is_same_version
-from .installed_packages import InstalledPackage, find_flaw
 
 
 @dataclass(frozen=True, slots=True)
 class PackageDiff:
-    """`changed` maps a name to the version that is there and the locked one; `damaged` maps one to
-    what is wrong with its files; `stays` counts the others.
+    """Comparison of installed packages with a lock.
+
+    `changed` maps a name to installed and locked version, `damaged` to what is wrong with its
+    files.
     """
 
     kept: tuple[str, ...]
@@ -43,8 +43,9 @@ class PackageDiff:
 def compare_packages(
     wanted: Mapping[str, str], there: Mapping[str, InstalledPackage], unfit: Collection[str] = ()
 ) -> PackageDiff:
-    """Compare what is locked with what is there. `unfit` are packages whose own RECORD is wrong, as
-    the installer noted: their sizes say nothing.
+    """Compare locked packages with installed ones; the RECORDs of `unfit` packages are not used.
+
+    The installer noted those as wrong from the start.
     """
     same = {
         name
@@ -81,9 +82,7 @@ def find_protected_changes(comparison: PackageDiff, protected: Collection[str]) 
 
 
 def find_unpredicted_changes(comparison: PackageDiff, predicted: Mapping[str, str]) -> list[str]:
-    """Return what the lock did not foresee: packages that it changes here although the catalogue
-    listed them as fitting, and the reverse.
-    """
+    """Return changes that the catalogue did not predict, and predicted ones that do not occur."""
     more = [
         f"{name} {old} -> {new}"
         for name, (old, new) in comparison.changed.items()

@@ -1,6 +1,4 @@
-"""The packages of the lock brought here: the environment where it is one of its own, the installer,
-and the way back from what it did.
-"""
+"""The stages that bring the lock's packages here: compare, install, audit, canary."""
 
 from __future__ import annotations
 
@@ -9,15 +7,15 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
+from ..core.files import write_json_object
+from ..core.installed_packages import InstalledPackage
+from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from . import package_backup, pip_install
 from .errors import StageError
-from .installed_packages import InstalledPackage
 from .kernel_smoke_test import find_kernel_start_error
 from .loaded_modules import find_packages_in_use, inspect_loaded_modules
 from .output import format_package_count
 from .package_diff import compare_packages, find_protected_changes, find_unpredicted_changes
-from .process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
-from .run_state import write_json
 from .session import INSTALL_RESULT_FILE, Session
 from .uv_tool import find_uv
 from .venv import is_environment_usable, make_environment
@@ -25,30 +23,30 @@ from .venv import is_environment_usable, make_environment
 _INSTALL_S = 7200.0
 
 
-def compare_stage(course: Session) -> None:
-    """Say what the lock changes here; stop before it changes what the kernel lives on."""
-    there = (
-        course.list_packages() if course.document.shared or is_environment_usable(course) else {}
+def compare_stage(session: Session) -> None:
+    """Print the lock's changes; stop before a change of what the kernel needs."""
+    installed = (
+        session.list_packages() if session.document.shared or is_environment_usable(session) else {}
     )
-    course.comparison = comparison = compare_packages(
-        course.document.packages, there, course.list_packages_with_wrong_record()
+    session.comparison = comparison = compare_packages(
+        session.document.packages, installed, session.list_packages_with_wrong_record()
     )
-    course.printer.print_stage_line(
+    session.printer.print_stage_line(
         "compare",
         comparison.summary
-        if course.document.shared or there
+        if session.document.shared or installed
         else f"{len(comparison.added)} to install, in an environment of its own",
     )
-    if not course.document.shared:
+    if not session.document.shared:
         return
     for text in (
-        find_unpredicted_changes(comparison, course.document.predicted_changed)[:5]
-        if course.document.runtime and not course.install_result
+        find_unpredicted_changes(comparison, session.document.predicted_changed)[:5]
+        if session.document.runtime and not session.install_result
         else ()
     ):
-        course.printer.print_detail(f"not as the catalogue lists it: {text}")
+        session.printer.print_detail(f"not as the catalogue lists it: {text}")
     if refused := find_protected_changes(
-        comparison, course.document.protected - set(course.document.predicted_restart)
+        comparison, session.document.protected - set(session.document.predicted_restart)
     ):
         raise StageError(
             f"the lock would change what this notebook's kernel lives on: {', '.join(refused[:8])}",
@@ -58,75 +56,78 @@ def compare_stage(course: Session) -> None:
             "these packages in the spec to the versions that are here",
         )
     for name, flaw in list(comparison.damaged.items())[:5]:
-        course.printer.print_detail(
-            f"{name} {course.document.packages[name]} is damaged and will be installed anew: {flaw}"
+        version = session.document.packages[name]
+        session.printer.print_detail(
+            f"{name} {version} is damaged and will be installed anew: {flaw}"
         )
 
 
-def install_stage(course: Session) -> None:
-    """Install what differs; the state before is kept first. Nothing to do where all is as locked
-    and this cell has seen to it.
-    """
-    comparison = course.comparison
-    if comparison is None or (not comparison.to_install and course.install_result):
-        course.printer.print_stage_line("install", "nothing to install")
+def install_stage(session: Session) -> None:
+    """Back up what will change, then install it; nothing if all is as locked and was audited."""
+    comparison = session.comparison
+    if comparison is None or (not comparison.to_install and session.install_result):
+        session.printer.print_stage_line("install", "nothing to install")
         return
-    before = course.list_packages()
-    _keep_the_way_back(course, before, comparison.to_install)
+    before = session.list_packages()
+    _keep_the_way_back(session, before, comparison.to_install)
     uv = find_uv(
-        course.document,
-        course.folder,
+        session.document,
+        session.folder,
         sys.executable,
-        course.environ_without_secrets,
-        course.printer.print_detail,
+        session.environ_without_secrets,
+        session.printer.print_detail,
     )
-    if not course.document.shared:
-        make_environment(course, uv)
-    _note_what_is_in_use(course, [before[name] for name in comparison.to_install if name in before])
+    if not session.document.shared:
+        make_environment(session, uv)
+    _note_what_is_in_use(
+        session, [before[name] for name in comparison.to_install if name in before]
+    )
     if uv is None:
         managed = (
             pip_install.is_externally_managed(sys.prefix != sys.base_prefix)
-            and course.document.shared
+            and session.document.shared
         )
         if comparison.to_install:
             pip_install.install_with_pip(
-                course.document,
+                session.document,
                 comparison,
-                course.folder,
-                course.python,
+                session.folder,
+                session.python,
                 managed,
-                course.environ_without_secrets,
-                course.print_heartbeat,
+                session.environ_without_secrets,
+                session.print_heartbeat,
             )
         pip_install.write_install_result(
-            course.document, before, course.list_packages(), course.folder / INSTALL_RESULT_FILE
+            session.document, before, session.list_packages(), session.folder / INSTALL_RESULT_FILE
         )
     else:
-        _by_installer(course, uv)
-    after = course.list_packages()
-    course.installed_now = sum(
-        after[name] != before.get(name) for name in course.document.packages if name in after
+        _by_installer(session, uv)
+    after = session.list_packages()
+    session.installed_now = sum(
+        after[name] != before.get(name) for name in session.document.packages if name in after
     )
     done = (
-        f"{format_package_count(course.installed_now)} installed, each file checked against "
+        f"{format_package_count(session.installed_now)} installed, each file checked against "
         "its hash"
     )
-    course.printer.print_stage_line(
-        "install", done if course.installed_now else "nothing to install"
+    session.printer.print_stage_line(
+        "install", done if session.installed_now else "nothing to install"
     )
-    if course.installed_now and course.document.shared:
-        course.printer.print_detail(f'the way back: provision_cell.rollback("{course.folder}")')
+    if session.installed_now and session.document.shared:
+        session.printer.print_detail(f'the way back: provision_cell.rollback("{session.folder}")')
 
 
-def audit_stage(course: Session) -> None:
-    """Say how each package came there; stop where one is not as locked after all."""
+def audit_stage(session: Session) -> None:
+    """Print the packages' provenance; stop if one is not as locked."""
     looked = (
-        course.comparison
-        if course.comparison and not course.comparison.to_install and not course.installed_now
+        session.comparison
+        if session.comparison and not session.comparison.to_install and not session.installed_now
         else None
     )
     left = looked or compare_packages(
-        course.document.packages, course.list_packages(), course.list_packages_with_wrong_record()
+        session.document.packages,
+        session.list_packages(),
+        session.list_packages_with_wrong_record(),
     )
     if left.to_install:
         raise StageError(
@@ -134,88 +135,86 @@ def audit_stage(course: Session) -> None:
             "something else installs packages here",
             "run the cell again",
         )
-    told = ", ".join(f"{count} {kind}" for kind, count in course.provenance_counts.items() if count)
-    course.printer.print_stage_line(
+    told = ", ".join(
+        f"{count} {kind}" for kind, count in session.provenance_counts.items() if count
+    )
+    session.printer.print_stage_line(
         "audit", f"{told or 'no packages'}: files have the sizes that their packages list"
     )
-    for line in course.install_result.get("notes", [])[:5] if course.installed_now else ():
-        course.printer.print_detail(f"note: {line}")
+    for line in session.install_result.get("notes", [])[:5] if session.installed_now else ():
+        session.printer.print_detail(f"note: {line}")
 
 
-def canary_stage(course: Session) -> None:
-    """Try what a new kernel imports; where it would not come up, put the packages back and stop."""
-    if not course.document.shared or not (
-        course.notebook.in_kernel or "google-colab" in course.list_packages()
+def canary_stage(session: Session) -> None:
+    """Import what a new kernel imports; if that fails, restore the packages and stop."""
+    if not session.document.shared or not (
+        session.notebook.in_kernel or "google-colab" in session.list_packages()
     ):
-        course.printer.print_stage_line(
+        session.printer.print_stage_line(
             "canary",
             "not needed: the kernel's packages are not touched"
-            if not course.document.shared
+            if not session.document.shared
             else "no kernel runs this",
         )
         return
-    now = _digest_of_changes(course)
-    if course.run_state.alive == now:
-        course.printer.print_stage_line(
+    now = _digest_of_changes(session)
+    if session.run_state.alive == now:
+        session.printer.print_stage_line(
             "canary", "a new kernel came up after these packages were installed"
         )
         return
-    death = find_kernel_start_error(course.host, sys.executable, course.environ)
+    death = find_kernel_start_error(session.host, sys.executable, session.environ)
     if not death:
-        course.run_state.alive = now
-        course.run_state.save(course.folder)
-        course.printer.print_stage_line("canary", "a new kernel would come up")
+        session.run_state.alive = now
+        session.run_state.save(session.folder)
+        session.printer.print_stage_line("canary", "a new kernel would come up")
         return
-    _bury(course, death)
+    _bury(session, death)
 
 
-def roll_back_packages(course: Session) -> tuple[list[str], list[str]]:
-    """Bring the packages of the lock back to what they were before this cell; return those that are
-    back, and those that could not be.
-    """
-    there = course.list_packages()
+def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
+    """Restore the packages of the lock; return those restored, and those that could not be."""
+    installed = session.list_packages()
     done, left = package_backup.restore_packages(
-        course.folder, there, course.document.packages, sys.prefix
+        session.folder, installed, session.document.packages, sys.prefix
     )
-    (course.folder / INSTALL_RESULT_FILE).unlink(missing_ok=True)
-    course.run_state.alive = course.run_state.proven = ""
-    course.run_state.in_use = []
-    course.run_state.save(course.folder)
+    (session.folder / INSTALL_RESULT_FILE).unlink(missing_ok=True)
+    session.run_state.alive = session.run_state.proven = ""
+    session.run_state.in_use = []
+    session.run_state.save(session.folder)
     return done, left
 
 
 def _keep_the_way_back(
-    course: Session, before: Mapping[str, InstalledPackage], work: tuple[str, ...]
+    session: Session, before: Mapping[str, InstalledPackage], work: tuple[str, ...]
 ) -> None:
-    if not course.document.shared:
+    if not session.document.shared:
         return
-    large = package_backup.back_up_packages(course.folder, before, work)
+    large = package_backup.back_up_packages(session.folder, before, work)
     if large:
-        course.printer.print_detail(
+        session.printer.print_detail(
             f"too large to keep a copy of: {', '.join(large)}; a new runtime brings them back"
         )
 
 
-def _note_what_is_in_use(course: Session, changing: Sequence[InstalledPackage]) -> None:
-    """Write down what this kernel has loaded of what is about to change: afterwards that cannot be
-    told.
-    """
-    if course.document.shared and course.notebook.in_kernel:
-        course.run_state.in_use = sorted(
+def _note_what_is_in_use(session: Session, changing: Sequence[InstalledPackage]) -> None:
+    """Record which changing packages this kernel has loaded: afterwards that is not visible."""
+    if session.document.shared and session.notebook.in_kernel:
+        session.run_state.in_use = sorted(
             {
-                *course.run_state.in_use,
-                *find_packages_in_use(changing, inspect_loaded_modules(course.modules)),
+                *session.run_state.in_use,
+                *find_packages_in_use(changing, inspect_loaded_modules(session.modules)),
             }
         )
-        course.run_state.save(course.folder)
+        session.run_state.save(session.folder)
 
 
-def _by_installer(course: Session, uv: str) -> None:
-    document, result = course.folder / "install.json", course.folder / INSTALL_RESULT_FILE
-    write_json(document, {**course.document.install, "python": course.python})
-    words = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
-    count = len(course.comparison.to_install) if course.comparison else 0
-    course.printer.print_stage_line(
+def _by_installer(session: Session, uv: str) -> None:
+    document, result = session.folder / "install.json", session.folder / INSTALL_RESULT_FILE
+    write_json_object(document, {**session.document.install, "python": session.python})
+    arguments = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
+    count = len(session.comparison.to_install) if session.comparison else 0
+    session.printer.print_stage_line(
         "install",
         f"{format_package_count(count)} by uv"
         if count
@@ -223,16 +222,16 @@ def _by_installer(course: Session, uv: str) -> None:
     )
     try:
         answer = run_process(
-            [sys.executable, "-I", str(course.folder / "installer.pyz"), *words],
+            [sys.executable, "-I", str(session.folder / "installer.pyz"), *arguments],
             _INSTALL_S,
-            course.environ_without_secrets,
-            course.folder,
-            course.print_heartbeat,
+            session.environ_without_secrets,
+            session.folder,
+            session.print_heartbeat,
         )
     finally:
         # Addresses of mirrors may hold passwords.
         document.unlink(missing_ok=True)
-    (course.folder / "installer.log").write_text(answer.stdout + answer.stderr, encoding="utf-8")
+    (session.folder / "installer.log").write_text(answer.stdout + answer.stderr, encoding="utf-8")
     if answer.code:
         raise _why_not(answer)
 
@@ -267,8 +266,8 @@ def _why_not(answer: ProcessResult) -> StageError:
     )
 
 
-def _bury(course: Session, death: str) -> None:
-    if course.run_state.alive and not course.installed_now:
+def _bury(session: Session, death: str) -> None:
+    if session.run_state.alive and not session.installed_now:
         why = (
             "this cell changed nothing now, and a new kernel came up after it had installed "
             "its packages: something else was changed since"
@@ -278,8 +277,8 @@ def _bury(course: Session, death: str) -> None:
             "provision_cell.rollback(FOLDER) puts back what this cell changed"
         )
         raise StageError(f"a new kernel would not come up: {death}", why, hint, "error")
-    done, left = roll_back_packages(course)
-    after = find_kernel_start_error(course.host, sys.executable, course.environ)
+    done, left = roll_back_packages(session)
+    after = find_kernel_start_error(session.host, sys.executable, session.environ)
     back = (
         f"{len(done)} packages were put back as they were"
         if done
@@ -308,7 +307,7 @@ def _bury(course: Session, death: str) -> None:
     )
 
 
-def _digest_of_changes(course: Session) -> str:
-    there = course.list_packages()
-    told = sorted(f"{dist.name} {dist.version} {dist.stamp}" for dist in there.values())
+def _digest_of_changes(session: Session) -> str:
+    installed = session.list_packages()
+    told = sorted(f"{dist.name} {dist.version} {dist.stamp}" for dist in installed.values())
     return hashlib.sha256("\n".join([sys.executable, *told]).encode()).hexdigest()

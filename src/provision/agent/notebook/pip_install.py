@@ -1,6 +1,4 @@
-"""Installing by pip, where no uv can be had: the same files by the same hashes, and the same notes
-of how each package came there.
-"""
+"""Installation with pip if there is no uv: the same files by hash, and the same result file."""
 
 from __future__ import annotations
 
@@ -10,13 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.files import write_json_object
+from ..core.installed_packages import InstalledPackage, find_flaw
+from ..core.process import run_process
+from ..core.record_audit import read_record
 from ..core.versions import is_same_version
 from .document import Document
 from .errors import StageError
-from .installed_packages import InstalledPackage, find_flaw, read_recorded_files
 from .package_diff import PackageDiff
-from .process import run_process
-from .run_state import write_json
 from .uv_tool import pip_variables
 
 SCHEMA = "provision.installed/1"
@@ -25,8 +24,9 @@ _INSTALL_S = 3600.0
 
 
 def is_externally_managed(environment: bool) -> bool:
-    """Tell whether another installer owns this interpreter, unless it is a virtual environment
-    (packaging.python.org, "Externally Managed Environments").
+    """Return whether another installer owns this interpreter; never of a virtual environment.
+
+    Source: packaging.python.org, "Externally Managed Environments".
     """
     return not environment and os.path.isfile(
         os.path.join(sysconfig.get_path("stdlib"), EXTERNALLY_MANAGED_FILE)
@@ -40,10 +40,11 @@ def install_with_pip(
     python: str,
     managed: bool,
     environ: Mapping[str, str],
-    beat: Callable[[float], None],
+    heartbeat: Callable[[float], None],
 ) -> None:
-    """Have pip install what is missing, changed or damaged; pip changes nothing before it has every
-    file. Raises Stopped.
+    """Install what is missing, changed or damaged with pip. Raises StageError.
+
+    pip changes nothing before it has every file.
     """
     pins = [one for one in document.install["packages"] if one["name"] in comparison.to_install]
     built = sorted(
@@ -62,7 +63,7 @@ def install_with_pip(
         for pin in pins
     ]
     wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = [
+    arguments = [
         "install",
         "--quiet",
         "--no-deps",
@@ -71,15 +72,15 @@ def install_with_pip(
         "--no-compile",
         "--no-warn-script-location",
     ]
-    words += ["--break-system-packages"] if managed else []
+    arguments += ["--break-system-packages"] if managed else []
     # An installed version is never looked at by pip, so a damaged one is installed anew.
-    words += ["--force-reinstall"] if comparison.damaged else []
+    arguments += ["--force-reinstall"] if comparison.damaged else []
     answer = run_process(
-        [python, "-I", "-m", "pip", *words, "--requirement", str(wanted)],
+        [python, "-I", "-m", "pip", *arguments, "--requirement", str(wanted)],
         _INSTALL_S,
         pip_variables(document.install, environ),
         folder,
-        beat,
+        heartbeat,
     )
     if answer.code:
         raise StageError(
@@ -95,9 +96,7 @@ def write_install_result(
     after: Mapping[str, InstalledPackage],
     path: Path,
 ) -> dict[str, Any]:
-    """Write what became of each package, as the installer does. Raises Stopped where one is not
-    there as locked.
-    """
+    """Write the provenance of each package. Raises StageError if one is not as locked."""
     wrong = [
         name
         for name, version in document.packages.items()
@@ -114,7 +113,7 @@ def write_install_result(
         name: {
             "version": after[name].version,
             "provenance": _provenance(before.get(name), after[name]),
-            "files_checked": len(read_recorded_files(after[name])),
+            "files_checked": len(read_record(after[name].metadata_folder).hashed_rows),
             **({"record_fits": False} if name in flaws else {}),
         }
         for name in sorted(document.packages)
@@ -130,7 +129,7 @@ def write_install_result(
         "packages": packages,
         "notes": notes,
     }
-    write_json(path, result)
+    write_json_object(path, result)
     return result
 
 

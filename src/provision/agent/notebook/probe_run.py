@@ -1,6 +1,4 @@
-"""The probe, run with the interpreter that was set up; and whether the report of an earlier run
-still says it.
-"""
+"""Runs the probe in the environment, unless a stored report still holds."""
 
 from __future__ import annotations
 
@@ -10,9 +8,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..core.files import read_json_object, write_json_object
+from ..core.process import TIMED_OUT, stream_process
 from .errors import StageError
-from .process import TIMED_OUT, stream_process
-from .run_state import read_json, write_json
 from .session import INSTALL_RESULT_FILE, Session
 
 REPORT_FILE = "report.json"
@@ -20,40 +18,41 @@ _OVER_S = 120.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def verify_stage(course: Session) -> None:
-    """Prove the environment, or show what was proven of it before: environment, boot and probe are
-    the same then.
-    """
-    proven = _digest(course)
-    stored = _stored(course)
+def verify_stage(session: Session) -> None:
+    """Verify, or show the stored report of the same environment, boot and probe."""
+    proven = _digest(session)
+    stored = _stored(session)
     if (
         stored
-        and course.run_state.proven == proven
-        and course.run_state.verdict == "verified"
-        and not course.again
+        and session.run_state.proven == proven
+        and session.run_state.verdict == "verified"
+        and not session.again
     ):
-        course.is_stored_report, course.report = True, stored
-        course.printer.print_stage_line(
+        session.is_stored_report, session.report = True, stored
+        session.printer.print_stage_line(
             "verify", "environment, boot and probe are those of the stored report"
         )
         return
-    course.report = _probe(course)
-    course.run_state.proven, course.run_state.verdict = proven, course.report["verdict"]["result"]
-    course.run_state.report_sha256 = hashlib.sha256(
-        (course.folder / REPORT_FILE).read_bytes()
+    session.report = _probe(session)
+    session.run_state.proven, session.run_state.verdict = (
+        proven,
+        session.report["verdict"]["result"],
+    )
+    session.run_state.report_sha256 = hashlib.sha256(
+        (session.folder / REPORT_FILE).read_bytes()
     ).hexdigest()
-    course.run_state.save(course.folder)
+    session.run_state.save(session.folder)
 
 
-def _probe(course: Session) -> dict[str, Any]:
-    expectations, out = course.folder / "expectations.json", course.folder / REPORT_FILE
-    document = _expectations(course)
-    write_json(expectations, document)
+def _probe(session: Session) -> dict[str, Any]:
+    expectations, out = session.folder / "expectations.json", session.folder / REPORT_FILE
+    document = _expectations(session)
+    write_json_object(expectations, document)
     out.unlink(missing_ok=True)
     limit = float(document.get("timeout_s", 1800)) + _OVER_S
-    words = [
-        course.python,
-        str(course.folder / "probe.pyz"),
+    arguments = [
+        session.python,
+        str(session.folder / "probe.pyz"),
         "verify",
         "--expectations",
         str(expectations),
@@ -63,13 +62,13 @@ def _probe(course: Session) -> dict[str, Any]:
     ]
     said: list[str] = []
     answer = stream_process(
-        words, lambda line: _tell(course, line, said), limit, course.variables, course.folder
+        arguments, lambda line: _tell(session, line, said), limit, session.variables, session.folder
     )
-    (course.folder / "probe.log").write_text(
-        "\n".join([*said, course.printer.clean(answer.stderr)]), encoding="utf-8"
+    (session.folder / "probe.log").write_text(
+        "\n".join([*said, session.printer.clean(answer.stderr)]), encoding="utf-8"
     )
-    report = read_json(out)
-    if report.get("subject", {}).get("nonce") != course.document.nonce or not isinstance(
+    report = read_json_object(out)
+    if report.get("subject", {}).get("nonce") != session.document.nonce or not isinstance(
         report.get("verdict"), dict
     ):
         why = (
@@ -86,66 +85,64 @@ def _probe(course: Session) -> dict[str, Any]:
     return report
 
 
-def _expectations(course: Session) -> dict[str, Any]:
+def _expectations(session: Session) -> dict[str, Any]:
     """Return what the lock promises, completed by where it was set up."""
-    document = dict(course.document.expectations)
-    document["python"] = {**document["python"], "prefix": course.prefix}
-    if course.document.shared:
+    document = dict(session.document.expectations)
+    document["python"] = {**document["python"], "prefix": session.prefix}
+    if session.document.shared:
         document["shared"] = True
-    document["installed"] = str(course.folder / INSTALL_RESULT_FILE)
+    document["installed"] = str(session.folder / INSTALL_RESULT_FILE)
     return document
 
 
-def _tell(course: Session, line: str, said: list[str]) -> None:
-    said.append(course.printer.clean(line))
+def _tell(session: Session, line: str, said: list[str]) -> None:
+    said.append(session.printer.clean(line))
     try:
         event = json.loads(line)
     except ValueError:
         return
     if event.get("event") == "stage" and event.get("status") == "finished":
         failed = event.get("failed")
-        course.printer.print_stage_line(
+        session.printer.print_stage_line(
             "verify",
             f"{event.get('title')}: {f'{failed} failed' if failed else 'ok'} "
             f"({event.get('seconds', 0):.1f} s)",
         )
 
 
-def _stored(course: Session) -> dict[str, Any]:
+def _stored(session: Session) -> dict[str, Any]:
     """Return the stored report where it is whole, and of this question."""
     try:
-        content = (course.folder / REPORT_FILE).read_bytes()
+        content = (session.folder / REPORT_FILE).read_bytes()
     except OSError:
         return {}
-    report = read_json(course.folder / REPORT_FILE)
-    whole = hashlib.sha256(content).hexdigest() == course.run_state.report_sha256
+    report = read_json_object(session.folder / REPORT_FILE)
+    whole = hashlib.sha256(content).hexdigest() == session.run_state.report_sha256
     return (
-        report if whole and report.get("subject", {}).get("nonce") == course.document.nonce else {}
+        report if whole and report.get("subject", {}).get("nonce") == session.document.nonce else {}
     )
 
 
-def _digest(course: Session) -> str:
-    """Return a digest of what a report is valid for. The payload stands for the probe and for all
-    that is promised.
-    """
-    there = course.list_packages()
+def _digest(session: Session) -> str:
+    """Return the digest of what a report is valid for; the payload has probe and expectations."""
+    installed = session.list_packages()
     dists = [
-        (name, there[name].version, there[name].stamp)
-        for name in sorted(course.document.packages)
-        if name in there
+        (name, installed[name].version, installed[name].stamp)
+        for name in sorted(session.document.packages)
+        if name in installed
     ]
     try:
         boot = _BOOT.read_text(encoding="ascii").strip()
     except OSError:
         boot = str(os.getpid())
-    cards = [(card.name, card.driver) for card in course.machine.cards] if course.machine else []
+    cards = [(card.name, card.driver) for card in session.machine.cards] if session.machine else []
     told = [
-        course.payload_digest,
-        course.python,
-        course.machine.python if course.machine else "",
+        session.payload_digest,
+        session.python,
+        session.machine.python if session.machine else "",
         boot,
         dists,
         cards,
-        sorted(course.missing_secrets),
+        sorted(session.missing_secrets),
     ]
     return hashlib.sha256(json.dumps(told, default=list).encode()).hexdigest()

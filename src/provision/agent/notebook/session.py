@@ -9,29 +9,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.files import read_json_object
+from ..core.installed_packages import InstalledPackage, find_installed_packages
 from .document import Document
 from .host_detection import Host
-from .installed_packages import (
-    InstalledPackage,
-    find_environment_package_folders,
-    find_installed_packages,
-    find_package_folders,
-)
 from .kernel import Notebook
 from .machine_check import CatalogueDrift
 from .machine_info import MachineInfo
 from .output import Printer
 from .package_diff import PackageDiff
-from .run_state import RunState, read_json
+from .package_folders import find_environment_package_folders, find_package_folders
+from .run_state import RunState
 
 INSTALL_RESULT_FILE = "installed.json"
 
 
 @dataclass
 class Session:
-    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own:
-    declared variables are set there.
-    """
+    """A run of the cell in its folder; `environ` is the kernel's own, where variables are set."""
 
     folder: Path
     document: Document
@@ -60,7 +55,7 @@ class Session:
 
     @property
     def base(self) -> Path:
-        """Where status and report lie for whoever fetches them."""
+        """The folder of status and report."""
         return self.folder.parent
 
     @property
@@ -80,12 +75,12 @@ class Session:
 
     @property
     def install_result(self) -> dict[str, Any]:
-        """What the installer noted; {} before it did."""
-        return read_json(self.folder / INSTALL_RESULT_FILE)
+        """The installer's result; {} before the installation."""
+        return read_json_object(self.folder / INSTALL_RESULT_FILE)
 
     @property
     def provenance_counts(self) -> dict[str, int]:
-        """How many packages came there in which way."""
+        """Number of packages by provenance."""
         counts = self.install_result.get("counts")
         return (
             {str(kind): count for kind, count in counts.items() if isinstance(count, int)}
@@ -102,8 +97,9 @@ class Session:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables for programs in the environment: one of its own has neither the image's
-        modules nor its kernel's way to draw.
+        """Variables for programs in the environment.
+
+        An environment of its own has neither the image's modules nor its drawing backend.
         """
         if self.document.shared:
             return dict(self.environ)
@@ -143,5 +139,5 @@ class Session:
         )
 
     def print_heartbeat(self, seconds: float) -> None:
-        """Say that something takes long."""
+        """Print that a program is still running."""
         self.printer.print_detail(f"still at work after {seconds:.0f} s")

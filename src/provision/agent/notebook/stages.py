@@ -1,6 +1,4 @@
-"""The stages of a cell in their order, and how a run goes through them: each is safe to repeat, and
-a failure leaves the runtime usable.
-"""
+"""The stages of a cell in order; each can be repeated, and a failure leaves a usable runtime."""
 
 from __future__ import annotations
 
@@ -26,44 +24,44 @@ from .system_packages import install_system_packages as install_system
 Stage = Callable[[Session], None]
 
 
-def detect_stage(course: Session) -> None:
-    """Say where this runs and what the machine is."""
-    course.host = detect_host(
-        course.environ, course.modules, os.path.exists, course.notebook.in_kernel
+def detect_stage(session: Session) -> None:
+    """Print host and machine."""
+    session.host = detect_host(
+        session.environ, session.modules, os.path.exists, session.notebook.in_kernel
     )
-    course.machine = machine = inspect_machine(course.base, course.environ)
+    session.machine = machine = inspect_machine(session.base, session.environ)
     cards = (
         f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}"
         if machine.cards
         else "no GPU"
     )
-    course.printer.print_stage_line(
-        "detect", f"{course.host.value}: Python {machine.python}, {machine.os}, {cards}"
+    session.printer.print_stage_line(
+        "detect", f"{session.host.value}: Python {machine.python}, {machine.os}, {cards}"
     )
-    brought = read_versions_before(course.folder) or {
-        name: dist.version for name, dist in course.list_packages().items()
+    brought = read_versions_before(session.folder) or {
+        name: dist.version for name, dist in session.list_packages().items()
     }
-    course.catalogue_drift = find_catalogue_drift(
-        course.document, machine, brought.get("torch") if course.document.shared else None
+    session.catalogue_drift = find_catalogue_drift(
+        session.document, machine, brought.get("torch") if session.document.shared else None
     )
 
 
-def check_stage(course: Session) -> None:
+def check_stage(session: Session) -> None:
     """Check the machine before anything is installed."""
-    if course.machine is None:
+    if session.machine is None:
         return
-    for one in course.catalogue_drift:
-        course.printer.print_stage_line(
+    for one in session.catalogue_drift:
+        session.printer.print_stage_line(
             "check",
-            f"moved: {one.summary} (as of {course.document.runtime.as_of})"
-            if course.document.runtime
+            f"moved: {one.summary} (as of {session.document.runtime.as_of})"
+            if session.document.runtime
             else one.summary,
         )
-    found = find_mismatches(course.document, course.machine)
+    found = find_mismatches(session.document, session.machine)
     for difference in found:
-        course.printer.print_stage_line("check", difference.what)
+        session.printer.print_stage_line("check", difference.what)
     ending = [
-        one for one in found if one.blocks and (one.always_blocks or not course.continue_anyway)
+        one for one in found if one.blocks and (one.always_blocks or not session.continue_anyway)
     ]
     if ending:
         hint = ending[0].hint
@@ -71,46 +69,44 @@ def check_stage(course: Session) -> None:
             hint += "\nor set CONTINUE_ANYWAY in the cell, which installs in spite of it"
         raise StageError(ending[0].what, "\n".join(one.what for one in ending[1:]), hint)
     if any(one.blocks for one in found):
-        course.printer.print_stage_line("check", "going on anyway, as chosen")
+        session.printer.print_stage_line("check", "going on anyway, as chosen")
     elif not found:
-        course.printer.print_stage_line("check", "this machine is the one that was asked for")
+        session.printer.print_stage_line("check", "this machine is the one that was asked for")
 
 
-def system_stage(course: Session) -> None:
+def system_stage(session: Session) -> None:
     """Install the system packages that are missing."""
-    wanted = course.document.system_packages
-    names = find_missing_system_packages(wanted, course.environ_without_secrets)
+    wanted = session.document.system_packages
+    names = find_missing_system_packages(wanted, session.environ_without_secrets)
     if names:
-        course.printer.print_stage_line("system", f"installing {', '.join(names)}")
-        install_system(names, course.environ_without_secrets, course.print_heartbeat)
+        session.printer.print_stage_line("system", f"installing {', '.join(names)}")
+        install_system(names, session.environ_without_secrets, session.print_heartbeat)
     elif wanted:
-        course.printer.print_stage_line("system", f"{len(wanted)} packages are there")
+        session.printer.print_stage_line("system", f"{len(wanted)} packages are there")
 
 
-def restart_stage(course: Session) -> None:
-    """Stop for a restart where this kernel has loaded something that was changed since, and only
-    then.
-    """
-    there = course.list_packages()
-    locked = [there[name] for name in course.document.packages if name in there]
-    if course.document.shared and course.notebook.in_kernel:
-        course.stale_packages = find_stale_packages(
+def restart_stage(session: Session) -> None:
+    """Stop for a restart if this kernel has loaded something that changed since."""
+    installed = session.list_packages()
+    locked = [installed[name] for name in session.document.packages if name in installed]
+    if session.document.shared and session.notebook.in_kernel:
+        session.stale_packages = find_stale_packages(
             locked,
-            inspect_loaded_modules(course.modules),
-            course.run_state.in_use,
-            process_start_ns(course.run_state.kernel),
+            inspect_loaded_modules(session.modules),
+            session.run_state.in_use,
+            process_start_ns(session.run_state.kernel),
         )
-    if not course.stale_packages:
-        course.printer.print_stage_line("restart", "not needed")
+    if not session.stale_packages:
+        session.printer.print_stage_line("restart", "not needed")
         return
-    names = ", ".join(course.stale_packages)
+    names = ", ".join(session.stale_packages)
     how = (
         "the runtime restarts now"
-        if course.restart
+        if session.restart
         else "restart it: Runtime > Restart session (Jupyter: Kernel > Restart)"
     )
-    if course.host.is_colab and not course.restart:
-        course.notebook.show_restart_button(course.stale_packages, course.document.nonce)
+    if session.host.is_colab and not session.restart:
+        session.notebook.show_restart_button(session.stale_packages, session.document.nonce)
     hint = f"{how}; then run the cells again: nothing is installed twice"
     raise StageError(
         f"this kernel has loaded other versions of {names} than those that are installed now",
@@ -137,30 +133,30 @@ VERIFY_STAGES = ("detect", "audit", "restart", "environment", "verify", "report"
 """The stages of a verification alone."""
 
 
-def run_stages(course: Session, stages: Sequence[tuple[str, Stage]]) -> None:
-    """Go through stages. Raises Stopped, after it has written down what became of the run."""
+def run_stages(session: Session, stages: Sequence[tuple[str, Stage]]) -> None:
+    """Go through stages. Raises StageError, after it has written down what became of the run."""
     seconds: dict[str, float] = {}
     name = stages[0][0]
     try:
-        delete_report(course.base)
+        delete_report(session.base)
         for name, stage in stages:
-            course.outcome, course.message = (
+            session.outcome, session.message = (
                 "stopped",
                 f"the run had not ended its stage {name} when this was written",
             )
-            write_status(course, name, seconds)
+            write_status(session, name, seconds)
             began = time.monotonic()
             try:
-                stage(course)
+                stage(session)
             finally:
                 seconds[name] = round(time.monotonic() - began, 3)
-        write_status(course, name, seconds)
+        write_status(session, name, seconds)
     except StageError as stopped:
-        raise _end(course, name, seconds, stopped) from None
+        raise _end(session, name, seconds, stopped) from None
     except KeyboardInterrupt:
         hint = "run the cell again: what is done is not done twice"
         raise _end(
-            course,
+            session,
             name,
             seconds,
             StageError(
@@ -175,27 +171,27 @@ def run_stages(course: Session, stages: Sequence[tuple[str, Stage]]) -> None:
             "another one"
         )
         raise _end(
-            course,
+            session,
             name,
             seconds,
             StageError(f"the stage {name} cannot use a file", _told(error), hint, "error"),
         ) from None
     except Exception as error:  # noqa: BLE001
-        raise _end(course, name, seconds, _fault(course, name, error)) from None
+        raise _end(session, name, seconds, _fault(session, name, error)) from None
 
 
-def _end(course: Session, name: str, seconds: dict[str, float], stopped: StageError) -> StageError:
-    clean = course.printer.clean
+def _end(session: Session, name: str, seconds: dict[str, float], stopped: StageError) -> StageError:
+    clean = session.printer.clean
     stopped = StageError(
         clean(stopped.what), clean(stopped.why), clean(stopped.hint), stopped.outcome
     )
-    course.outcome, course.message, course.hint = stopped.outcome, stopped.what, stopped.hint
+    session.outcome, session.message, session.hint = stopped.outcome, stopped.what, stopped.hint
     try:
-        write_status(course, name, seconds)
+        write_status(session, name, seconds)
     except OSError as error:
-        course.printer.print_detail(f"the status cannot be written: {_told(error)}")
-    if stopped.outcome == "restart-needed" and course.restart and course.notebook.in_kernel:
-        course.notebook.restart()
+        session.printer.print_detail(f"the status cannot be written: {_told(error)}")
+    if stopped.outcome == "restart-needed" and session.restart and session.notebook.in_kernel:
+        session.notebook.restart()
     return stopped
 
 
@@ -205,11 +201,11 @@ def _told(error: OSError) -> str:
     )
 
 
-def _fault(course: Session, name: str, error: Exception) -> StageError:
-    text = course.printer.clean(
+def _fault(session: Session, name: str, error: Exception) -> StageError:
+    text = session.printer.clean(
         "".join(traceback.format_exception(type(error), error, error.__traceback__))
     )
-    log = course.folder / "fault.log"
+    log = session.folder / "fault.log"
     try:
         log.write_text(text, encoding="utf-8")
         hint = f"this is a fault of provision: please report it with {log}"

@@ -1,4 +1,4 @@
-"""Packages of the system: only those that are missing are installed, by apt, and only as root."""
+"""System packages of a notebook's machine: only root can install the missing ones."""
 
 from __future__ import annotations
 
@@ -7,64 +7,47 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
+from ..core.process import ProcessResult, run_process
+from ..core.system_packages import APT_VARIABLES, find_missing_packages, install_packages
 from .errors import StageError
-from .process import ProcessResult, run_process
 
-_INSTALL_S = 1800.0
+_TIMEOUT_S = 1800.0
 
 
-def find_missing_system_packages(packages: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """Return those that dpkg does not know as installed. Raises Stopped where there is no dpkg."""
-    if not packages:
-        return []
-    if shutil.which("dpkg-query", path=environ.get("PATH")) is None:
+def find_missing_system_packages(names: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the packages that are not installed. Raises StageError on a system without dpkg."""
+    if names and shutil.which("dpkg-query", path=environ.get("PATH")) is None:
         raise StageError(
             "system packages cannot be told here",
             "there is no dpkg on this system",
             "install them by its own means, and take them out of the spec",
         )
-    answer = run_process(
-        ["dpkg-query", "--show", "--showformat=${binary:Package} ${Status}\\n", *packages],
-        60,
-        environ,
-    )
-    there = {
-        line.split()[0].partition(":")[0]
-        for line in answer.stdout.splitlines()
-        if line.endswith("install ok installed")
-    }
-    return [name for name in packages if name not in there]
+    return find_missing_packages(names, lambda argv: run_process(argv, 60, environ))
 
 
 def install_system_packages(
-    names: Sequence[str], environ: Mapping[str, str], beat: Callable[[float], None]
+    names: Sequence[str], environ: Mapping[str, str], heartbeat: Callable[[float], None]
 ) -> None:
-    """Install packages by apt. Raises Stopped."""
-    by_hand = f"ask who owns this machine for: apt-get install {' '.join(names)}"
+    """Install packages with apt-get. Raises StageError."""
     if os.geteuid() != 0:
         raise StageError(
             f"system packages are missing: {', '.join(names)}",
             "only root can install them, and this kernel does not run as root",
-            by_hand,
+            f"ask who owns this machine for: apt-get install {' '.join(names)}",
         )
-    quiet = {**environ, "DEBIAN_FRONTEND": "noninteractive"}
-    words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "--", *names]
-    answer = run_process(words, _INSTALL_S, quiet, beat=beat)
+    variables = {**environ, **APT_VARIABLES}
+    answer = install_packages(
+        names, lambda argv: run_process(argv, _TIMEOUT_S, variables, heartbeat=heartbeat)
+    )
     if answer.code:
-        # The lists of an image are those of the day it was made, or none.
-        update = run_process(["apt-get", "update", "--quiet"], _INSTALL_S, quiet, beat=beat)
-        answer = run_process(words, _INSTALL_S, quiet, beat=beat) if update.code == 0 else update
-    if answer.code:
-        hint = (
-            "run the cell again when the network is there, or correct system_packages in the spec"
-        )
         raise StageError(
-            f"cannot install the system packages {', '.join(names)}", _words(answer), hint
+            f"cannot install the system packages {', '.join(names)}",
+            _error_lines(answer),
+            "run the cell again when the network is there, or correct system_packages in the spec",
         )
 
 
-def _words(answer: ProcessResult) -> str:
-    lines = [
-        line for line in answer.output_tail.splitlines() if re.match(r"(E|Err|W):", line)
-    ] or answer.output_tail.splitlines()
-    return "\n".join(lines[-4:])
+def _error_lines(answer: ProcessResult) -> str:
+    lines = answer.output_tail.splitlines()
+    errors = [line for line in lines if re.match(r"(E|Err|W):", line)]
+    return "\n".join((errors or lines)[-4:])

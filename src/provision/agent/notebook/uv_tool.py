@@ -1,6 +1,4 @@
-"""The programs that install: a uv of this machine, else the locked one by its hash, else pip; and
-the variables that they are started with.
-"""
+"""The installing program: uv of this machine, else the locked uv by its hash, else pip."""
 
 from __future__ import annotations
 
@@ -10,11 +8,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from .document import Document, LockedUv
-from .process import run_process
+from ..core.process import run_process
+from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
+from .document import Document
 
 MIN_UV_VERSION = (0, 9)
-"""As the tool that wrote the cell asks for: earlier ones read a project and its indexes otherwise."""  # noqa: E501
+"""The same as the command line requires: earlier versions read projects and indexes otherwise."""
 _FETCH_S = 600.0
 _FOREIGN = re.compile(r"(PIP_|UV_|PYTHON)|(VIRTUAL_ENV|CONDA_PREFIX|__PYVENV_LAUNCHER__)$")
 _KEPT = re.compile(
@@ -35,28 +34,28 @@ def find_uv(
     folder: Path,
     python: str,
     environ: Mapping[str, str],
-    say: Callable[[str], None],
+    print_detail: Callable[[str], None],
 ) -> str | None:
-    """Return a uv that is new enough: that of the PATH, that beside the interpreter, else the
-    locked wheel by its hash. None where none can be had.
+    """Return a uv that is new enough; None if there is none and the locked one cannot be fetched.
+
+    The uv of the PATH comes first, then the one next to the interpreter, then the locked wheel.
     """
-    for found in (
-        shutil.which("uv", path=environ.get("PATH")),
-        shutil.which("uv", path=os.path.dirname(python)),
-    ):
-        if found and (version := _version(found, environ)) and version >= MIN_UV_VERSION:
-            return found
+    for path in (environ.get("PATH"), os.path.dirname(python)):
+        program = shutil.which("uv", path=path)
+        version = _version(program, environ) if program else None
+        if version and version >= MIN_UV_VERSION:
+            return program
     if document.uv is None:
-        say("there is no uv here, and the cell names none: pip installs")
+        print_detail("there is no uv here, and the cell names none: pip installs")
         return None
-    return _fetch(document, document.uv, folder, python, environ, say)
+    return _fetch(document.uv, document, folder, python, environ, print_detail)
 
 
 def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for pip: no setting that lies about on this machine, but how it reaches
-    the network, and where the packages are.
+    """Return the variables of pip: those for the network, and the addresses of the packages.
 
-    Addresses may hold passwords, so they are variables: command lines are public.
+    No other setting of this machine counts. Addresses are variables, because they may hold
+    passwords and command lines are public.
     """
     kept = {
         key: value
@@ -64,11 +63,9 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
         if not _FOREIGN.match(key) or _KEPT.fullmatch(key)
     }
     indexes, links = install.get("indexes"), install.get("links")
-    addresses = (
-        {str(name): str(address) for name, address in indexes.items()}
-        if isinstance(indexes, dict)
-        else {}
-    )
+    addresses: dict[str, str] = {}
+    if isinstance(indexes, dict):
+        addresses = {str(name): str(address) for name, address in indexes.items()}
     given = {
         "PIP_INDEX_URL": addresses.pop("pypi", ""),
         "PIP_EXTRA_INDEX_URL": " ".join(addresses.values()),
@@ -78,53 +75,35 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
 
 
 def _fetch(
-    document: Document,
     uv: LockedUv,
+    document: Document,
     folder: Path,
     python: str,
     environ: Mapping[str, str],
-    say: Callable[[str], None],
+    print_detail: Callable[[str], None],
 ) -> str | None:
-    tools = folder / "tools" / f"uv-{uv.version}"
-    program = str(tools / "bin/uv")
+    target = uv.folder(folder / "tools")
+    program = str(target / "bin/uv")
     if _version(program, environ) is not None:
         return program
-    wanted = folder / "uv.txt"
-    wanted.write_text(
-        f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one}" for one in uv.hashes) + "\n",
-        encoding="utf-8",
-    )
-    words = [
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--require-hashes",
-        "--upgrade",
-        "--target",
-        str(tools),
-        "--requirement",
-        str(wanted),
-    ]
+    requirements = folder / "uv.txt"
+    requirements.write_text(uv.requirement + "\n", encoding="utf-8")
     answer = run_process(
-        [python, "-I", "-m", "pip", *words],
+        [python, "-I", "-m", "pip", *pip_arguments(requirements, target)],
         _FETCH_S,
         pip_variables(document.install, environ),
         folder,
     )
     if answer.code == 0 and _version(program, environ) is not None:
-        say(f"uv {uv.version} was fetched, its hash checked")
+        print_detail(f"uv {uv.version} was fetched, its hash checked")
         return program
-    why = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
-    say(f"uv {uv.version} cannot be had ({why}): pip installs")
+    reason = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
+    print_detail(f"uv {uv.version} cannot be had ({reason}): pip installs")
     return None
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
-    answer = run_process(
-        [program, "--version"],
-        60,
-        {key: value for key, value in environ.items() if not _FOREIGN.match(key)},
-    )
-    found = re.match(r"uv (\d+(?:\.\d+)*)", answer.stdout)
-    return tuple(map(int, found[1].split("."))) if answer.code == 0 and found else None
+    variables = {key: value for key, value in environ.items() if not _FOREIGN.match(key)}
+    answer = run_process([program, "--version"], 60, variables)
+    version = parse_uv_version(answer.stdout) if answer.code == 0 else None
+    return tuple(map(int, version.split("."))) if version else None

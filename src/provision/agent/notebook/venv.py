@@ -1,14 +1,12 @@
-"""The environment of its own, for isolation venv: the running interpreter where it fits, else one
-that uv has or fetches.
-"""
+"""The environment for isolation venv: the running interpreter if it fits, else one of uv's."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 
+from ..core.process import run_process
 from .errors import StageError
-from .process import run_process
 from .session import Session
 from .uv_tool import pip_variables
 
@@ -16,12 +14,12 @@ _FETCH_S = 900.0
 _MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def make_environment(course: Session, uv: str | None) -> None:
-    """Make the environment where there is none whose interpreter starts and fits. Raises Stopped."""  # noqa: E501
-    wanted = course.document.python
-    if is_environment_usable(course):
+def make_environment(session: Session, uv: str | None) -> None:
+    """Make the environment unless its interpreter starts and fits. Raises StageError."""
+    wanted = session.document.python
+    if is_environment_usable(session):
         return
-    shutil.rmtree(course.environment, ignore_errors=True)
+    shutil.rmtree(session.environment, ignore_errors=True)
     if uv is None:
         if wanted != _MINOR:
             raise StageError(
@@ -30,43 +28,43 @@ def make_environment(course: Session, uv: str | None) -> None:
                 "install uv (pip install uv) and run the cell again",
             )
         _must(
-            course,
-            [sys.executable, "-I", "-m", "venv", str(course.environment)],
+            session,
+            [sys.executable, "-I", "-m", "venv", str(session.environment)],
             "cannot make the environment",
         )
         return
-    python = sys.executable if wanted == _MINOR else _interpreter(course, uv, wanted)
+    python = sys.executable if wanted == _MINOR else _interpreter(session, uv, wanted)
     _must(
-        course,
-        [uv, "venv", "--quiet", "--no-project", "--python", python, str(course.environment)],
+        session,
+        [uv, "venv", "--quiet", "--no-project", "--python", python, str(session.environment)],
         "cannot make the environment",
     )
 
 
-def is_environment_usable(course: Session) -> bool:
-    """Tell whether the environment's interpreter starts and fits."""
+def is_environment_usable(session: Session) -> bool:
+    """Return whether the environment's interpreter starts and fits."""
     answer = run_process(
-        [course.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        [session.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         60,
-        course.environ_without_secrets,
+        session.environ_without_secrets,
     )
-    return answer.code == 0 and answer.stdout.strip() == course.document.python
+    return answer.code == 0 and answer.stdout.strip() == session.document.python
 
 
-def _interpreter(course: Session, uv: str, wanted: str) -> str:
-    """Return an interpreter of that minor which uv knows; fetch one where there is none."""
-    variables = _variables(course)
+def _interpreter(session: Session, uv: str, wanted: str) -> str:
+    """Return an interpreter of that version from uv, which fetches it if need be."""
+    variables = _variables(session)
     found = run_process([uv, "python", "find", "--no-project", wanted], 120, variables)
     if found.code == 0:
         return found.stdout.strip()
-    course.printer.print_stage_line(
+    session.printer.print_stage_line(
         "install", f"no Python {wanted} on this machine: uv fetches one (about 30 MB)"
     )
     answer = run_process(
         [uv, "python", "install", "--quiet", wanted],
         _FETCH_S,
         {**variables, "UV_PYTHON_DOWNLOADS": "manual"},
-        beat=course.print_heartbeat,
+        heartbeat=session.print_heartbeat,
     )
     if answer.code:
         hint = (
@@ -81,26 +79,26 @@ def _interpreter(course: Session, uv: str, wanted: str) -> str:
     ).stdout.strip()
 
 
-def _must(course: Session, words: list[str], what: str) -> None:
-    answer = run_process(words, 300, _variables(course))
+def _must(session: Session, words: list[str], what: str) -> None:
+    answer = run_process(words, 300, _variables(session))
     if answer.code:
         raise StageError(
-            f"{what} {course.environment}",
+            f"{what} {session.environment}",
             answer.output_tail,
             "look whether the disk is full, then run the cell again",
         )
 
 
-def _variables(course: Session) -> dict[str, str]:
+def _variables(session: Session) -> dict[str, str]:
     # As for pip: what lies about on the machine in UV_ and PYTHON variables decides nothing. Where
     # uv keeps its Pythons does not matter for what is made.
     kept = {
         key: value
-        for key, value in course.environ.items()
+        for key, value in session.environ.items()
         if key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR")
     }
     return {
-        **pip_variables({}, course.environ_without_secrets),
+        **pip_variables({}, session.environ_without_secrets),
         **kept,
         "UV_NO_CONFIG": "1",
         "UV_PYTHON_DOWNLOADS": "never",

@@ -1,3 +1,4 @@
-"""The island: measures the environment it runs in, judges it against expectations, writes a report;
-stdlib only, imports nothing of ours.
+"""The probe: measures an environment, judges it against expectations, writes a report.
+
+Standard library only.
 """

@@ -1,24 +1,17 @@
-"""JSON in one spelling: sorted keys, UTF-8, no NaN, few digits; its digests, and files that are
-whole or absent.
-"""
+"""JSON in one spelling, and its digest: sorted keys, UTF-8, no NaN, 6 significant digits."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 _DIGITS = 6
 
 
 def to_canonical_json(value: Any) -> str:
-    """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become
-    texts, because JSON has none.
-    """
+    """Return the one spelling of a JSON value: 6 significant digits; NaN becomes text."""
     return json.dumps(
         to_json_value(value),
         sort_keys=True,
@@ -29,9 +22,7 @@ def to_canonical_json(value: Any) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """The JSON value that `canonical` spells: texts for NaN and infinities, floats of 6 significant
-    digits.
-    """
+    """Return a value as `to_canonical_json` writes it."""
     if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
         return value
     if isinstance(value, float):
@@ -51,17 +42,3 @@ def canonical_digest(value: Any) -> str:
         "sha256:"
         + hashlib.sha256(to_canonical_json(value).encode("utf-8", "backslashreplace")).hexdigest()
     )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(
-            handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
-        ) as out:
-            out.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -12,12 +12,11 @@ from .model import Check, SelectedCheck, Tier
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A group of checks. Stages with one `process` share a process where no GPU is declared,
-    because importing torch is most of the cost.
+    """A group of checks; without a GPU, stages with one `process` share it, as torch loads slowly.
 
     When a process dies, the stages after the one that killed it get a new one. With a GPU every
-    stage has its own process: one CUDA
-    error spoils all that follows in it. `timeout_s` allows for a first run without bytecode.
+    stage has its own process: one CUDA error spoils all that follows in it. `timeout_s` allows
+    for a first run without bytecode.
     """
 
     name: str
@@ -69,8 +68,9 @@ first import.
 def select_checks(
     expected: Expectations, only: frozenset[str] = frozenset()
 ) -> tuple[SelectedCheck, ...]:
-    """The checks of this verification's tier in catalogue order. `only` names ids to keep; what
-    they come after is kept with them.
+    """Return the checks of this tier in catalogue order; `only` names ids to keep.
+
+    What they come after is kept with them.
     """
     kept = _closure(only)
     tiers = tuple(Tier)
@@ -87,7 +87,7 @@ def select_checks(
 
 
 def known_check_ids(expected: Expectations) -> frozenset[str]:
-    """Every id that `only` may name."""
+    """Return every id that `only` may name."""
     return frozenset(check.id for check in CHECKS) | frozenset(
         one.id for one in select_checks(expected)
     )
@@ -110,7 +110,7 @@ def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
 
 
 def is_applicable(check: Check, expected: Expectations) -> bool:
-    """Whether the declared environment holds everything the check needs."""
+    """Return whether the declared environment holds everything the check needs."""
     return all(expected.meets(need) for need in check.needs)
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .canonical_json import to_canonical_json, write_atomically
+from ..core.files import write_atomically
+from ..core.process import die_with_parent
+from .canonical_json import to_canonical_json
 from .catalogue import STAGES, known_check_ids
 from .catalogue import select_checks as asked_checks
 from .expectations import load_expectations
@@ -25,9 +27,7 @@ ERROR_EXIT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 verified (or simulated, where the expectations say that not all is real), 1
-    failed, 2 no verdict, 3 unverified, 128 + signal when stopped.
-    """
+    """Return 0 verified or simulated, 1 failed, 2 no verdict, 3 unverified, 128 + signal."""
     asked = _parser().parse_args(arguments)
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)
@@ -83,6 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
     bare.set_defaults(run=_env)
+    _add_internal_verbs(verbs)
+    return parser
+
+
+def _add_internal_verbs(verbs: Any) -> None:
     view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
     view.add_argument("--out", type=Path, required=True)
     view.set_defaults(run=_torch)
@@ -107,7 +112,6 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument("folder", type=Path)
     rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
     rank.set_defaults(run=_rank)
-    return parser
 
 
 def _verify(asked: argparse.Namespace) -> int:
@@ -165,7 +169,7 @@ def _torch(asked: argparse.Namespace) -> int:
 
 
 def _stage(asked: argparse.Namespace) -> int:
-    from .stage import die_with_parent, redirect_output, run_stage
+    from .stage import redirect_output, run_stage
 
     die_with_parent()
     if len(asked.out) != len(asked.names):
@@ -187,7 +191,6 @@ def _stage(asked: argparse.Namespace) -> int:
 
 def _rank(asked: argparse.Namespace) -> int:
     from .proofs.allreduce import run_rank
-    from .stage import die_with_parent
 
     die_with_parent()
     run_rank(asked.backend, asked.folder, asked.sizes, os.environ)

@@ -20,13 +20,12 @@ _CHECK: dict[str, Any] = {
     "seconds": 0.0,
 }
 _STAGE: dict[str, Any] = {"signal": None, "timed_out": False, "tail": ""}
-"""What a line that does not say it means. A check's id, title, status and message are always said."""  # noqa: E501
+"""Values of absent fields; a check's id, title, status and message are always there."""
 _KNOWN = {check.id: check for check in CHECKS}
 
 
 def compact(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without what says nothing: fields at their default, and what follows from the
-    catalogue. `whole` brings all of it back.
+    """Return a report without fields at their default, and without what the catalogue implies.
 
     Readings stand by class. A check that passes and observed exactly what was expected says the
     value once.
@@ -45,9 +44,7 @@ def compact(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expand(document: Any) -> Any:
-    """Return a report with every field said, whichever way it was written. What is no report is
-    returned as it is.
-    """
+    """Return a report with every field; a document that is not a report is returned as it is."""
     if not isinstance(document, dict):
         return document
     found = dict(document)
@@ -115,9 +112,7 @@ def _without(row: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _by_class(rows: list[Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the readings by class and key; None where a row is not what the probe writes, so that
-    nothing of it gets lost.
-    """
+    """Return the readings by class and key; None if a row is not as the probe writes it."""
     found: dict[str, dict[str, Any]] = {}
     keys = []
     for row in rows:

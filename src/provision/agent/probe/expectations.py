@@ -1,4 +1,4 @@
-"""What a lock promises of this machine: `expectations.json`, read strictly into frozen values."""
+"""The expectations of a lock (`expectations.json`), read strictly into frozen values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.json_fields import FieldReader
 from ..core.versions import normalize_name
-from .json_fields import FieldReader
 from .model import Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
@@ -23,9 +23,7 @@ LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as
-    specifiers (">=580").
-    """
+    """Minima that the spec declares; None if undeclared. Bytes, and specifiers (">=580")."""
 
     ram_bytes: int | None
     disk_bytes: int | None
@@ -46,9 +44,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the declared training will run. `batch_size` counts samples a device and step,
-    `sequence_length` tokens a sample.
-    """
+    """The declared training; `batch_size` in samples a device, `sequence_length` in tokens."""
 
     framework: str
     precision: str
@@ -67,9 +63,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense
-    TFLOP/s by number format.
-    """
+    """The vendor's figures of the declared card: bytes, GB/s, dense TFLOP/s by number format."""
 
     memory_bytes: int
     bandwidth_gb_s: float | None
@@ -79,9 +73,7 @@ class CardFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemorySaving:
-    """A change of `training` that saves memory: field to value, and bytes saved on each card by the
-    facts' estimate.
-    """
+    """A change of `training` that saves memory: field to value, and bytes saved on each card."""
 
     change: dict[str, Any]
     saves_bytes: int
@@ -89,9 +81,7 @@ class MemorySaving:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None
-    when torch is not locked.
-    """
+    """One expectations file; `packages` by PEP 503 name, `flavour` None if torch is not locked."""
 
     tool: dict[str, str]
     spec: dict[str, str]
@@ -124,11 +114,9 @@ class Expectations:
     levers: tuple[MemorySaving, ...] = ()
     """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
-    """What is not real on this machine, in words, as whoever made the machine says."""
+    """Parts of this machine that are not real, as its maker declares."""
     shared: bool = False
-    """Whether the interpreter is that of an image, which holds packages of others too: those are
-    looked at, and nothing is asked of them.
-    """
+    """The interpreter is an image's, whose other packages are observed and not judged."""
     driver_min: str | None = None
     """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None
     where no CUDA is locked.
@@ -147,9 +135,7 @@ class Expectations:
 
     @property
     def driver_specifiers(self) -> tuple[str, ...]:
-        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the
-        locked torch.
-        """
+        """Specifiers of the driver's version: the spec's, and those of the locked torch's CUDA."""
         return tuple(
             one
             for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None)
@@ -170,7 +156,7 @@ class Expectations:
         return Proof.TORCH
 
     def meets(self, need: Need) -> bool:
-        """Whether the declared environment contains what a check needs."""
+        """Return whether the declared environment contains what a check needs."""
         if need is Need.TORCH:
             return "torch" in self.packages
         if need is Need.GPU:
@@ -187,10 +173,13 @@ class Expectations:
         }
         return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 
+    @property
+    def device(self) -> str:
+        """Torch's name for the declared device."""
+        return {None: "cpu", "mps": "mps"}.get(self.gpu_type, "cuda")
+
     def declares(self, route: str) -> bool:
-        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths",
-        "glibc_min").
-        """
+        """Return whether the spec declares a route ("requires.ram_bytes", "paths", "glibc_min")."""
         value: Any = self
         for part in route.split("."):
             value = getattr(value, part)
@@ -198,9 +187,7 @@ class Expectations:
 
 
 def load_expectations(path: Path) -> Expectations:
-    """Read an expectations file. Raises ProbeError with one line naming the file and the field at
-    fault.
-    """
+    """Read an expectations file. Raises ProbeError, whose line names file and field."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -214,133 +201,145 @@ def load_expectations(path: Path) -> Expectations:
 
 
 def parse_expectations(document: object, where: str = "expectations") -> Expectations:
-    """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is
-    missing or of the wrong type.
+    """Return the expectations of a decoded document.
+
+    Raises:
+        ProbeError: a field is missing or of the wrong type; the message names it.
     """
-    take = FieldReader(document, where)
-    schema = take.text("schema")
+    if not isinstance(document, dict):
+        raise ProbeError(f"{where}: the file has to hold one JSON object")
+    reader = FieldReader({**_DEFAULTS, **document}, where, _field_error)
+    schema = reader.text("schema")
     if schema != SCHEMA:
         raise ProbeError(
             f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe "
             "that belongs to the tool which wrote the file"
         )
     return Expectations(
-        tool=take.text_map("tool"),
-        spec=take.text_map("spec"),
-        lock=take.text_map("lock"),
-        target=take.text_map("target"),
-        tier=Tier(take.one_of("tier", tuple(tier.value for tier in Tier))),
-        timeout_s=take.number("timeout_s"),
-        nonce=take.text("nonce"),
-        python_version=take.text("python.version"),
-        python_prefix=take.text("python.prefix"),
-        platform=take.text("platform"),
-        flavour=take.optional_text("flavour"),
-        glibc_min=take.optional_text("glibc_min"),
-        packages=take.packages(),
-        direct=tuple(normalize_name(name) for name in take.text_list("direct")),
-        extras_allowed=frozenset(
-            normalize_name(name) for name in take.text_list("extras_allowed", optional=True)
-        ),
-        gpu_type=take.optional_text("gpu.type"),
-        gpu_count=int(take.number("gpu.count")),
-        requires=_requires(take),
-        paths=take.text_map("paths"),
-        env=take.text_map("env"),
-        secrets=take.text_list("secrets"),
-        training=_training(take),
-        card=_card(take),
-        estimate_bytes=take.optional_size("estimate_bytes")
-        if "estimate_bytes" in take.document
-        else None,
-        levers=_levers(take),
-        simulated=take.text_list("simulated", optional=True),
-        shared="shared" in take.document and take.typed_value("shared", bool, "true or false"),
-        driver_min=take.optional_text("driver_min") if "driver_min" in take.document else None,
-        installed=take.text("installed") if "installed" in take.document else "",
-        conda=frozenset(take.text_list("conda", optional=True)),
+        tool=reader.text_map("tool"),
+        spec=reader.text_map("spec"),
+        lock=reader.text_map("lock"),
+        target=reader.text_map("target"),
+        tier=Tier(reader.one_of("tier", tuple(tier.value for tier in Tier))),
+        timeout_s=reader.number("timeout_s"),
+        nonce=reader.text("nonce"),
+        python_version=reader.text("python.version"),
+        python_prefix=reader.text("python.prefix"),
+        platform=reader.text("platform"),
+        flavour=reader.optional_text("flavour"),
+        glibc_min=reader.optional_text("glibc_min"),
+        packages=_packages(reader),
+        direct=tuple(normalize_name(name) for name in reader.texts("direct")),
+        extras_allowed=frozenset(normalize_name(name) for name in reader.texts("extras_allowed")),
+        gpu_type=reader.optional_text("gpu.type"),
+        gpu_count=int(reader.number("gpu.count")),
+        requires=_requires(reader),
+        paths=reader.text_map("paths"),
+        env=reader.text_map("env"),
+        secrets=reader.texts("secrets"),
+        training=_training(reader),
+        card=_card(reader),
+        estimate_bytes=reader.optional_size("estimate_bytes"),
+        levers=_levers(reader),
+        simulated=reader.texts("simulated"),
+        shared=reader.typed("shared", bool, "true or false"),
+        driver_min=reader.optional_text("driver_min"),
+        installed=reader.text("installed"),
+        conda=frozenset(reader.texts("conda")),
     )
 
 
-def _requires(take: FieldReader) -> Requires:
-    return Requires(
-        ram_bytes=take.optional_size("requires.ram_bytes"),
-        disk_bytes=take.optional_size("requires.disk_bytes"),
-        shm_bytes=take.optional_size("requires.shm_bytes"),
-        vram_bytes=take.optional_size("requires.vram_bytes"),
-        driver=take.optional_text("requires.driver"),
-        compute_capability=take.optional_text("requires.compute_capability"),
-    )
+_DEFAULTS: dict[str, Any] = {
+    "extras_allowed": [],
+    "card": None,
+    "estimate_bytes": None,
+    "levers": [],
+    "simulated": [],
+    "shared": False,
+    "driver_min": None,
+    "installed": "",
+    "conda": [],
+}
+"""Fields that expectations of earlier versions lack."""
 
 
-def _training(take: FieldReader) -> Training:
-    return Training(
-        framework=take.one_of("training.framework", FRAMEWORKS),
-        precision=take.one_of("training.precision", PRECISIONS),
-        dataloader_workers=int(take.number("training.dataloader_workers")),
-        gradient_checkpointing=take.typed_value(
-            "training.gradient_checkpointing", bool, "true or false"
-        ),
-        optimizer=take.text("training.optimizer"),
-        arguments=take.typed_value("training.arguments", dict, "an object"),
-        **_declared_run(take),
-    )
+def _field_error(message: str, reason: str) -> ProbeError:
+    return ProbeError(f"{message}, {reason}" if reason else message)
 
 
-def _declared_run(take: FieldReader) -> dict[str, Any]:
-    if "method" not in take.typed_value("training", dict, "an object"):
-        return {}
-    model = (
-        take.typed_value("training.model", dict, "an object")
-        if take.document["training"].get("model") is not None
-        else None
-    )
-    return {
-        "method": take.one_of("training.method", METHODS),
-        "model": Model(
-            *(
-                take.optional_size(f"training.model.{name}")
-                for name in ("parameters", "hidden_size", "layers")
-            )
+def _packages(reader: FieldReader) -> dict[str, str]:
+    """Return the locked packages, normalized name to version."""
+    locked = {}
+    for position, entry in enumerate(reader.items("packages")):
+        name, version = (
+            (entry.get("name"), entry.get("version")) if isinstance(entry, dict) else (None, None)
         )
-        if model is not None
-        else None,
-        "batch_size": take.optional_size("training.batch_size"),
-        "sequence_length": take.optional_size("training.sequence_length"),
-        "torch_compile": take.typed_value("training.torch_compile", bool, "true or false"),
-        "strategy": take.one_of("training.strategy", STRATEGIES),
-        "launcher": take.one_of("training.launcher", LAUNCHERS),
+        if not isinstance(name, str) or not isinstance(version, str):
+            requirement = '{"name": text, "version": text}'
+            raise reader.error(f"packages[{position}]", requirement, entry)
+        locked[normalize_name(name)] = version
+    return locked
+
+
+def _requires(reader: FieldReader) -> Requires:
+    return Requires(
+        ram_bytes=reader.optional_size("requires.ram_bytes"),
+        disk_bytes=reader.optional_size("requires.disk_bytes"),
+        shm_bytes=reader.optional_size("requires.shm_bytes"),
+        vram_bytes=reader.optional_size("requires.vram_bytes"),
+        driver=reader.optional_text("requires.driver"),
+        compute_capability=reader.optional_text("requires.compute_capability"),
+    )
+
+
+def _training(reader: FieldReader) -> Training:
+    training = reader.section("training")
+    return Training(
+        framework=training.one_of("framework", FRAMEWORKS),
+        precision=training.one_of("precision", PRECISIONS),
+        dataloader_workers=int(training.number("dataloader_workers")),
+        gradient_checkpointing=training.typed("gradient_checkpointing", bool, "true or false"),
+        optimizer=training.text("optimizer"),
+        arguments=training.mapping("arguments"),
+        **(_declared_run(training) if "method" in training.document else {}),
+    )
+
+
+def _declared_run(training: FieldReader) -> dict[str, Any]:
+    model = training.optional_section("model") if "model" in training.document else None
+    sizes = ("parameters", "hidden_size", "layers")
+    return {
+        "method": training.one_of("method", METHODS),
+        "model": Model(*(model.optional_size(name) for name in sizes)) if model else None,
+        "batch_size": training.optional_size("batch_size"),
+        "sequence_length": training.optional_size("sequence_length"),
+        "torch_compile": training.typed("torch_compile", bool, "true or false"),
+        "strategy": training.one_of("strategy", STRATEGIES),
+        "launcher": training.one_of("launcher", LAUNCHERS),
     }
 
 
-def _card(take: FieldReader) -> CardFacts | None:
-    if take.document.get("card") is None:
+def _card(reader: FieldReader) -> CardFacts | None:
+    card = reader.optional_section("card")
+    if card is None:
         return None
-    tflops = {
-        name: take.number(f"card.tflops.{name}")
-        for name in take.typed_value("card.tflops", dict, "an object of numbers")
-    }
-    bandwidth = (
-        take.number("card.bandwidth_gb_s")
-        if take.document["card"].get("bandwidth_gb_s") is not None
-        else None
-    )
+    has_bandwidth = card.document.get("bandwidth_gb_s") is not None
     return CardFacts(
-        int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source")
+        int(card.number("memory_bytes")),
+        card.number("bandwidth_gb_s") if has_bandwidth else None,
+        {name: card.number(f"tflops.{name}") for name in card.mapping("tflops")},
+        card.text("source"),
     )
 
 
-def _levers(take: FieldReader) -> tuple[MemorySaving, ...]:
-    rows = take.typed_value("levers", list, "a list") if "levers" in take.document else []
-    for place, row in enumerate(rows):
-        saves = row.get("saves_bytes") if isinstance(row, dict) else None
-        if (
-            not isinstance(saves, int)
-            or isinstance(saves, bool)
-            or not isinstance(row.get("change"), dict)
-        ):
-            raise ProbeError(
-                f'{take.where}: levers[{place}] has to be {{"change": object, '
-                f'"saves_bytes": integer}}'
-            )
-    return tuple(MemorySaving(row["change"], row["saves_bytes"]) for row in rows)
+def _levers(reader: FieldReader) -> tuple[MemorySaving, ...]:
+    savings = []
+    for position, row in enumerate(reader.items("levers")):
+        change, saved = (
+            (row.get("change"), row.get("saves_bytes")) if isinstance(row, dict) else (None, None)
+        )
+        if not isinstance(change, dict) or not isinstance(saved, int) or isinstance(saved, bool):
+            requirement = '{"change": object, "saves_bytes": integer}'
+            raise reader.error(f"levers[{position}]", requirement, row)
+        savings.append(MemorySaving(change, saved))
+    return tuple(savings)

@@ -1,6 +1,4 @@
-"""Which distributions are installed, where, and what they say of themselves; reads only the head of
-each metadata file.
-"""
+"""Installed distributions, from the head of each metadata file."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ class Distribution:
 
 
 def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:
-    """Every distribution on these sys.path entries, in the order in which Python would find them."""  # noqa: E501
+    """Return the distributions of these sys.path entries, in the order of Python's search."""
     return tuple(one for entry in dict.fromkeys(entries) for one in _in_entry(entry))
 
 
@@ -60,9 +58,7 @@ def active_distributions(dists: Sequence[Distribution]) -> dict[str, Distributio
 def find_damaged_distributions(
     dists: Sequence[Distribution], entries: Iterable[str]
 ) -> dict[str, str]:
-    """Distributions whose folder is there and whose METADATA cannot be read: the folder's name by
-    the distribution's.
-    """
+    """Return distributions with an unreadable METADATA: name to metadata folder."""
     whole = {dist.metadata for dist in dists}
     folders = (
         os.path.join(entry, name)
@@ -77,8 +73,9 @@ def find_damaged_distributions(
 
 
 def modules_to_import(dist: Distribution) -> tuple[str, ...]:
-    """The modules to import for a distribution: the one named like it, else all public top-level
-    ones; namespaces give their first real package.
+    """Return the modules to import for a distribution: its namesake, else all public ones.
+
+    A namespace gives its first real package.
     """
     files = _recorded(dist)
     names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}

@@ -1,6 +1,4 @@
-"""What a bare machine is, with nothing declared: system, limits, driver, cards, markers of its
-place, versions of packages, and torch's own view.
-"""
+"""An undeclared machine: system, limits, driver, cards, cloud, packages, and torch's view."""
 
 from __future__ import annotations
 
@@ -15,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .context import ObserverContext
 from .expectations import Expectations, Requires, Training
 from .inventory import active_distributions, find_distributions
 from .model import Tier
-from .observing import ObserverContext, observers_of
+from .observing import observers_of
 from .own_code import own_digest, own_program
 from .readings import class_of_reading
 from .redactor import Redactor
@@ -50,12 +49,12 @@ REPORTED_PACKAGES = (
         "jaxlib",
     ),
 )
-"""Packages whose version is told; those that begin with `nvidia-` are told too."""
+"""Packages whose version is reported, in addition to all `nvidia-*`."""
 _TORCH_TIMEOUT_S = 180
 _TAIL = 1500
 _PATHS = ("CONDA_DEFAULT_ENV", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _GVISOR = "Sun Jan 10 15:06:54 PST 2016"
-"""The date that gVisor's kernel claims in /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""  # noqa: E501
+"""The date in gVisor's /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
@@ -64,17 +63,18 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 def collect_machine_info(
     environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False
 ) -> dict[str, Any]:
-    """Return the document `provision.env/1`, redacted. Imports nothing that is installed; torch, if
-    asked for, in a process of its own.
+    """Return the document `provision.env/1`, redacted; imports nothing that is installed.
+
+    torch, if wanted, is imported in another process.
     """
     with tempfile.TemporaryDirectory(
         prefix="provision-probe-", ignore_cleanup_errors=True
     ) as scratch:
-        bench = ObserverContext(
+        context = ObserverContext(
             expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ
         )
-        seen, unread = _observed(bench)
-        told = {
+        seen, unread = _observed(context)
+        reported = {
             key: value
             for key, value in {
                 **seen,
@@ -88,7 +88,7 @@ def collect_machine_info(
         document: dict[str, Any] = {
             "schema": SCHEMA,
             "probe_sha256": own_digest(),
-            "readings": dict(sorted(told.items())),
+            "readings": dict(sorted(reported.items())),
             "unread": sorted(unread),
             "packages": _packages(),
             "torch": _torch(Path(scratch), environ) if with_torch else None,
@@ -98,23 +98,21 @@ def collect_machine_info(
 
 
 def inspect_torch() -> dict[str, Any]:
-    """Return what torch says of itself in this process, which imports it; {"error": ...} where that
-    fails.
-    """
+    """Import torch and return what it reports; {"error": ...} if that fails."""
     try:
         import torch
     except BaseException as error:  # noqa: BLE001
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
     found: dict[str, Any] = {}
-    bench = ObserverContext(expected=_nothing_declared(), scratch=Path())
+    context = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
     for name, observer in {
         **{name: observers[name] for name in ("T01", "T02", "T03")},
         "gpu.name": _cards_by_torch,
     }.items():
         try:
-            found.update(observer(bench))
+            found.update(observer(context))
         except Exception as error:  # noqa: BLE001
             found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
     cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
@@ -136,16 +134,14 @@ def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
     return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
-def _observed(bench: ObserverContext) -> tuple[dict[str, Any], list[str]]:
-    """Ask every observer of the machine and of the driver; one that fails is named, and the others
-    are asked.
-    """
+def _observed(context: ObserverContext) -> tuple[dict[str, Any], list[str]]:
+    """Return the readings of all observers of machine and driver, and the names of failed ones."""
     seen: dict[str, Any] = {}
     unread = []
     for stage in ("host", "driver"):
         for name, observer in observers_of(stage).items():
             try:
-                seen.update(observer(bench))
+                seen.update(observer(context))
             except Exception:  # noqa: BLE001
                 unread.append(name)
     return seen, unread
@@ -179,9 +175,7 @@ def _nothing_declared() -> Expectations:
 
 
 def _secrets(environ: Mapping[str, str]) -> list[str]:
-    """Variables whose names say that they hold a secret: their values are left out wherever they
-    turn up. Short values ("true") are none.
-    """
+    """Return the values of variables whose names mean a secret; short ones do not count."""
     return [
         name
         for name, value in environ.items()
@@ -192,10 +186,11 @@ def _secrets(environ: Mapping[str, str]) -> list[str]:
 
 
 def _python() -> dict[str, Any]:
-    conda = os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
-    kind = (
-        "virtual environment" if sys.prefix != sys.base_prefix else "conda" if conda else "system"
-    )
+    kind = "system"
+    if sys.prefix != sys.base_prefix:
+        kind = "virtual environment"
+    elif os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+        kind = "conda"
     return {
         "python.version": platform.python_version(),
         "python.implementation": sys.implementation.name,
@@ -268,7 +263,7 @@ def _packages() -> dict[str, str]:
 
 
 def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Import torch in a process of its own: what kills it there is told, and kills nothing here."""
+    """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
     archive = own_program()
     command = [
@@ -291,19 +286,14 @@ def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
     try:
-        told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return told
+        reported: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return reported
     except (OSError, ValueError):
-        how = (
-            f"was ended by signal {-done.returncode}"
-            if done.returncode < 0
-            else f"ended with exit code {done.returncode}"
-        )
-        return {
-            "error": f"importing torch {how}: {(done.stderr or done.stdout).strip()[-_TAIL:]}".rstrip(  # noqa: E501
-                ": "
-            )
-        }
+        ending = f"ended with exit code {done.returncode}"
+        if done.returncode < 0:
+            ending = f"was ended by signal {-done.returncode}"
+        output = (done.stderr or done.stdout).strip()[-_TAIL:]
+        return {"error": f"importing torch {ending}: {output}".rstrip(": ")}
 
 
 def _line(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a bare machine is, in words: a line for each part, for a terminal and for a bug report."""
+"""An undeclared machine as text, for a terminal and for a bug report."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _LEAD = 11
 
 
 def to_text(document: Mapping[str, Any], width: int = 0) -> str:
-    """Return the document of `surroundings` as lines; control characters in foreign values are
-    replaced. Lines are broken at `width` characters, 0: never.
+    """Return the document as lines of at most `width` characters (0: any).
+
+    Control characters in foreign values are replaced.
     """
     return "".join(
         f"{row}\n"
@@ -25,81 +26,45 @@ def to_text(document: Mapping[str, Any], width: int = 0) -> str:
 
 
 def to_markdown(document: Mapping[str, Any]) -> str:
-    """Return the same for a bug report: a fenced block, in which nothing is a link, a mention or
-    code.
-    """
+    """Return the document for a bug report: a fenced block without links and mentions."""
     return "```text\n" + to_text(document).replace("`", "'") + "```\n"
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seen, packages = document["readings"], document["packages"]
-    yield (
-        "system",
-        _joined(
-            _spaced(seen, "os.id", "os.version"),
-            seen.get("host.platform"),
-            _named("kernel", seen, "host.kernel"),
-            _glibc(seen),
-        ),
-    )
-    yield (
-        "place",
-        _joined(
-            seen.get("place.product"),
-            seen.get("place.container"),
-            seen.get("place.machine") or seen.get("host.machine"),
-        )
-        or "no sign of a container or a cloud",
-    )
-    yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
-    yield (
-        "memory",
-        _joined(
-            _bytes(seen, "host.ram_bytes"),
-            _bytes(seen, "host.cgroup_ram_bytes", "limited to "),
-            _shared(seen),
-        ),
-    )
-    yield "disk free", _joined(*_free(seen))
-    yield (
-        "limits",
-        _joined(
-            _named("open files", seen, "host.nofile"),
-            _named("umask", seen, "user.umask"),
-            seen.get("locale.encoding"),
-            _person(seen),
-        ),
-    )
+    yield from _host_rows(seen)
     yield "driver", _driver(seen)
     yield "cards", _cards(seen)
-    yield (
-        "cuda",
-        _joined(
-            f"toolkit {seen['cuda.toolkit']}"
-            if seen.get("cuda.toolkit")
-            else "no toolkit in /usr/local/cuda",
-            *_variables(seen),
-        ),
-    )
-    yield (
-        "python",
-        _joined(
-            _spaced(seen, "python.version", "python.implementation"),
-            seen.get("python.environment"),
-            seen.get("python.executable"),
-        ),
-    )
-    yield (
-        "packages",
-        _joined(*(f"{name} {version}" for name, version in packages.items()))
-        or "none of those that matter for training",
-    )
+    toolkit = "no toolkit in /usr/local/cuda"
+    if seen.get("cuda.toolkit"):
+        toolkit = f"toolkit {seen['cuda.toolkit']}"
+    yield "cuda", _joined(toolkit, *_variables(seen))
+    version = _spaced(seen, "python.version", "python.implementation")
+    environment = seen.get("python.environment")
+    yield "python", _joined(version, environment, seen.get("python.executable"))
+    versions = _joined(*(f"{name} {version}" for name, version in packages.items()))
+    yield "packages", versions or "none of those that matter for training"
     yield from (("torch", line) for line in _torch(document.get("torch")))
-    yield from (("set", words) for words in _harmful(seen))
+    yield from (("set", line) for line in _harmful(seen))
     if document["unread"]:
         yield "not read", _joined(*document["unread"])
     if isinstance(document.get("tool"), Mapping):
         yield "told by", _spaced(document["tool"], "name", "version")
+
+
+def _host_rows(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    kernel = _named("kernel", seen, "host.kernel")
+    system = _spaced(seen, "os.id", "os.version")
+    yield "system", _joined(system, seen.get("host.platform"), kernel, _glibc(seen))
+    machine = seen.get("place.machine") or seen.get("host.machine")
+    place = _joined(seen.get("place.product"), seen.get("place.container"), machine)
+    yield "place", place or "no sign of a container or a cloud"
+    yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
+    limit = _bytes(seen, "host.cgroup_ram_bytes", "limited to ")
+    yield "memory", _joined(_bytes(seen, "host.ram_bytes"), limit, _shared(seen))
+    yield "disk free", _joined(*_free(seen))
+    files, umask = _named("open files", seen, "host.nofile"), _named("umask", seen, "user.umask")
+    yield "limits", _joined(files, umask, seen.get("locale.encoding"), _person(seen))
 
 
 def _broken(row: str, width: int) -> list[str]:
@@ -116,9 +81,7 @@ def _broken(row: str, width: int) -> list[str]:
 
 
 def _free(seen: Mapping[str, Any]) -> Iterator[str]:
-    """Return the free bytes of each place; a disk whose table of files is full takes no file,
-    however many bytes are free.
-    """
+    """Return the free bytes of each folder; a full inode table counts as full."""
     for key, value in seen.items():
         if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None:
             place = key[len("disk.") : -len(".free_bytes")]
@@ -140,7 +103,9 @@ def _glibc(seen: Mapping[str, Any]) -> str:
 
 def _shared(seen: Mapping[str, Any]) -> str:
     shm = seen.get("host.shm_bytes")
-    return "no /dev/shm" if shm == 0 else f"/dev/shm {format_bytes(shm)}" if shm is not None else ""
+    if shm is None:
+        return ""
+    return f"/dev/shm {format_bytes(shm)}" if shm else "no /dev/shm"
 
 
 def _person(seen: Mapping[str, Any]) -> str:
@@ -198,11 +163,10 @@ def _torch(found: Mapping[str, Any] | None) -> Iterator[str]:
     card = _joined(
         found.get("gpu.name"), _named("compute capability", found, "gpu.compute_capability")
     )
-    yield (
-        f"sees {found.get('gpu.count', 0)} GPUs" + (f": {card}" if card else "")
-        if found.get("gpu.available")
-        else "sees no GPU"
-    )
+    if found.get("gpu.available"):
+        yield ": ".join(filter(None, (f"sees {found.get('gpu.count', 0)} GPUs", card)))
+    else:
+        yield "sees no GPU"
     yield from (
         f"{key.removesuffix('.error')}: {value}"
         for key, value in found.items()

@@ -1,4 +1,4 @@
-"""The words the probe speaks in: statuses, tiers, checks, readings and judgements, as plain values."""  # noqa: E501
+"""The values of the probe: statuses, tiers, checks, readings and judgements."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 ObservedValues = Mapping[str, Any]
-"""What the observers noted, key to JSON value; the only thing a judge knows of the machine."""
+"""Readings by key, JSON values; a judge knows nothing else of the machine."""
 
 
 class Status(str, Enum):
-    """How one check ended. `unknown` is not `pass`: it could not be observed."""
+    """Result of a check; `unknown` was not observed, and is not a pass."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -22,9 +22,7 @@ class Status(str, Enum):
 
 
 class Verdict(str, Enum):
-    """How the whole verification ended. `simulated`: all holds, and something that was looked at is
-    not real.
-    """
+    """Result of a verification; `simulated`: all checks hold, and something is not real."""
 
     VERIFIED = "verified"
     SIMULATED = "simulated"
@@ -34,7 +32,7 @@ class Verdict(str, Enum):
 
 
 class Tier(str, Enum):
-    """How much a verification may cost; a tier runs its own checks and those of the cheaper tiers."""  # noqa: E501
+    """Cost of a verification; a tier also runs the checks of the cheaper tiers."""
 
     INVENTORY = "inventory"
     QUICK = "quick"
@@ -43,7 +41,7 @@ class Tier(str, Enum):
 
 
 class ReadingClass(str, Enum):
-    """What a difference in a reading means when two reports are compared."""
+    """Meaning of a reading's difference between two reports."""
 
     IDENTITY = "identity"
     IDENTITY_WEAK = "identity-weak"
@@ -54,7 +52,7 @@ class ReadingClass(str, Enum):
 
 
 class Proof(str, Enum):
-    """Which training run stands behind the R checks."""
+    """The training run of the R checks."""
 
     HF_TRAINER = "hf-trainer"
     TORCH = "torch"
@@ -62,7 +60,7 @@ class Proof(str, Enum):
 
 
 class Need(str, Enum):
-    """What has to be part of the declared environment for a check to apply."""
+    """A part of the declared environment that a check needs to apply."""
 
     TORCH = "torch"
     GPU = "gpu"
@@ -117,9 +115,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class SelectedCheck:
-    """A check as asked in one verification: `id` carries the package name where the check is
-    repeated for each direct package.
-    """
+    """A check of one verification; `id` has the package's name in a repeated check."""
 
     check: Check
     id: str
@@ -130,7 +126,7 @@ class SelectedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of one check; `expected` and `observed` are JSON values a person can read."""  # noqa: E501
+    """The result of a check; `expected` and `observed` are readable JSON values."""
 
     status: Status
     message: str
@@ -155,8 +151,9 @@ class Reading:
 
 
 class ProbeError(Exception):
-    """The question could not be asked: bad input or no place to write. The text is one line for a
-    person; exit code 2.
+    """The verification could not run: bad input or an unwritable folder; exit code 2.
+
+    The text is one line for a person.
     """
 
 

@@ -1,4 +1,4 @@
-"""Where this probe's own code lies, and the digest that names it in reports."""
+"""The probe's own program and sources, and the digest that names it in reports."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+CORE_MODULES = (
+    "files",
+    "gpu_names",
+    "json_fields",
+    "nvidia_smi",
+    "process",
+    "record_audit",
+    "redact",
+    "versions",
+)
+"""The modules of the agent's core that the probe imports: its zipapp holds them, and its digest
+covers them.
+"""
+
 
 def own_program() -> Path | None:
-    """Return what Python runs as this probe: its zip, or the folder that one was unpacked into;
-    None when it runs as a part of provision.
+    """Return what Python runs as this probe: its zip, or the folder that it was unpacked into.
+
+    None means that the probe runs as a part of provision.
     """
     if __name__.startswith("provision."):
         return None
     archive = getattr(__spec__.loader, "archive", None)
+    if archive:
+        return Path(archive)
     folder = Path(__file__).parents[2]
-    return Path(archive) if archive else folder if (folder / "__main__.py").exists() else None
+    return folder if (folder / "__main__.py").exists() else None
 
 
 def own_digest() -> str:
@@ -24,23 +41,21 @@ def own_digest() -> str:
     program = own_program()
     if program is not None and program.is_file():
         with zipfile.ZipFile(program) as archive:
-            return digest_of_sources(
-                {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
-            )
+            names = [name for name in archive.namelist() if name.endswith(".py")]
+            return digest_of_sources({name: archive.read(name) for name in names})
     root = program or Path(__file__).parents[1]
-    files = (
-        root.rglob("*.py")
-        if program
-        else [*(root / "core").rglob("*.py"), *(root / "probe").rglob("*.py")]
-    )
-    return digest_of_sources(
-        {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
-    )
+    files = list(root.rglob("*.py"))
+    if program is None:
+        core = [root / "core" / f"{name}.py" for name in ("__init__", *CORE_MODULES)]
+        files = [*core, *(root / "probe").rglob("*.py")]
+    sources = {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+    return digest_of_sources(sources)
 
 
 def digest_of_sources(files: Mapping[str, bytes]) -> str:
-    """Return the sha256 of source files by their names and contents, as 64 hexadecimal digits: the
-    same for a zip and for what it was unpacked into.
+    """Return the sha256 (64 hexadecimal digits) of source files, by their names and contents.
+
+    It is the same for a zip and for the folder that it was unpacked into.
     """
     total = hashlib.sha256()
     for name in sorted(files):

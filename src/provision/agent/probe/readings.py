@@ -1,4 +1,4 @@
-"""Which of all that observers note is published, and what a difference in it means, as data."""
+"""Published readings and their classes, as data."""
 
 from __future__ import annotations
 
@@ -150,9 +150,7 @@ matching pattern counts, the rest stays unpublished.
 
 
 def class_of_reading(key: str) -> ReadingClass | None:
-    """The class of a reading, or None for what observers note for the judges alone (keys that start
-    with "_").
-    """
+    """Return the class of a reading; None for keys with "_", which only judges see."""
     fitting = [
         (len(pattern), kind)
         for pattern, kind in READING_CLASSES

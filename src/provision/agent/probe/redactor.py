@@ -36,9 +36,7 @@ _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 
 
 class Redactor:
-    """Replaces what must not be published in captured text; made once per process from the
-    environment it runs in.
-    """
+    """Removes what must not be published from text; made once in each process."""
 
     def __init__(
         self, secrets: Iterable[str] = (), home: str = "", user: str = "", host: str = ""
@@ -55,16 +53,12 @@ class Redactor:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], secret_names: Iterable[str]) -> Redactor:
-        """The redactor of this process: values of the declared secrets, home folder, user and host
-        name.
-        """
+        """Return the redactor of this process: secret values, home folder, user and host name."""
         values = [environ[name] for name in secret_names if environ.get(name)]
         return cls(values, os.path.expanduser("~"), _user_name(), socket.gethostname())
 
     def text(self, text: str) -> str:
-        """The text without secrets, token-like strings, e-mail addresses, home folder, user and
-        host name.
-        """
+        """Return a text without secrets, token-like strings, addresses, home, user and host."""
         text = redact(text, self._secrets)
         text = _EMAIL.sub("<email>", text)
         if self._home:
@@ -76,9 +70,7 @@ class Redactor:
         return text
 
     def tree(self, value: Any) -> Any:
-        """The same for every text inside a JSON value; object keys that carry a secret are replaced
-        too.
-        """
+        """Return a JSON value without them, in keys too."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):

@@ -1,6 +1,4 @@
-"""The report of a verification: readings, judged checks, stages, verdict and digests, as one JSON
-document.
-"""
+"""The report of a verification as one JSON document: readings, checks, verdict, digests."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ def make_report(
     redactor: Redactor,
     partial: bool,
 ) -> dict[str, Any]:
-    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some
-    checks were asked for, which is never `verified`.
-    """
+    """Return the whole document; a `partial` verification is never `verified`."""
     found = [_published(one, redactor) for one in published_readings(seen)]
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -90,8 +86,9 @@ def identity_digest(found: Sequence[Reading]) -> str:
 
 
 def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = False) -> Verdict:
-    """A required failure fails; a required check that is unknown, or a partial run, is unverified;
-    otherwise verified, or simulated where not all is real.
+    """Return the verdict of judged checks.
+
+    A required failure fails; a required unknown, or a partial run, is unverified.
     """
     required = [one.judgement.status for one in judged if one.asked.required]
     if Status.FAIL in required:
@@ -104,9 +101,7 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
 def verdict_of(
     expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor
 ) -> dict[str, Any]:
-    """The verdict that follows from judged checks, with its counts, its first cause and its
-    sentence.
-    """
+    """Return the verdict with its counts, first cause and sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
     telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
     first = next(
@@ -207,9 +202,7 @@ def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
 
 
 def reported_causes(check: Check, status: Status) -> list[str]:
-    """The readings that a check's line names as possible causes: none where it holds or does not
-    apply, since nobody asks for them there.
-    """
+    """Return the readings that can cause a check's result; none if it passes or does not apply."""
     return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 

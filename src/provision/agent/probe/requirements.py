@@ -1,6 +1,4 @@
-"""Requirement lines and environment markers as PEP 508 writes them; what cannot be read is said,
-never guessed.
-"""
+"""Requirement lines and environment markers (PEP 508); unreadable ones raise."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _OLD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`name[extras]specifier; marker`; name and extras in PEP 503 spelling, `by_url` when a
-    location replaces the specifier.
-    """
+    """A requirement with PEP 503 names; `by_url` if a location replaces the specifier."""
 
     name: str
     extras: tuple[str, ...]
@@ -46,7 +42,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Read one Requires-Dist line. Raises Unreadable."""
+    """Read one Requires-Dist line. Raises UnreadableVersion."""
     # A location may itself contain ";": the marker behind it is set off by a space.
     by_url = "@" in text.partition(";")[0]
     head, _, marker = text.partition(" ;" if by_url else ";")
@@ -84,7 +80,7 @@ def marker_environment() -> dict[str, str]:
 
 
 def evaluate_marker(marker: str, environment: Mapping[str, str], extra: str = "") -> bool:
-    """Whether a marker is true; an empty marker is. Raises Unreadable."""
+    """Return whether a marker is true; an empty marker is. Raises UnreadableVersion."""
     if not marker:
         return True
     reader = _MarkerReader(_tokens(marker), {**environment, "extra": extra}, marker)

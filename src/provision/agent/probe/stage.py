@@ -1,14 +1,10 @@
-"""The inside of a stage: observes its checks in order and writes down each as soon as it is known,
-so a crash loses nothing.
-"""
+"""Runs the checks of a stage in order, and saves each result, so that a crash loses nothing."""
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import json
 import os
-import signal
 import sys
 import time
 import traceback
@@ -17,23 +13,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .canonical_json import to_canonical_json, write_atomically
+from ..core.files import write_atomically
+from .canonical_json import to_canonical_json
 from .catalogue import is_applicable, select_checks
+from .context import ObserverContext
 from .expectations import Expectations
 from .model import SelectedCheck
-from .observing import ObserverContext, observers_of
+from .observing import observers_of
 from .observing.clock_watch import UNWATCHED_STAGES, ClockWatch
 from .redactor import Redactor
 
 _LONGEST_TEXT = 1500
-_PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
 
 
 @dataclass(slots=True)
 class StageProgress:
-    """What one stage found so far. `running` names the check under observation and `where` its
-    card, of several; `raised` is what observing raised.
+    """Readings and progress of a stage.
+
+    `running` is the check under observation, `where` its card; `raised` has errors by check.
     """
 
     seen: dict[str, Any] = field(default_factory=dict)
@@ -48,13 +45,13 @@ class StageProgress:
 
     def save(self, path: Path) -> None:
         """Write the fragment, whole or not at all."""
-        write_atomically(
-            path, to_canonical_json({name: getattr(self, name) for name in self.__slots__})
-        )
+        text = to_canonical_json({name: getattr(self, name) for name in self.__slots__})
+        # It has to outlive this process, not the machine.
+        write_atomically(path, text, durable=False)
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:
-        """What a stage wrote; empty when it died before it wrote anything."""
+        """Return what a stage wrote; empty if it died before."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -64,9 +61,7 @@ class StageProgress:
 def run_stage(
     name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()
 ) -> StageProgress:
-    """Observe the checks of one stage (those in `only`, else all) in this process, saving the
-    fragment before and after each.
-    """
+    """Observe a stage's checks in this process (those in `only`, else all), saving after each."""
     faulthandler.enable()
     began, _ = _usage()
     redactor = Redactor.of(os.environ, expected.secrets)
@@ -78,9 +73,9 @@ def run_stage(
             fragment.where = where
             fragment.save(fragment_path)
 
-    bench = ObserverContext(expected=expected, scratch=scratch, report_progress=tell)
+    context = ObserverContext(expected=expected, scratch=scratch, report_progress=tell)
     with ClockWatch(
-        expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, bench.environ
+        expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, context.environ
     ) as watch:
         for one in select_checks(expected):
             if (
@@ -90,7 +85,7 @@ def run_stage(
             ):
                 if any(before in fragment.raised for before in one.check.after):
                     continue
-                _observe(one, bench, fragment, fragment_path, redactor)
+                _observe(one, context, fragment, fragment_path, redactor)
     fragment.seen.update(watch.readings(name))
     ended, fragment.maxrss_mb = _usage()
     fragment.cpu_s, fragment.ended = ended - began, True
@@ -98,16 +93,8 @@ def run_stage(
     return fragment
 
 
-def die_with_parent() -> None:
-    """Let the kernel end this process when the probe itself is killed; only Linux has that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def redirect_output(log: Path) -> None:
-    """Make everything this process and its children print from now on go to a file, what native
-    code writes included.
-    """
+    """Redirect output of this process and its children, native code included, to a file."""
     sys.stdout.flush()
     sys.stderr.flush()
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -117,8 +104,9 @@ def redirect_output(log: Path) -> None:
 
 
 def truncate_middle(text: str, most: int) -> str:
-    """Return at most about `most` characters of a text: its beginning and, as a traceback says what
-    happened in its last line, twice as much of its end.
+    """Return at most about `most` characters: the beginning, and twice as much of the end.
+
+    A traceback says in its last line what happened.
     """
     if len(text) <= most:
         return text
@@ -131,17 +119,17 @@ def truncate_middle(text: str, most: int) -> str:
 
 def _observe(
     one: SelectedCheck,
-    bench: ObserverContext,
+    context: ObserverContext,
     fragment: StageProgress,
     path: Path,
     redactor: Redactor,
 ) -> None:
     fragment.running, fragment.where = one.id, ""
     fragment.save(path)
-    bench.subject = one.subject
+    context.subject = one.subject
     began = time.perf_counter()
     try:
-        fragment.seen.update(observers_of(one.check.stage)[one.check.id](bench))
+        fragment.seen.update(observers_of(one.check.stage)[one.check.id](context))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001
@@ -153,9 +141,7 @@ def _observe(
 
 
 def _usage() -> tuple[float, float]:
-    """CPU seconds so far with those of ended children, and peak memory in MB; zeros where the
-    system does not tell.
-    """
+    """Return CPU seconds, ended children included, and peak memory in MB; zeros if unknown."""
     try:
         import resource
     except ImportError:
@@ -186,9 +172,7 @@ def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
 
 
 def _without_traceback(text: str) -> str:
-    """A worker of a DataLoader sends its whole traceback as the text of its error: who failed, and
-    the last line, which says how.
-    """
+    """Return a DataLoader worker's error without the traceback that its text holds."""
     if "Original Traceback (most recent call last)" not in text:
         return text
     first, *_, last = text.strip().splitlines()

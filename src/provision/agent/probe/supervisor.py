@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.process import kill_process_group
 from .redactor import Redactor
 from .stage import StageProgress
 
@@ -21,9 +22,7 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How a stage ended: exit code or signal, wall and CPU seconds (children included), peak memory
-    in MB, redacted end of its output.
-    """
+    """The end of a stage: exit code or signal, seconds, peak memory in MB, redacted output."""
 
     name: str
     exit: int | None
@@ -36,18 +35,16 @@ class StageRun:
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """The end of the stage as text."""
         if self.timed_out:
             return f"did not end within {self.wall_s:.0f} s"
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the report: to the hundredth of a second and the whole MB, which is as
-        far as they repeat.
-        """
-        told = {field: getattr(self, field) for field in self.__slots__}
+        """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
+        reported = {field: getattr(self, field) for field in self.__slots__}
         return {
-            **told,
+            **reported,
             "wall_s": round(self.wall_s, 2),
             "cpu_s": round(self.cpu_s, 2),
             "maxrss_mb": round(self.maxrss_mb),
@@ -72,14 +69,11 @@ class _ExitStatus:
 
 
 class StageProcess:
-    """A process that runs several stages one after the other; `watch` is told of each stage as it
-    starts and ends.
+    """A process that runs several stages; `started` and `ended` are called for each.
 
     `deadline` is the moment (monotonic clock) at which the whole verification ends. The process
-    leads a group of its own, which is
-    killed when a stage runs out of time, when the process ended, and when we are interrupted. A
-    stage has started when its fragment
-    exists.
+    leads a group of its own, which is killed when a stage runs out of time, when the process
+    ended, and when we are interrupted. A stage has started when its fragment exists.
     """
 
     def __init__(
@@ -99,8 +93,9 @@ class StageProcess:
         self._timed_out = False
 
     def run(self, command: Sequence[str], environ: Mapping[str, str]) -> list[StageRun]:
-        """Run the command to its end. Returns a run for every stage that began; when the process
-        died, the last of them tells how.
+        """Run the command to its end; return a run for every stage that began.
+
+        If the process died, the last of them says how.
         """
         self._begin_leg()
         with open(self._legs[0].log, "wb") as output:
@@ -115,7 +110,7 @@ class StageProcess:
             try:
                 ending = self._follow(process)
             finally:
-                _kill_group(process)
+                kill_process_group(process)
                 process.wait()
         while self._next_has_begun():
             self._leg_is_over()
@@ -134,7 +129,7 @@ class StageProcess:
                 and not self._timed_out
             ):
                 self._timed_out = True
-                _kill_group(process)
+                kill_process_group(process)
             time.sleep(_PAUSE_S)
 
     @property
@@ -195,17 +190,6 @@ def _ending(process: subprocess.Popen[bytes]) -> _ExitStatus | None:
     # Linux counts ru_maxrss in KiB, macOS in bytes.
     unit = 1024 * 1024 if sys.platform == "darwin" else 1024
     return _ExitStatus(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.poll() is None:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        # Nobody of the group is left (macOS answers EPERM for a group of zombies).
-        pass
 
 
 def _signal_name(number: int) -> str:

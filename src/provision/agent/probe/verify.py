@@ -1,6 +1,4 @@
-"""One verification: runs the stages in order, gathers what they saw, judges it, and makes the
-report.
-"""
+"""One verification: runs the stages, collects their readings, judges, and makes the report."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ EventCallback = Callable[[dict[str, Any]], None]
 
 @dataclass(slots=True)
 class _Gathered:
-    """What all stages together have found so far."""
+    """Readings and errors of all stages so far."""
 
     seen: dict[str, Any] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
@@ -52,9 +50,7 @@ def verify(
     watch: EventCallback,
     environ: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Run every stage that has a check to observe and return the report document. `source` is the
-    expectations file the stages read.
-    """
+    """Run every stage that has a check; return the report. `source` is the expectations file."""
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
         verification = _Verification(
             expected, source, select_checks(expected, only), watch, environ, Path(scratch)
@@ -110,9 +106,7 @@ class _Verification:
         )
 
     def observe(self, group: Sequence[Stage]) -> None:
-        """Run a group of stages in one process; after a death the stages behind it run in a new
-        one.
-        """
+        """Run a group of stages in one process; after a death, the rest in a new one."""
         left = [stage for stage in group if self._ready(stage)]
         while left:
             if time.monotonic() >= self.deadline:
@@ -176,8 +170,8 @@ class _Verification:
         ready = self._ready(next(stage for stage in STAGES if stage.name == run.name))
         _add(self.gathered, run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
         failed = [self.judge(one).status for one in ready].count(Status.FAIL)
-        told = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
-        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **told})
+        reported = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
+        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **reported})
 
 
 def _add(

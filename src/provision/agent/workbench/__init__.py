@@ -1,7 +1,4 @@
-"""The island that sets up an instance from within and reports: standard library only, Python 3.10
-or newer.
+"""The program on a Workbench instance: sets it up as a document declares, and reports.
+
+Standard library only, Python 3.10 or newer.
 """
-
-from .document import SCHEMA, Document, DocumentError, parse_document
-
-__all__ = ["SCHEMA", "Document", "DocumentError", "parse_document"]

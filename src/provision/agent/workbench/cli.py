@@ -1,6 +1,4 @@
-"""The door of the program on an instance: `run` follows a document, `launch` starts a program with
-its secrets, `fetch` puts one in place.
-"""
+"""Command line on an instance: `run` a document, `launch` with secrets, `fetch` a program."""
 
 from __future__ import annotations
 
@@ -11,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.agent_config import DocumentError, read_document
 from .cloud import CloudClient, CloudError
-from .document import DocumentError, read_document
+from .document import parse_document
 from .instance import Instance, find_user_account
 from .phases import run_phases
 from .status import SecretRedactor, StatusReporter
@@ -32,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return fetch()
     asked = _parser().parse_args(arguments)
     try:
-        document = read_document(asked.document)
+        document = read_document(asked.document, parse_document)
         if document.nonce != asked.nonce:
             raise DocumentError(
                 "the document is of another run: its nonce is not the one that was announced"
@@ -44,12 +43,12 @@ def main(words: Sequence[str] | None = None) -> int:
     cleaner = SecretRedactor()
     cloud = CloudClient(asked.metadata, asked.storage, asked.secrets)
     named = cloud.read_metadata_attribute("jupyter-user") or "jupyter"
-    machine = Instance(
+    instance = Instance(
         find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner
     )
     return run_phases(
         document,
-        machine,
+        instance,
         cloud,
         StatusReporter(document, cloud, asked.work, cleaner, _say),
         asked.log,
@@ -77,8 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _launch(words: Sequence[str]) -> int:
-    """Become `launch --secret=NAME=REFERENCE ... -- PROGRAM ...`, with the secrets in its variables
-    and nowhere else.
+    """Replace this process with a program that has the secrets in its variables only.
+
+    The arguments are `--secret=NAME=REFERENCE ... -- PROGRAM ...`.
     """
     split = words.index("--") if "--" in words else len(words)
     references = dict(word.removeprefix("--secret=").partition("=")[::2] for word in words[:split])

@@ -1,6 +1,4 @@
-"""What an instance asks of Google's services, as itself: its metadata, objects in Cloud Storage,
-values in Secret Manager.
-"""
+"""Google's services as the instance uses them: metadata, Cloud Storage, Secret Manager."""
 
 from __future__ import annotations
 
@@ -23,16 +21,12 @@ _LATER = (408, 429, 500, 502, 503, 504)
 
 
 class CloudError(Exception):
-    """A service did not give what was asked; the text is one line for a person, without any token
-    or value.
-    """
+    """A service refused or failed; the text is one line without any token or value."""
 
 
 @dataclass
 class CloudClient:
-    """The services by address, and the token that opens them (of the instance's own service
-    account).
-    """
+    """Addresses of the services, and the token of the instance's service account."""
 
     metadata_url: str
     storage_url: str
@@ -43,7 +37,7 @@ class CloudClient:
     _until: float = 0.0
 
     def read_metadata_attribute(self, key: str) -> str | None:
-        """Return a value of the instance's metadata, None where there is none."""
+        """Return a value of the instance's metadata; None if it is not set."""
         try:
             return self._metadata("GET", f"instance/attributes/{quote(key)}").decode(
                 "utf-8", "replace"
@@ -52,9 +46,7 @@ class CloudClient:
             return None
 
     def write_guest_attribute(self, key: str, value: str) -> bool:
-        """Write a guest attribute of our namespace; tell whether it was taken. It is not tried
-        again: writes are few a minute.
-        """
+        """Write a guest attribute of our namespace once; return whether it was accepted."""
         try:
             self._metadata(
                 "PUT", f"instance/guest-attributes/provision/{key}", value.encode(), tries=1
@@ -75,13 +67,12 @@ class CloudClient:
     def write_object(self, address: str, content: bytes, kind: str) -> None:
         """Write an object in one request."""
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"  # noqa: E501
+        query = f"uploadType=media&name={quote(name, safe='')}"
+        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?{query}"
         self._authorised("POST", url, f"cannot write {address}", content, kind)
 
     def read_secret(self, reference: str) -> str:
-        """Return the value of a secret's version. Source: Secret Manager REST,
-        projects.secrets.versions.access.
-        """
+        """Return a secret's value (Secret Manager REST, projects.secrets.versions.access)."""
         try:
             answer = json.loads(
                 self._authorised(

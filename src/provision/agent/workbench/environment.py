@@ -1,6 +1,4 @@
-"""The environment of a lock on the data disk: uv, the interpreter, the packages, the kernel. It is
-made as the person who uses it.
-"""
+"""The environment of a lock on the data disk, made as its user: uv, Python, packages, kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .document import Document, LockedUv
+from ..core.process import NOT_STARTED
+from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
+from .document import Document
 from .install_progress import report_install_progress
 from .instance import Instance, PhaseFailed
 
@@ -20,75 +20,71 @@ MARKER_FILE = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"
 _INSTALL_S, _FETCH_S = 3600.0, 900.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
-_NO_PROGRAM = 127
 _DIGEST12 = re.compile(r"[0-9a-f]{12}")
 _CONDA = ("/opt/conda", "/opt/micromamba")
 
 
-def environment_prefix(document: Document, machine: Instance) -> Path:
-    """Return where the environment lies: its name is what it holds."""
-    return machine.provision_folder / "envs" / document.digest[:12]
+def environment_prefix(document: Document, instance: Instance) -> Path:
+    """Return the path of the environment, which is named by its digest."""
+    return instance.provision_folder / "envs" / document.digest[:12]
 
 
-def is_environment_complete(document: Document, machine: Instance) -> bool:
-    """Tell whether the environment is there and whole: its marker, written last, fits, and its
-    interpreter starts (an image upgrade may have taken it away).
+def is_environment_complete(document: Document, instance: Instance) -> bool:
+    """Return whether the environment is whole: its marker, written last, fits, and Python starts.
+
+    An upgrade of the image may have removed the interpreter.
     """
     try:
         marker = json.loads(
-            machine.read_file(environment_prefix(document, machine) / MARKER_FILE) or "null"
+            instance.read_file(environment_prefix(document, instance) / MARKER_FILE) or "null"
         )
     except ValueError:
         return False
     return (
-        bool(marker == _marker(document, machine))
-        and _minor(str(environment_prefix(document, machine) / "bin/python"), machine)
+        bool(marker == _marker(document, instance))
+        and _minor(str(environment_prefix(document, instance) / "bin/python"), instance)
         == document.python
     )
 
 
-def find_uv(document: Document, machine: Instance) -> str:
-    """Return a uv: that of the machine where it is the locked version (or any, where none is
-    locked), else the locked wheel, by pip, its hash checked.
-    """
-    there = machine.which("uv")
+def find_uv(document: Document, instance: Instance) -> str:
+    """Return a uv: the machine's if it is the locked version or none is locked, else ours."""
+    there = instance.which("uv")
     if document.uv is None:
         if there is None:
             raise PhaseFailed("there is no uv on this machine, and the document names none")
         return there
-    if there and _uv_version(there, machine) == document.uv.version:
+    if there and _uv_version(there, instance) == document.uv.version:
         return there
-    tools = machine.provision_folder / "tools" / f"uv-{document.uv.version}"
-    program = str(tools / "bin/uv")
-    if _uv_version(program, machine) != document.uv.version:
-        _fetch_uv(document, document.uv, tools, machine)
+    target = document.uv.folder(instance.provision_folder / "tools")
+    program = str(target / "bin/uv")
+    if _uv_version(program, instance) != document.uv.version:
+        _fetch_uv(document, document.uv, target, instance)
     return program
 
 
-def find_python(document: Document, uv: str, machine: Instance) -> str:
-    """Return an interpreter of the locked minor: one that uv fetched earlier or finds, one of the
-    image's conda folders, else one that uv fetches now.
-    """
-    variables = _uv_variables(machine)
-    answer = machine.run(
+def find_python(document: Document, uv: str, instance: Instance) -> str:
+    """Return an interpreter of the locked version: uv's, the image's conda's, or a download."""
+    variables = _uv_variables(instance)
+    answer = instance.run(
         [uv, "python", "find", "--system", document.python], 120, variables=variables
     )
-    if answer.code == 0 and _minor(found := answer.stdout, machine) == document.python:
+    if answer.code == 0 and _minor(found := answer.stdout, instance) == document.python:
         return found
     for folder in _CONDA:
         for candidate in (Path(folder), *sorted(Path(folder).glob("envs/*"))):
             path = str(candidate / f"bin/python{document.python}")
-            if _minor(path, machine) == document.python:
+            if _minor(path, instance) == document.python:
                 return path
     mirror = {"UV_PYTHON_INSTALL_MIRROR": document.python_mirror} if document.python_mirror else {}
     fetch = {**variables, **mirror, "UV_PYTHON_DOWNLOADS": "manual"}
-    machine.run_checked(
+    instance.run_checked(
         f"no Python {document.python} on this image, and uv cannot fetch it",
         [uv, "python", "install", document.python],
         _FETCH_S,
         variables=fetch,
     )
-    return machine.run_checked(
+    return instance.run_checked(
         f"no Python {document.python}",
         [uv, "python", "find", "--managed-python", document.python],
         120,
@@ -97,26 +93,25 @@ def find_python(document: Document, uv: str, machine: Instance) -> str:
 
 
 def create_environment(
-    document: Document, uv: str, python: str, machine: Instance, told: Callable[[int], None]
+    document: Document, uv: str, python: str, instance: Instance, told: Callable[[int], None]
 ) -> dict[str, Any]:
-    """Make the environment anew: the interpreter, then the packages by the installer, each file
-    checked against its hash; the marker comes last.
+    """Make the environment: interpreter, packages by hash, and the marker last; return counts.
 
     `told` hears now and then how many packages have come.
     """
-    where = environment_prefix(document, machine)
-    variables = _uv_variables(machine)
-    machine.run_checked(
+    where = environment_prefix(document, instance)
+    variables = _uv_variables(instance)
+    instance.run_checked(
         f"cannot make the environment {where}",
         [uv, "venv", "--clear", "--python", python, str(where)],
         300,
         variables=variables,
     )
-    machine.write_file(
+    instance.write_file(
         where / "install.json",
         json.dumps({**document.install, "python": str(where / "bin/python")}),
     )
-    words = [
+    arguments = [
         "install",
         "--document",
         str(where / "install.json"),
@@ -125,29 +120,27 @@ def create_environment(
         "--uv",
         uv,
     ]
-    with report_install_progress(where, machine.provision_folder / "cache", told):
-        machine.run_checked(
+    with report_install_progress(where, instance.provision_folder / "cache", told):
+        instance.run_checked(
             "cannot install the packages",
-            [sys.executable, "-I", str(machine.work / "installer.pyz"), *words],
+            [sys.executable, "-I", str(instance.work / "installer.pyz"), *arguments],
             _INSTALL_S,
             variables=variables,
         )
     installed: dict[str, Any] = json.loads(
-        machine.read_file(where / "installed.json", 2**24) or "{}"
+        instance.read_file(where / "installed.json", 2**24) or "{}"
     )
     # Addresses of mirrors may hold passwords.
-    machine.write_file(where / "install.json", "{}\n")
-    machine.write_file(
-        where / MARKER_FILE, json.dumps(_marker(document, machine), sort_keys=True) + "\n"
+    instance.write_file(where / "install.json", "{}\n")
+    instance.write_file(
+        where / MARKER_FILE, json.dumps(_marker(document, instance), sort_keys=True) + "\n"
     )
     return dict(installed.get("counts", {}))
 
 
-def remove_old_environments(document: Document, machine: Instance) -> list[str]:
-    """Remove environments of earlier locks but the newest, which a running kernel may still use;
-    return their names.
-    """
-    folder = machine.provision_folder / "envs"
+def remove_old_environments(document: Document, instance: Instance) -> list[str]:
+    """Remove environments of earlier locks but the newest, which a kernel may use; return names."""
+    folder = instance.provision_folder / "envs"
     others = [
         one
         for one in folder.iterdir()
@@ -155,23 +148,20 @@ def remove_old_environments(document: Document, machine: Instance) -> list[str]:
     ]
     old = sorted(others, key=lambda one: one.lstat().st_mtime)[:-1]
     if old:
-        machine.run(["rm", "-rf", "--one-file-system", "--", *map(str, old)], 600)
+        instance.run(["rm", "-rf", "--one-file-system", "--", *map(str, old)], 600)
     return [one.name for one in old]
 
 
-def create_declared_folders(document: Document, machine: Instance) -> None:
-    """Make the declared folders that are missing below the person's home; elsewhere they are the
-    image's, or mounted, and the probe says what is missing.
-    """
-    home = f"{machine.user.home}/"
+def create_declared_folders(document: Document, instance: Instance) -> None:
+    """Make the declared folders below the user's home; others belong to the image or a mount."""
+    home = f"{instance.user.home}/"
     for path in document.paths.values():
         if path.startswith(home):
-            machine.run(["mkdir", "-p", "--", path], 60)
+            instance.run(["mkdir", "-p", "--", path], 60)
 
 
-def register_kernel(document: Document, machine: Instance) -> str | None:
-    """Register the environment with Jupyter, for the person; return the kernel's name, None where
-    there is none to register.
+def register_kernel(document: Document, instance: Instance) -> str | None:
+    """Register the environment with Jupyter for the user; return the kernel's name, if any.
 
     Where the spec has secrets, the kernel starts through this program, which fetches them into
     its variables: the file holds references only.
@@ -180,12 +170,12 @@ def register_kernel(document: Document, machine: Instance) -> str | None:
         one.get("name") == "ipykernel" for one in document.install["packages"]
     ):
         return None
-    where = environment_prefix(document, machine)
+    where = environment_prefix(document, instance)
     python = str(where / "bin/python")
     argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     if document.secrets:
-        program = machine.provision_folder / "launch.pyz"
-        _copy(machine.work / "device.pyz", program, machine)
+        program = instance.provision_folder / "launch.pyz"
+        _copy(instance.work / "device.pyz", program, instance)
         argv = [
             python,
             "-I",
@@ -209,65 +199,47 @@ def register_kernel(document: Document, machine: Instance) -> str | None:
         "env": env,
         "metadata": metadata,
     }
-    machine.write_file(
-        machine.user.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json",
+    instance.write_file(
+        instance.user.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json",
         json.dumps(spec, indent=1, sort_keys=True) + "\n",
     )
     return document.kernel.name
 
 
-def _copy(source: Path, target: Path, machine: Instance) -> None:
-    machine.run_checked(
+def _copy(source: Path, target: Path, instance: Instance) -> None:
+    instance.run_checked(
         f"cannot write {target}",
         ["install", "-D", "--mode=644", "--", str(source), str(target)],
         60,
     )
 
 
-def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) -> None:
-    """Put the locked uv in place: straight from the index that the document names, else by a pip,
-    which finds its own and knows more of them.
+def _fetch_uv(document: Document, uv: LockedUv, target: Path, instance: Instance) -> None:
+    """Put the locked uv in place: from the index of the document, else with a pip.
+
+    A pip finds its own indexes, and supports more kinds of them.
     """
     index = document.install.get("indexes", {}).get("pypi")
+    program = str(target / "bin/uv")
     if index:
-        asked = {
-            "index": index,
-            "name": "uv",
-            "version": uv.version,
-            "hashes": uv.hashes,
-            "target": str(tools),
-        }
-        # Through stdin: the address may hold a password.
-        machine.run(
-            [sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"],
+        request = {"name": "uv", "version": uv.version, "hashes": uv.hashes}
+        # On stdin, because the address may hold a password.
+        instance.run(
+            [sys.executable, "-I", str(instance.work / "device.pyz"), "fetch"],
             _FETCH_S,
-            given=json.dumps(asked).encode(),
+            stdin=json.dumps({**request, "index": index, "target": str(target)}),
         )
-        if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+        if _uv_version(program, instance) == uv.version:
             return
-    requirement = f"uv=={uv.version} " + " ".join(
-        f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes
-    )
-    wanted = tools.with_name(tools.name + ".txt")
-    machine.write_file(wanted, requirement + "\n")
+    requirements = target.with_name(target.name + ".txt")
+    instance.write_file(requirements, uv.requirement + "\n")
     variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
-    words = [
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--require-hashes",
-        "--upgrade",
-        "--target",
-        str(tools),
-        "--requirement",
-        str(wanted),
-    ]
+    arguments = pip_arguments(requirements, target)
     for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
-        answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
-        if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+        answer = instance.run([*pip, *arguments], _FETCH_S, variables=variables)
+        if answer.code == 0 and _uv_version(program, instance) == uv.version:
             return
-        if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
+        if answer.code != NOT_STARTED and "No module named pip" not in answer.output:
             raise PhaseFailed(
                 f"cannot install uv {uv.version} by its hash: exit code "
                 f"{answer.code}\n{answer.output}"
@@ -277,30 +249,29 @@ def _fetch_uv(document: Document, uv: LockedUv, tools: Path, machine: Instance) 
     )
 
 
-def _uv_version(program: str, machine: Instance) -> str | None:
-    answer = machine.run([program, "--version"], 60)
-    words = answer.stdout.split()
-    return words[1] if answer.code == 0 and len(words) > 1 else None
+def _uv_version(program: str, instance: Instance) -> str | None:
+    answer = instance.run([program, "--version"], 60)
+    return parse_uv_version(answer.stdout) if answer.code == 0 else None
 
 
-def _uv_variables(machine: Instance) -> dict[str, str]:
+def _uv_variables(instance: Instance) -> dict[str, str]:
     return {
-        "UV_CACHE_DIR": str(machine.provision_folder / "cache"),
-        "UV_PYTHON_INSTALL_DIR": str(machine.provision_folder / "pythons"),
+        "UV_CACHE_DIR": str(instance.provision_folder / "cache"),
+        "UV_PYTHON_INSTALL_DIR": str(instance.provision_folder / "pythons"),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_HTTP_TIMEOUT": "120",
     }
 
 
-def _minor(python: str, machine: Instance) -> str | None:
-    answer = machine.run([python, "-I", "-S", "-c", _ASK], 60)
+def _minor(python: str, instance: Instance) -> str | None:
+    answer = instance.run([python, "-I", "-S", "-c", _ASK], 60)
     return answer.stdout if answer.code == 0 else None
 
 
-def _marker(document: Document, machine: Instance) -> dict[str, str]:
+def _marker(document: Document, instance: Instance) -> dict[str, str]:
     return {
         "schema": _MARKER_SCHEMA,
         "digest": f"sha256:{document.digest}",
-        "prefix": str(environment_prefix(document, machine)),
+        "prefix": str(environment_prefix(document, instance)),
         "python": document.python,
     }

@@ -1,6 +1,4 @@
-"""How many packages are there while uv works: counted from outside, as uv tells nothing before its
-end.
-"""
+"""Counts packages from outside while uv works, because uv reports nothing before its end."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ a name of its own (uv 0.11, uv-cache crate).
 def report_install_progress(
     prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = COUNT_INTERVAL_S
 ) -> Iterator[None]:
-    """While the block runs, tell how many packages have come: first they are unpacked in uv's
-    cache, in the end all of them are linked into the environment.
+    """Report how many packages have come while the block runs.
+
+    First they are unpacked in uv's cache, then all of them are linked into the environment.
 
     Names are counted alone: no file that the person owns is opened.
     """

@@ -1,6 +1,4 @@
-"""The instance as the phases see it: who owns the environment, where things lie, and how programs
-are started.
-"""
+"""The instance as the phases use it: its user, folders, programs and files."""
 
 from __future__ import annotations
 
@@ -8,15 +6,14 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.process import NOT_STARTED, TIMED_OUT, run_process
 from .status import SecretRedactor
 
 _VARIABLES = (
@@ -46,14 +43,12 @@ _QUIET = {
 
 
 class PhaseFailed(Exception):
-    """A phase did not reach its end; the text is for a person, its first line tells what failed."""
+    """A phase failed; the first line of the text names what failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended (124: its time was up), the end of all that it wrote, and what it wrote
-    to stdout.
-    """
+    """Exit code of a program, the end of its output without secrets, and its stdout as it is."""
 
     code: int
     output: str
@@ -62,7 +57,7 @@ class ProcessResult:
 
 @dataclass(frozen=True, slots=True)
 class UserAccount:
-    """Who uses JupyterLab: the account and its home."""
+    """The account that uses JupyterLab."""
 
     name: str
     uid: int
@@ -72,8 +67,9 @@ class UserAccount:
 
 @dataclass
 class Instance:
-    """One instance. All below the person's home is done as that person: root follows no link that a
-    person can place.
+    """One instance.
+
+    Everything below the user's home is done as that user: root follows no link that a user made.
     """
 
     user: UserAccount
@@ -93,74 +89,55 @@ class Instance:
         *,
         root: bool = False,
         variables: Mapping[str, str] | None = None,
-        given: bytes = b"",
+        stdin: str = "",
         folder: Path | None = None,
     ) -> ProcessResult:
-        """Run a program to its end, as the person or as root, with few variables; what it writes
-        goes to the log, cleaned. At the limit its group is killed.
-        """
-        own = self.environ.get("HOME", "/root") if root else str(self.user.home)
-        base = {key: value for key in _VARIABLES if (value := self.environ.get(key))}
-        try:
-            process = subprocess.Popen(
-                list(argv),
-                env={
-                    **base,
-                    **_QUIET,
-                    "HOME": own,
-                    "USER": "root" if root else self.user.name,
-                    **(variables or {}),
-                },
-                cwd=folder or "/",
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                umask=0o022,
-                **({} if root else self._account()),
-            )
-        except OSError as error:
-            return ProcessResult(127, f"{argv[0]}: {error.strerror or error}")
-        stdout, stderr, code = _to_the_end(process, given, timeout_s)
-        told = stdout.decode("utf-8", "replace")
-        text = self.redactor.clean(told + stderr.decode("utf-8", "replace"))
-        sys.stderr.write(re.sub(r"(?m)^", "  ", text.rstrip()) + "\n" if text.strip() else "")
-        sys.stderr.flush()
-        return ProcessResult(code, text[-4000:], told.strip())
+        """Run a program to its end, as the person or as root, with few variables.
 
-    def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **how: Any) -> str:
-        """Run a program and return its stdout; raise PhaseFailed with its last words when it fails."""  # noqa: E501
-        answer = self.run(argv, timeout_s, **how)
-        if answer.code == 124:
+        What it writes goes to the log without secrets. At the time limit its group is ended.
+        """
+        inherited = {key: value for key in _VARIABLES if (value := self.environ.get(key))}
+        home = self.environ.get("HOME", "/root") if root else str(self.user.home)
+        user = "root" if root else self.user.name
+        result = run_process(
+            argv,
+            timeout_s,
+            {**inherited, **_QUIET, "HOME": home, "USER": user, **(variables or {})},
+            folder or Path("/"),
+            stdin=stdin,
+            umask=0o022,
+            **({} if root else self._account()),
+        )
+        output = self.redactor.clean(result.stdout + result.stderr)
+        if result.code != NOT_STARTED and output.strip():
+            sys.stderr.write(re.sub(r"(?m)^", "  ", output.rstrip()) + "\n")
+            sys.stderr.flush()
+        code = result.code if result.code >= 0 else 128 - result.code
+        return ProcessResult(code, output[-4000:], result.stdout.strip())
+
+    def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **options: Any) -> str:
+        """Run a program and return its stdout. Raises PhaseFailed with the end of its output."""
+        answer = self.run(argv, timeout_s, **options)
+        if answer.code == TIMED_OUT:
             raise PhaseFailed(f"{what}: not done within {timeout_s:.0f} s\n{answer.output}")
         if answer.code:
             raise PhaseFailed(f"{what}: exit code {answer.code}\n{answer.output}")
         return answer.stdout
 
     def write_file(self, path: Path, text: str) -> None:
-        """Write a file as the person, whole or not at all."""
+        """Write a file as the user, whole or not at all."""
         self.run_checked(
             f"cannot write {path}",
-            [sys.executable, "-I", "-c", _PUT, str(path)],
+            [sys.executable, "-I", "-c", _WRITE_FILE, str(path)],
             60,
-            given=text.encode(),
+            stdin=text,
         )
 
     def read_file(self, path: Path, limit: int = 2**20) -> str | None:
-        """Read a file as the person; None where there is none."""
-        argv = [
-            sys.executable,
-            "-I",
-            "-c",
-            (
-                "import sys; sys.stdout.write(open(sys.argv[1], "
-                "encoding='utf-8').read(int(sys.argv[2])))"
-            ),
-            str(path),
-            str(limit),
-        ]
+        """Return the text of a file, read as the user; None if it cannot be read."""
         if not os.path.lexists(path):
             return None
+        argv = [sys.executable, "-I", "-c", _READ_FILE, str(path), str(limit)]
         answer = subprocess.run(
             argv, capture_output=True, text=True, timeout=60, check=False, **self._account()
         )
@@ -171,11 +148,9 @@ class Instance:
         return shutil.which(program, path=self.environ.get("PATH"))
 
     def _account(self) -> dict[str, Any]:
-        return (
-            {}
-            if os.getuid() == self.user.uid
-            else {"user": self.user.uid, "group": self.user.gid, "extra_groups": self._groups()}
-        )
+        if os.getuid() == self.user.uid:
+            return {}
+        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self._groups()}
 
     def _groups(self) -> list[int]:
         try:
@@ -184,7 +159,11 @@ class Instance:
             return [self.user.gid]
 
 
-_PUT = """
+_READ_FILE = """
+import sys
+sys.stdout.write(open(sys.argv[1], encoding="utf-8").read(int(sys.argv[2])))
+"""
+_WRITE_FILE = """
 import os, sys, tempfile
 path = sys.argv[1]
 os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -197,34 +176,9 @@ os.replace(temporary, path)
 
 
 def find_user_account(name: str) -> UserAccount:
-    """Return the person of this name where there is one; else root, with the folder that would be
-    the home.
-    """
+    """Return the account of this name, else root's with the folder that would be the home."""
     try:
-        known = pwd.getpwnam(name)
+        account = pwd.getpwnam(name)
     except KeyError:
         return UserAccount("root", os.getuid(), os.getgid(), Path("/home/jupyter"))
-    return UserAccount(known.pw_name, known.pw_uid, known.pw_gid, Path(known.pw_dir))
-
-
-def _to_the_end(
-    process: subprocess.Popen[bytes], given: bytes, timeout_s: float
-) -> tuple[bytes, bytes, int]:
-    try:
-        output = process.communicate(given, timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        _kill_group(process)
-        return (*process.communicate(), 124)
-    except BaseException:
-        _kill_group(process)
-        raise
-    return (*output, process.returncode if process.returncode >= 0 else 128 - process.returncode)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, kind)
-        except (ProcessLookupError, PermissionError):
-            return
-        time.sleep(0.5 if kind is signal.SIGTERM else 0)
+    return UserAccount(account.pw_name, account.pw_uid, account.pw_gid, Path(account.pw_dir))

@@ -1,6 +1,4 @@
-"""The proof: the probe, in the environment that was made, with the variables and secrets that
-programs there get.
-"""
+"""Runs the probe in the environment, with its variables and secrets."""
 
 from __future__ import annotations
 
@@ -22,28 +20,24 @@ _GRACE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the probe said: its verdict, its exit code, its report."""
+    """The probe's verdict, exit code and report."""
 
     verdict: str
     code: int
     report: bytes
 
 
-def fetch_secrets(document: Document, cloud: CloudClient, machine: Instance) -> dict[str, str]:
-    """Return the declared secrets by variable; from now on no text that leaves holds one of them.
-    Raises CloudError.
-    """
+def fetch_secrets(document: Document, cloud: CloudClient, instance: Instance) -> dict[str, str]:
+    """Return the declared secrets by variable; they are redacted from now on. Raises CloudError."""
     values = {}
     for name, reference in sorted(document.secrets.items()):
         values[name] = cloud.read_secret(reference)
-        machine.redactor.add_secrets([values[name]])
+        instance.redactor.add_secrets([values[name]])
     return values
 
 
 def find_simulated_parts(document: Document, cloud: CloudClient) -> list[str]:
-    """Return what is not real here: what the document says, and what the machine says of itself (a
-    sandbox does).
-    """
+    """Return what is simulated, by the document and by the instance's metadata (a sandbox's)."""
     try:
         told = json.loads(cloud.read_metadata_attribute(_ATTRIBUTE) or "[]")
     except ValueError:
@@ -53,40 +47,38 @@ def find_simulated_parts(document: Document, cloud: CloudClient) -> list[str]:
 
 
 def run_probe(
-    document: Document, machine: Instance, secrets: Mapping[str, str], not_real: list[str]
+    document: Document, instance: Instance, secrets: Mapping[str, str], not_real: list[str]
 ) -> ProbeResult:
-    """Run the probe as the person and return what it says; raises PhaseFailed when it gives no
-    verdict.
-    """
-    where = environment_prefix(document, machine)
-    folder = machine.provision_folder / "reports" / document.nonce
+    """Run the probe as the user and return its result. Raises PhaseFailed without a verdict."""
+    where = environment_prefix(document, instance)
+    folder = instance.provision_folder / "reports" / document.nonce
     expectations = _expectations(document, where, not_real)
-    machine.write_file(folder / "expectations.json", json.dumps(expectations))
-    machine.run(
+    instance.write_file(folder / "expectations.json", json.dumps(expectations))
+    instance.run(
         ["rm", "-f", "--", str(folder / "report.json")], 60
     )  # one of an earlier try is no answer
     argv = [
         str(where / "bin/python"),
-        str(machine.work / "probe.pyz"),
+        str(instance.work / "probe.pyz"),
         "verify",
         "--expectations",
         str(folder / "expectations.json"),
     ]
-    path = f"{where / 'bin'}:{machine.environ.get('PATH', '/usr/bin:/bin')}"
+    path = f"{where / 'bin'}:{instance.environ.get('PATH', '/usr/bin:/bin')}"
     variables = {**document.variables, **secrets, "VIRTUAL_ENV": str(where), "PATH": path}
     limit = float(expectations.get("timeout_s", 1800)) + _GRACE_S
-    answer = machine.run(
+    answer = instance.run(
         [*argv, "--out", str(folder / "report.json")],
         limit,
         variables=variables,
-        folder=machine.user.home,
+        folder=instance.user.home,
     )
     if answer.code not in (0, 1, 3):
         raise PhaseFailed(
             f"the verification could not run: exit code {answer.code}\n{answer.output}"
         )
-    report = machine.redactor.without_values(
-        machine.read_file(folder / "report.json", MAX_REPORT_BYTES) or ""
+    report = instance.redactor.without_values(
+        instance.read_file(folder / "report.json", MAX_REPORT_BYTES) or ""
     ).encode()
     try:
         verdict = str(json.loads(report)["verdict"]["result"])

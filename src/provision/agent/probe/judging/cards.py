@@ -1,6 +1,4 @@
-"""Judges which card it is, how much memory it has, and what the driver, its log and NVIDIA's own
-diagnosis say of its health.
-"""
+"""Judges the cards: type, memory, and health by the driver, its log and NVIDIA's diagnosis."""
 
 from __future__ import annotations
 
@@ -58,35 +56,35 @@ _XIDS = {
 """What people meet most (NVIDIA, Xid errors)."""
 
 
-def _model(case: JudgeInput) -> Judgement:
-    found, wanted, needed = (
-        case.seen["gpu.name"],
-        case.expected.gpu_type or "",
-        case.expected.requires.compute_capability,
+def _model(given: JudgeInput) -> Judgement:
+    observed, required, needed = (
+        given.seen["gpu.name"],
+        given.expected.gpu_type or "",
+        given.expected.requires.compute_capability,
     )
-    if wanted == "mps":
+    if required == "mps":
         return skipped("Apple GPUs are not told apart")
-    if found is None:
-        return unknown("no GPU could be asked for its name", wanted)
-    pci = case.seen["nvml.pci"]
-    if case.seen.get("nvml.told_apart") is False and not all(
-        fits := [is_declared_gpu(name, wanted) for name in found.split(" + ")]
+    if observed is None:
+        return unknown("no GPU could be asked for its name", required)
+    pci = given.seen["nvml.pci"]
+    if given.seen.get("nvml.told_apart") is False and not all(
+        fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
     ):
-        by_torch = case.seen.get("_gpu.names")
-        if not by_torch and (any(fits) or any(_same_card(one, wanted) for one in pci)):
-            return _which(wanted, found)
-        found, pci = " + ".join(by_torch or [found]), []
-    if not all(is_declared_gpu(name, wanted) for name in found.split(" + ")) and not (
-        pci and all(_same_card(one, wanted) for one in pci)
+        by_torch = given.seen.get("_gpu.names")
+        if not by_torch and (any(fits) or any(_same_card(one, required) for one in pci)):
+            return _which(required, observed)
+        observed, pci = " + ".join(by_torch or [observed]), []
+    if not all(is_declared_gpu(name, required) for name in observed.split(" + ")) and not (
+        pci and all(_same_card(one, required) for one in pci)
     ):
         return fails(
-            f"the GPU is {found}, {wanted} declared",
-            wanted,
-            found,
+            f"the GPU is {observed}, {required} declared",
+            required,
+            observed,
             "the machine or runtime was given another GPU",
             "choose the machine type of the declared GPU, or declare this one",
         )
-    capability = case.seen["gpu.compute_capability"]
+    capability = given.seen["gpu.compute_capability"]
     if needed is not None and capability is None:
         return unknown("the driver told no compute capability", needed)
     if needed is not None and not specifier_allows(needed, capability):
@@ -97,17 +95,15 @@ def _model(case: JudgeInput) -> Judgement:
             "this GPU is older than declared",
             "choose a newer GPU",
         )
-    return passes(f"{found}, compute capability {capability or 'not told'}", wanted, found)
+    return passes(f"{observed}, compute capability {capability or 'not told'}", required, observed)
 
 
 def _which(expected: Any, found: str) -> Judgement:
-    """What is said where a variable shows one of several kinds of cards, and torch was not asked
-    which.
-    """
-    told = (
+    """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
+    message = (
         f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
     )
-    return replace(unknown(told, expected), fix=_NAME_IT)
+    return replace(unknown(message, expected), fix=_NAME_IT)
 
 
 def _same_card(pci: str, wanted: str) -> bool:
@@ -115,52 +111,52 @@ def _same_card(pci: str, wanted: str) -> bool:
     return known is not None and is_declared_gpu(known, wanted)
 
 
-def _video_memory(case: JudgeInput) -> Judgement:
-    if case.expected.gpu_type == "mps":
+def _video_memory(given: JudgeInput) -> Judgement:
+    if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
-    found, needed, card = (
-        case.seen["gpu.vram_bytes"],
-        case.expected.requires.vram_bytes,
-        case.expected.card,
+    observed, needed, card = (
+        given.seen["gpu.vram_bytes"],
+        given.expected.requires.vram_bytes,
+        given.expected.card,
     )
     if needed is None and card is None:
-        return skipped("no GPU memory declared, and the facts do not know the card", found)
-    split, by_torch = any(case.seen.get("nvml.mig", [])), _by_torch(case)
+        return skipped("no GPU memory declared, and the facts do not know the card", observed)
+    split, by_torch = any(given.seen.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
-        told = (
+        message = (
             "the card is split into partitions (MIG), and the driver tells the memory of the "
             "whole card"
         )
-        return replace(unknown(told, needed), fix=_ASK_TORCH)
+        return replace(unknown(message, needed), fix=_ASK_TORCH)
     # A part of a card that the driver does not own up to is told by torch alone.
     if by_torch is not None and (
         split
-        or found is None
-        or case.seen.get("nvml.told_apart") is False
-        or by_torch < VRAM_SHARE * found
+        or observed is None
+        or given.seen.get("nvml.told_apart") is False
+        or by_torch < VRAM_SHARE * observed
     ):
-        found = by_torch
-    if found is None:
-        told = "no GPU could be asked for its memory"
+        observed = by_torch
+    if observed is None:
+        message = "no GPU could be asked for its memory"
         return (
-            replace(unknown(told, needed), fix=_ASK_TORCH) if needed is not None else skipped(told)
+            replace(unknown(message, needed), fix=_ASK_TORCH)
+            if needed is not None
+            else skipped(message)
         )
-    judged = _enough(case, found, needed)
+    judged = _enough(given, observed, needed)
     if split and judged.status is Status.FAIL:
-        return _of_a_part(judged, found, needed)
+        return _of_a_part(judged, observed, needed)
     if (
         judged.status is not Status.PASS
         and by_torch is None
-        and case.seen.get("nvml.told_apart") is False
+        and given.seen.get("nvml.told_apart") is False
     ):
-        return _which(needed, str(case.seen.get("gpu.name")))
+        return _which(needed, str(given.seen.get("gpu.name")))
     return judged
 
 
 def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
-    """What holds of a part of a card: what the spec asks for. That the part has less than the card
-    is no fault where as much as it has is declared.
-    """
+    """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
     if needed is not None and found >= needed * VRAM_SHARE:
         return passes(
             f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared",
@@ -174,22 +170,20 @@ def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
     )
 
 
-def _by_torch(case: JudgeInput) -> int | None:
-    """Return the memory that torch sees, of the smallest card: that of a part where a card is
-    split.
-    """
+def _by_torch(given: JudgeInput) -> int | None:
+    """Return the memory of the smallest card that torch sees: that of a part if it is split."""
     sizes = [
         one
-        for one in case.seen.get(
-            f"{PER_CARD_PREFIX}memory.total_bytes", [case.seen.get("memory.total_bytes")]
+        for one in given.seen.get(
+            f"{PER_CARD_PREFIX}memory.total_bytes", [given.seen.get("memory.total_bytes")]
         )
         if one is not None
     ]
     return min(sizes, default=None)
 
 
-def _enough(case: JudgeInput, found: int, needed: int | None) -> Judgement:
-    card = case.expected.card
+def _enough(given: JudgeInput, found: int, needed: int | None) -> Judgement:
+    card = given.expected.card
     if needed is not None and found < needed * VRAM_SHARE:
         return fails(
             f"the GPU has {format_bytes(found)}, {format_bytes(needed)} declared",
@@ -199,7 +193,7 @@ def _enough(case: JudgeInput, found: int, needed: int | None) -> Judgement:
             "choose a GPU with more memory, or lower requires.vram",
         )
     return _as_the_card_has(
-        found, card.memory_bytes if card else None, needed, case.expected.gpu_type
+        found, card.memory_bytes if card else None, needed, given.expected.gpu_type
     )
 
 
@@ -240,20 +234,20 @@ def memory_range(listed_bytes: int) -> tuple[float, float]:
     )
 
 
-def _recovery(case: JudgeInput) -> Judgement:
+def _recovery(given: JudgeInput) -> Judgement:
     actions, fabric = (
-        case.seen["nvml.recovery"],
-        [state for state in case.seen["nvml.fabric"] if state is not None],
+        given.seen["nvml.recovery"],
+        [state for state in given.seen["nvml.fabric"] if state is not None],
     )
-    wanted = max((action for action in actions if action is not None), default=None)
-    if wanted:
+    required = max((action for action in actions if action is not None), default=None)
+    if required:
         message, fix = _ACTIONS.get(
-            wanted, (f"the driver asks for recovery action {wanted}", "restart the machine")
+            required, (f"the driver asks for recovery action {required}", "restart the machine")
         )
         return fails(
             message,
             0,
-            wanted,
+            required,
             "an error that the card or its driver did not get over",
             f"{fix}; take another machine when it comes back",
         )
@@ -271,9 +265,9 @@ def _recovery(case: JudgeInput) -> Judgement:
             cause,
             fix,
         )
-    if wanted is None and not fabric:
+    if required is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
-    if wanted is None:
+    if required is None:
         return passes(
             "the NVLink fabric is ready, and the driver tells of no recovery action",
             "completed",
@@ -282,43 +276,43 @@ def _recovery(case: JudgeInput) -> Judgement:
     return passes(
         "the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""),
         0,
-        wanted,
+        required,
     )
 
 
-def _kernel_log(case: JudgeInput) -> Judgement:
-    found = case.seen["nvml.xids"]
-    if found is None:
+def _kernel_log(given: JudgeInput) -> Judgement:
+    observed = given.seen["nvml.xids"]
+    if observed is None:
         return unknown(
             "the kernel's log cannot be read here (it takes root, and is not in containers)"
         )
-    fatal = [number for number in found if number in FATAL_XIDS]
+    fatal = [number for number in observed if number in FATAL_XIDS]
     if fatal:
-        told = [
+        message = [
             f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}"
             for number in fatal
         ]
         cause = "the card, its memory or its link failed since the machine started"
         return fails(
-            f"the driver logged {format_list(told)}",
+            f"the driver logged {format_list(message)}",
             [],
             fatal,
             cause,
             "restart the machine; take another one when it comes back",
         )
+    others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
     return passes(
-        "no fault of a card since the machine "
-        f"started{', other Xids: ' + format_list([str(one) for one in found]) if found else ''}",
+        f"no fault of a card since the machine started{others}",
         "no fault of a card",
-        found or "none",
+        observed or "none",
     )
 
 
-def _diagnosis(case: JudgeInput) -> Judgement:
-    level, failed = case.seen["dcgm.level"], case.seen["dcgm.failed"]
+def _diagnosis(given: JudgeInput) -> Judgement:
+    level, failed = given.seen["dcgm.level"], given.seen["dcgm.failed"]
     if level is None:
         return skipped("dcgmi is not installed here")
-    if error := case.seen["dcgm.error"]:
+    if error := given.seen["dcgm.error"]:
         return unknown(f"dcgmi diag -r {level} gave no result: {error}")
     if failed:
         cause = "NVIDIA's own diagnosis found it"
@@ -330,9 +324,9 @@ def _diagnosis(case: JudgeInput) -> Judgement:
             "do what it says; take another machine when it comes back",
         )
     return passes(
-        f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass",
+        f"dcgmi diag -r {level}: {given.seen['dcgm.passed']} tests pass",
         "every test passes",
-        f"{case.seen['dcgm.passed']} pass",
+        f"{given.seen['dcgm.passed']} pass",
     )
 
 

@@ -1,6 +1,4 @@
-"""Judges each card's memory and speed against what its vendor says of it, and against the other
-cards of the machine.
-"""
+"""Judges each card's memory and speed, against its vendor's figures and the other cards."""
 
 from __future__ import annotations
 
@@ -49,25 +47,27 @@ _SLOW_FIX = (
 )
 
 
-def _no_card(case: JudgeInput, what: str) -> Judgement:
+def _no_card(given: JudgeInput, what: str) -> Judgement:
     return (
         skipped("only measured on NVIDIA cards")
-        if case.expected.gpu_type == "mps"
+        if given.expected.gpu_type == "mps"
         else unknown(f"no card is there, {what} (see T02)")
     )
 
 
-def _held(case: JudgeInput) -> Judgement:
-    total = case.seen["memory.total_bytes"]
+def _held(given: JudgeInput) -> Judgement:
+    total = given.seen["memory.total_bytes"]
     if total is None:
-        return _no_card(case, "so no memory could be held")
-    free, wanted, held = (case.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
-    if held < wanted:
+        return _no_card(given, "so no memory could be held")
+    free, required, filled = (
+        given.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held")
+    )
+    if filled < required:
         cause = "another program takes memory meanwhile, or the card has less than it says"
         return fails(
-            f"only {format_bytes(held)} of {format_bytes(wanted)} could be held",
-            wanted,
-            held,
+            f"only {format_bytes(filled)} of {format_bytes(required)} could be held",
+            required,
+            filled,
             cause,
             "end other programs (nvidia-smi names them)",
         )
@@ -81,33 +81,33 @@ def _held(case: JudgeInput) -> Judgement:
             "end the other kernel or program: nvidia-smi names it",
             FREE_SHARE,
         )
-    return passes(f"{format_bytes(held)} of {format_bytes(total)} can be held", wanted, held)
+    return passes(f"{format_bytes(filled)} of {format_bytes(total)} can be held", required, filled)
 
 
-def _written(case: JudgeInput) -> Judgement:
-    if case.seen["memory.total_bytes"] is None:
-        return _no_card(case, "so no memory could be tested")
-    wrong, held, total = (
-        case.seen["memory.wrong_words"],
-        case.seen["memory.held_bytes"],
-        case.seen["memory.total_bytes"],
+def _written(given: JudgeInput) -> Judgement:
+    if given.seen["memory.total_bytes"] is None:
+        return _no_card(given, "so no memory could be tested")
+    wrong, filled, total = (
+        given.seen["memory.wrong_words"],
+        given.seen["memory.held_bytes"],
+        given.seen["memory.total_bytes"],
     )
     if wrong:
         cause = "the card's memory is faulty"
-        told = (
+        message = (
             "1 word of the card's memory does"
             if wrong == 1
             else f"{wrong} words of the card's memory do"
         )
         return fails(
-            f"{told} not hold what was written",
+            f"{message} not hold what was written",
             0,
             wrong,
             cause,
             "delete this machine and take another one",
         )
-    if wrong is None or held < TESTED_SHARE.value * total:
-        free = case.seen.get("memory.free_bytes")
+    if wrong is None or filled < TESTED_SHARE.value * total:
+        free = given.seen.get("memory.free_bytes")
         why = (
             f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth "
             "of what is free is left"
@@ -115,45 +115,46 @@ def _written(case: JudgeInput) -> Judgement:
             else ""
         )
         return skipped(
-            f"only {format_bytes(held)} of {format_bytes(total)} were tested, below "
+            f"only {format_bytes(filled)} of {format_bytes(total)} were tested, below "
             f"{TESTED_SHARE.value:.0%}{why}",
-            held,
+            filled,
         )
-    return passes(f"{format_bytes(held)} hold what is written to them", 0, 0)
+    return passes(f"{format_bytes(filled)} hold what is written to them", 0, 0)
 
 
-def _copied(case: JudgeInput) -> Judgement:
-    speed = case.seen["speed.copy_gb_s"]
+def _copied(given: JudgeInput) -> Judgement:
+    speed = given.seen["speed.copy_gb_s"]
     if speed is None:
-        return _no_card(case, "so nothing was copied")
-    peak = case.expected.card.bandwidth_gb_s if case.expected.card else None
+        return _no_card(given, "so nothing was copied")
+    peak = given.expected.card.bandwidth_gb_s if given.expected.card else None
     return _share("copies on the card", speed, peak, "GB/s", (COPY_FAILS, COPY_WARNS))
 
 
-def _moved(case: JudgeInput) -> Judgement:
-    pair = (case.seen["speed.to_card_gb_s"], case.seen["speed.from_card_gb_s"])
+def _moved(given: JudgeInput) -> Judgement:
+    pair = (given.seen["speed.to_card_gb_s"], given.seen["speed.from_card_gb_s"])
     if None in pair:
-        return _no_card(case, "so nothing was moved")
+        return _no_card(given, "so nothing was moved")
     slower = "to the card" if pair[0] <= pair[1] else "from the card"
     return _share(
         f"pinned copies {slower}",
         min(pair),
-        case.seen["link.gb_s"],
+        given.seen["link.gb_s"],
         "GB/s",
         (LINK_FAILS, LINK_WARNS),
     )
 
 
-def _multiplied(case: JudgeInput) -> Judgement:
-    name, speed = case.seen["speed.format"], case.seen["speed.product_tflops"]
+def _multiplied(given: JudgeInput) -> Judgement:
+    name, speed = given.seen["speed.format"], given.seen["speed.product_tflops"]
     if speed is None:
-        return _no_card(case, "so nothing was multiplied")
+        return _no_card(given, "so nothing was multiplied")
     judgement = _share(
-        f"{name} products", speed, _peak(case, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS)
+        f"{name} products", speed, _peak(given, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS)
     )
     modest = _MODEST & set(
         re.split(
-            r"[^a-z0-9]+", f"{case.seen.get('gpu.name') or ''} {case.expected.gpu_type}".lower()
+            r"[^a-z0-9]+",
+            f"{given.seen.get('gpu.name') or ''} {given.expected.gpu_type}".lower(),
         )
     )
     return _softer(judgement) if modest else judgement
@@ -172,15 +173,16 @@ def _softer(judgement: Judgement) -> Judgement:
     )
 
 
-def _peak(case: JudgeInput, name: str) -> float | None:
-    return case.expected.card.tflops.get(name) if case.expected.card else None
+def _peak(given: JudgeInput, name: str) -> float | None:
+    return given.expected.card.tflops.get(name) if given.expected.card else None
 
 
 def _share(
     what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[Threshold, Threshold]
 ) -> Judgement:
-    """Judge a speed by its share of a peak: below the first bound it fails, below the second it
-    warns; without a peak there is nothing to compare with.
+    """Judge a speed by its share of a peak: fail below the first bound, warn below the second.
+
+    Without a peak there is nothing to compare with.
     """
     if not isinstance(speed, (int, float)):
         return fails(
@@ -197,17 +199,17 @@ def _share(
             speed,
         )
     share = speed / peak
-    told = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
+    message = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
     for bound, judged in zip(bounds, (fails, warns), strict=True):
         if share < bound.value:
-            return judged(told, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
-    return passes(told, peak * bounds[-1].value, speed)
+            return judged(message, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
+    return passes(message, peak * bounds[-1].value, speed)
 
 
-def _others(case: JudgeInput) -> Judgement:
-    speeds = case.seen["speed.others_tflops"]
+def _others(given: JudgeInput) -> Judgement:
+    speeds = given.seen["speed.others_tflops"]
     if speeds is None:
-        return _no_card(case, "so nothing was multiplied")
+        return _no_card(given, "so nothing was multiplied")
     if not speeds:
         return skipped("the card has no other format")
     if strange := [
@@ -223,32 +225,32 @@ def _others(case: JudgeInput) -> Judgement:
     slow = [
         name
         for name, speed in sorted(speeds.items())
-        if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak
+        if (peak := _peak(given, name)) and not speed >= PRODUCT_FAILS.value * peak
     ]
-    told = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
+    message = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
     if slow:
-        peaks = {name: _peak(case, name) for name in slow}
+        peaks = {name: _peak(given, name) for name in slow}
         return warns(
-            f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak",
+            f"TFLOP/s: {message}; {', '.join(slow)} is below half of the peak",
             peaks,
             speeds,
             _SLOW,
             _SLOW_FIX,
             PRODUCT_FAILS,
         )
-    return passes(f"TFLOP/s: {told}", None, speeds)
+    return passes(f"TFLOP/s: {message}", None, speeds)
 
 
-def _burnt(case: JudgeInput) -> Judgement:
+def _burnt(given: JudgeInput) -> Judgement:
     first, last, reasons = (
-        case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons")
+        given.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons")
     )
     if first is None:
-        return _no_card(case, "so nothing was multiplied")
-    if others := case.seen["burn.other_results"]:
+        return _no_card(given, "so nothing was multiplied")
+    if others := given.seen["burn.other_results"]:
         cause = "the card computes wrong when it is hot, or its memory is faulty"
         return fails(
-            f"the same product came out otherwise {others} times in a minute{_heat(case)}",
+            f"the same product came out otherwise {others} times in a minute{_heat(given)}",
             0,
             others,
             cause,
@@ -257,12 +259,12 @@ def _burnt(case: JudgeInput) -> Judgement:
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = (
+        message = (
             f"products run at {format_number(last)} TFLOP/s at the end, at "
-            f"{format_number(first)} at the beginning{why}{_heat(case)}"
+            f"{format_number(first)} at the beginning{why}{_heat(given)}"
         )
         return fails(
-            told,
+            message,
             BURN_STEADINESS.value * first,
             last,
             "the card is too hot, or its power supply gives too little",
@@ -271,15 +273,15 @@ def _burnt(case: JudgeInput) -> Judgement:
         )
     return passes(
         f"{format_number(first)} TFLOP/s at the beginning, {format_number(last)} at the "
-        f"end{_heat(case)}",
+        f"end{_heat(given)}",
         BURN_STEADINESS.value * first,
         last,
     )
 
 
-def _heat(case: JudgeInput) -> str:
-    heat, power = case.seen["burn.temperature_c"], case.seen["burn.power_w"]
-    told = [
+def _heat(given: JudgeInput) -> str:
+    heat, power = given.seen["burn.temperature_c"], given.seen["burn.power_w"]
+    message = [
         text
         for text in (
             f"{heat} °C" if heat is not None else "",
@@ -287,7 +289,7 @@ def _heat(case: JudgeInput) -> str:
         )
         if text
     ]
-    return f"; at most {' and '.join(told)}" if told else ""
+    return f"; at most {' and '.join(message)}" if message else ""
 
 
 _SLOWED_BITS = 0xE8
@@ -297,29 +299,27 @@ number.
 
 
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
-    """Return a judge that also warns of a card which is slower than the others of this machine,
-    where all are as fast as they have to be.
-    """
+    """Return a judge that also warns of a card that is slower than the others of the machine."""
 
-    def judged(case: JudgeInput) -> Judgement:
-        found = judge(case)
-        speeds = case.seen.get(f"{PER_CARD_PREFIX}{key}")
-        if found.status is not Status.PASS or not speeds:
-            return found
-        best, names = max(speeds), case.seen[CARD_NAMES_KEY]
+    def judged(given: JudgeInput) -> Judgement:
+        observed = judge(given)
+        speeds = given.seen.get(f"{PER_CARD_PREFIX}{key}")
+        if observed.status is not Status.PASS or not speeds:
+            return observed
+        best, names = max(speeds), given.seen[CARD_NAMES_KEY]
         slow = sorted(
             (speed, name)
             for speed, name in zip(speeds, names, strict=True)
             if speed < CARD_SPREAD.value * best
         )
         if not slow:
-            return found
-        told = (
+            return observed
+        message = (
             f"{describe_cards(names, [name for _, name in slow])}: "
             f"{format_number(slow[0][0])}, the fastest here reaches {format_number(best)} "
             f"{unit}"
         )
-        return warns(told, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
+        return warns(message, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
 
     return judged
 

@@ -44,11 +44,11 @@ _ERRORS[12] = _ERRORS[-1]
 _EXCLUSIVE, _PROHIBITED = 3, 2
 
 
-def _opens(case: JudgeInput) -> Judgement:
-    if case.expected.gpu_type == "mps":
+def _opens(given: JudgeInput) -> Judgement:
+    if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs have no NVIDIA driver")
-    code = case.seen["driver.error"]
-    wanted = f"{max(case.expected.gpu_count, 1)} x {case.expected.gpu_type}"
+    code = given.seen["driver.error"]
+    required = f"{max(given.expected.gpu_count, 1)} x {given.expected.gpu_type}"
     if code is not None:
         message, cause, fix = _ERRORS.get(
             code,
@@ -58,73 +58,72 @@ def _opens(case: JudgeInput) -> Judgement:
                 "restart the machine",
             ),
         )
-        return fails(message, wanted, None, cause, fix)
-    found, names = case.seen["nvml.count"], ", ".join(case.seen["nvml.names"])
-    there = case.seen.get("nvml.count_all", found)
-    version, cuda = case.seen["driver.version"], case.seen["driver.cuda"]
-    if found != max(case.expected.gpu_count, 1) and there > found:
-        told = (
-            f"CUDA_VISIBLE_DEVICES shows {found} of the {there} GPUs that the driver sees, "
-            f"{wanted} declared"
+        return fails(message, required, None, cause, fix)
+    observed, names = given.seen["nvml.count"], ", ".join(given.seen["nvml.names"])
+    there = given.seen.get("nvml.count_all", observed)
+    version, cuda = given.seen["driver.version"], given.seen["driver.cuda"]
+    if observed != max(given.expected.gpu_count, 1) and there > observed:
+        text = (
+            f"CUDA_VISIBLE_DEVICES shows {observed} of the {there} GPUs that the driver sees, "
+            f"{required} declared"
         )
         return fails(
-            told,
-            wanted,
+            text,
+            required,
             names,
             "the variable names another number of GPUs than the spec declares",
             "name as many GPUs there, or unset it",
         )
-    if found != max(case.expected.gpu_count, 1):
+    if observed != max(given.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
         return fails(
-            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared",
-            wanted,
+            f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, {required} declared",
+            required,
             names,
             cause,
             "change the machine type or gpu.count",
         )
-    told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
-    hidden = f"; CUDA_VISIBLE_DEVICES shows {found} of {there} GPUs" if there > found else ""
-    return passes(f"driver {version}, {told}: {names}{hidden}", wanted, names)
+    text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
+    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {there} GPUs" if there > observed else ""
+    return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
 
-def _version(case: JudgeInput) -> Judgement:
-    found, needs = case.seen["driver.version"], case.expected.driver_specifiers
+def _version(given: JudgeInput) -> Judgement:
+    observed, needs = given.seen["driver.version"], given.expected.driver_specifiers
     if not needs:
-        return skipped("no driver version declared, and no CUDA is locked", found)
+        return skipped("no driver version declared, and no CUDA is locked", observed)
     needed = ", ".join(dict.fromkeys(needs))
-    if found is None:
+    if observed is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        unfit = next((one for one in needs if not specifier_allows(one, found)), None)
+        unfit = next((one for one in needs if not specifier_allows(one, observed)), None)
     except UnreadableVersion as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
     if unfit is None:
-        return passes(f"driver {found} fits {needed}", needed, found)
+        return passes(f"driver {observed} fits {needed}", needed, observed)
     fix = "choose an image with a newer driver, or a torch build for an older CUDA"
-    if unfit == case.expected.requires.driver:
+    if unfit == given.expected.requires.driver:
         return fails(
-            f"driver {found} does not fit {unfit}",
+            f"driver {observed} does not fit {unfit}",
             unfit,
-            found,
+            observed,
             "the image brings another driver",
             fix,
         )
-    told = (
-        f"driver {found} does not fit {unfit}, which torch built for {case.expected.flavour} needs"
-    )
-    if case.seen.get("gpu.available"):
+    flavour = given.expected.flavour
+    message = f"driver {observed} does not fit {unfit}, which torch built for {flavour} needs"
+    if given.seen.get("gpu.available"):
         return warns(
-            f"{told}, and torch computes all the same",
+            f"{message}, and torch computes all the same",
             unfit,
-            found,
+            observed,
             "a compatibility package (cuda-compat) stands in for a newer driver",
             fix,
         )
     return fails(
-        told,
+        message,
         unfit,
-        found,
+        observed,
         "the image brings an older driver than CUDA of that version runs on",
         fix,
         DRIVER_FLOOR,
@@ -139,18 +138,13 @@ _DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
 """
 
 
-def _memory_errors(case: JudgeInput) -> Judgement:
-    seen = {
-        key: case.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)
-    }
-    if all(value is None for values in seen.values() for value in values):
-        return skipped("these cards tell nothing of errors in their memory")
-    if any(seen["remap_failed"]) or any(count or 0 for count in seen["uncorrected"]):
-        what = (
-            "rows could not be remapped"
-            if any(seen["remap_failed"])
-            else f"{max(count or 0 for count in seen['uncorrected'])} uncorrected errors since boot"
-        )
+def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
+    """Return why the memory of a card cannot be used as it is."""
+    errors = max((count or 0 for count in seen["uncorrected"]), default=0)
+    if any(seen["remap_failed"]) or errors:
+        what = f"{errors} uncorrected errors since boot"
+        if any(seen["remap_failed"]):
+            what = "rows could not be remapped"
         return fails(
             f"the card's memory is faulty: {what}",
             0,
@@ -158,23 +152,31 @@ def _memory_errors(case: JudgeInput) -> Judgement:
             "the memory of the card wears out",
             "take another machine: delete this one and make it anew",
         )
-    if any(seen["remap_pending"]):
-        return fails(
-            "a faulty row of the card's memory waits to be replaced",
-            False,
-            True,
-            "it is replaced at the next start",
-            "restart the machine",
-        )
-    if any(seen["retired_pending"]):
-        return fails(
-            "a faulty page of the card's memory waits to be retired",
-            False,
-            True,
-            "it is retired at the next start",
-            "restart the machine",
-        )
-    if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(case.seen.get("gpu.name"))):
+    waiting = {
+        "remap_pending": ("a faulty row", "to be replaced", "replaced"),
+        "retired_pending": ("a faulty page", "to be retired", "retired"),
+    }
+    for key, (part, purpose, done) in waiting.items():
+        if any(seen[key]):
+            return fails(
+                f"{part} of the card's memory waits {purpose}",
+                False,
+                True,
+                f"it is {done} at the next start",
+                "restart the machine",
+            )
+    return None
+
+
+def _memory_errors(given: JudgeInput) -> Judgement:
+    seen = {
+        key: given.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)
+    }
+    if all(value is None for values in seen.values() for value in values):
+        return skipped("these cards tell nothing of errors in their memory")
+    if damaged := _damaged_memory(seen):
+        return damaged
+    if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.seen.get("gpu.name"))):
         cause = (
             "someone has switched it off to gain memory or speed; errors are then neither "
             "corrected nor counted, and no check sees them"
@@ -192,13 +194,13 @@ def _memory_errors(case: JudgeInput) -> Judgement:
     )
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
-        told = (
+        message = (
             f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
             "driver does not tell how many errors there were"
         )
         cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
         return warns(
-            told,
+            message,
             0,
             seen["uncorrected"],
             cause,
@@ -210,29 +212,29 @@ def _memory_errors(case: JudgeInput) -> Judgement:
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
     kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
-    told = [
+    message = [
         words
         for keys, words in kinds
         if any(value is not None for key in keys for value in seen[key])
     ]
     return (
-        "".join(f", {words}" for words in told)
+        "".join(f", {words}" for words in message)
         or "; of faulty rows and pages the driver tells nothing"
     )
 
 
-def _clocks(case: JudgeInput) -> Judgement:
+def _clocks(given: JudgeInput) -> Judgement:
     busy = {
         key.rpartition(".")[2]: names
-        for key, names in case.seen.items()
+        for key, names in given.seen.items()
         if key.startswith("nvml.slowed_during.")
     }
-    masks = case.seen["nvml.reasons"]
+    masks = given.seen["nvml.reasons"]
     if all(mask is None for mask in masks) and not busy:
         return skipped("these cards do not tell why their clocks are low")
     idle = slowdown_faults(masks)
-    found = sorted({*idle, *(name for names in busy.values() for name in names)})
-    if found:
+    observed = sorted({*idle, *(name for names in busy.values() for name in names)})
+    if observed:
         when = (
             ""
             if idle
@@ -241,9 +243,9 @@ def _clocks(case: JudgeInput) -> Judgement:
         )
         cause = "the card is too hot, or its power supply gives too little"
         return fails(
-            f"the card slows itself down{when}: {', '.join(found)}",
+            f"the card slows itself down{when}: {', '.join(observed)}",
             "none",
-            found,
+            observed,
             cause,
             "take another machine when it stays so",
             NO_SLOWDOWN,
@@ -253,11 +255,11 @@ def _clocks(case: JudgeInput) -> Judgement:
     )
 
 
-def _others(case: JudgeInput) -> Judgement:
+def _others(given: JudgeInput) -> Judgement:
     pairs = [
         (used, total)
         for used, total in zip(
-            case.seen["nvml.used_bytes"], case.seen["nvml.total_bytes"], strict=True
+            given.seen["nvml.used_bytes"], given.seen["nvml.total_bytes"], strict=True
         )
         if used is not None and total
     ]
@@ -265,7 +267,7 @@ def _others(case: JudgeInput) -> Judgement:
         return skipped("these cards do not tell how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
     if used > CARD_USED.value * total:
-        pids = sorted({pid for one in case.seen.get("nvml.holders", []) for pid in one})
+        pids = sorted({pid for one in given.seen.get("nvml.holders", []) for pid in one})
         cause = (
             "another program or notebook holds "
             f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}"
@@ -285,14 +287,14 @@ def _others(case: JudgeInput) -> Judgement:
     )
 
 
-def _settings(case: JudgeInput) -> Judgement:
+def _settings(given: JudgeInput) -> Judgement:
     if all(
         value is None
         for key in ("mig", "compute_mode", "power_limit_mw")
-        for value in case.seen[f"nvml.{key}"]
+        for value in given.seen[f"nvml.{key}"]
     ):
         return skipped("these cards do not tell how they are set up")
-    wrong = [word for word, found in _unusual(case) if found]
+    wrong = [word for word, observed in _unusual(given) if observed]
     if wrong:
         return fails(
             "; ".join(wrong),
@@ -308,37 +310,44 @@ def _settings(case: JudgeInput) -> Judgement:
     )
 
 
-def _unusual(case: JudgeInput) -> list[tuple[str, Any]]:
-    limits = zip(case.seen["nvml.power_limit_mw"], case.seen["nvml.power_default_mw"], strict=True)
+def _unusual(given: JudgeInput) -> list[tuple[str, Any]]:
+    limits = zip(
+        given.seen["nvml.power_limit_mw"], given.seen["nvml.power_default_mw"], strict=True
+    )
     lowered = [
         f"power is limited to {limit // 1000} W of {default // 1000} W"
         for limit, default in limits
         if limit and default and limit < default
     ]
-    modes = case.seen["nvml.compute_mode"]
+    modes = given.seen["nvml.compute_mode"]
     return [
-        ("the card is split into partitions (MIG)", any(case.seen["nvml.mig"])),
+        ("the card is split into partitions (MIG)", any(given.seen["nvml.mig"])),
         ("only one program at a time may compute", _EXCLUSIVE in modes),
         ("no program may compute", _PROHIBITED in modes),
         *((word, True) for word in lowered),
-        *((word, True) for word in _narrow(case)),
+        *((word, True) for word in _narrow(given)),
     ]
 
 
-def _narrow(case: JudgeInput) -> list[str]:
-    """Links to a card that are narrower or slower than the card. Idle links fall to a lower
-    generation by themselves, so only what the slot allows is asked.
+def _narrow(given: JudgeInput) -> list[str]:
+    """Return links that are narrower or slower than their card.
+
+    Idle links fall to a lower generation by themselves, so only what the slot allows counts.
     """
-    lanes = zip(case.seen.get("nvml.lanes", []), case.seen.get("nvml.lanes_most", []), strict=False)
-    speeds = zip(
-        case.seen.get("nvml.pcie_most", []), case.seen.get("nvml.pcie_of_card", []), strict=False
+    lanes = zip(
+        given.seen.get("nvml.lanes", []), given.seen.get("nvml.lanes_most", []), strict=False
     )
-    told = [
+    speeds = zip(
+        given.seen.get("nvml.pcie_most", []),
+        given.seen.get("nvml.pcie_of_card", []),
+        strict=False,
+    )
+    message = [
         f"its PCIe link has {now} of {most} lanes"
         for now, most in lanes
         if now and most and now < most
     ]
-    return told + [
+    return message + [
         f"its slot is of PCIe {most}, the card of PCIe {own}"
         for most, own in speeds
         if most and own and most < own

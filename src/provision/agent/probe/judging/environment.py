@@ -9,30 +9,30 @@ from ..observing.variables import HARMFUL_VARIABLES
 from .judgement import JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
 
 
-def _paths(case: JudgeInput) -> Judgement:
-    if not case.expected.paths:
+def _paths(given: JudgeInput) -> Judgement:
+    if not given.expected.paths:
         return skipped("no paths declared")
-    states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
+    states = {name: given.seen[f"path.{name}.state"] for name in given.expected.paths}
     wrong = [
-        f"{name} ({case.expected.paths[name]}) is {state}"
+        f"{name} ({given.expected.paths[name]}) is {state}"
         for name, state in states.items()
         if state != "writable"
     ]
     if not wrong:
         kinds = {
-            name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths
+            name: given.seen.get(f"path.{name}.filesystem") or "" for name in given.expected.paths
         }
         far = [
             f"{name} on {kind}"
             for name, kind in kinds.items()
             if kind.startswith(_OVER_THE_NETWORK)
         ]
-        told = (
+        message = (
             f"; over the network: {format_list(far)} (many small files are slow there)"
             if far
             else ""
         )
-        return passes(f"every declared path can be written{told}", "writable", states)
+        return passes(f"every declared path can be written{message}", "writable", states)
     return fails(
         format_list(wrong),
         "writable",
@@ -44,19 +44,19 @@ def _paths(case: JudgeInput) -> Judgement:
     )
 
 
-def _folders(case: JudgeInput) -> Judgement:
-    seen, paths = case.seen, case.seen["_folder.paths"]
+def _folders(given: JudgeInput) -> Judgement:
+    seen, paths = given.seen, given.seen["_folder.paths"]
     here = [
         "tmp",
         "hf_cache",
-        *(["working"] if case.expected.target.get("kind") == "local" else []),
+        *(["working"] if given.expected.target.get("kind") == "local" else []),
     ]
     wrong = [
         f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}"
         for name in here
         if seen[f"folder.{name}"] not in ("writable", "can be made")
     ]
-    if case.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
+    if given.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
         wrong.append(
             f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and "
             "torch.compile loads its own from there"
@@ -82,73 +82,77 @@ def _folders(case: JudgeInput) -> Judgement:
     )
 
 
-def _harmful(case: JudgeInput) -> Judgement:
-    found = sorted(
+def _harmful(given: JudgeInput) -> Judgement:
+    observed = sorted(
         key.removeprefix("env.")
-        for key in case.seen
+        for key in given.seen
         if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES
     )
-    if not found:
+    if not observed:
         return passes("no variable that slows training down or changes its results", "none", "none")
-    told = [
-        f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: "
+    message = [
+        f"{name}{f'={shown}' if (shown := given.seen[f'env.{name}']) != 'set' else ''}: "
         f"{HARMFUL_VARIABLES[name]}"
-        for name in found
+        for name in observed
     ]
     fix = (
-        f"{describe_unset({name: case.seen[f'env.{name}'] for name in found})}, or declare "
+        f"{describe_unset({name: given.seen[f'env.{name}'] for name in observed})}, or declare "
         "what is wanted under env: in the spec"
     )
     return warns(
-        format_list(told), [], found, "set by the image, the shell or the notebook server", fix
+        format_list(message),
+        [],
+        observed,
+        "set by the image, the shell or the notebook server",
+        fix,
     )
 
 
-def _declared(case: JudgeInput) -> Judgement:
-    if not case.expected.env:
+def _declared(given: JudgeInput) -> Judgement:
+    if not given.expected.env:
         return skipped("no variables declared")
-    wanted = {
-        name: "set" if name in case.expected.secrets else value
-        for name, value in case.expected.env.items()
+    required = {
+        name: "set" if name in given.expected.secrets else value
+        for name, value in given.expected.env.items()
     }
-    found = {name: case.seen[f"declared_env.{name}"] for name in wanted}
+    observed = {name: given.seen[f"declared_env.{name}"] for name in required}
     wrong = [
-        f"{name} is {'not set' if found[name] is None else repr(found[name])}, declared "
-        f"{wanted[name]!r}"
-        for name in wanted
-        if found[name] != wanted[name]
+        f"{name} is {'not set' if observed[name] is None else repr(observed[name])}, declared "
+        f"{required[name]!r}"
+        for name in required
+        if observed[name] != required[name]
     ]
     if not wrong:
-        return passes("every declared variable has its value", wanted, found)
+        return passes("every declared variable has its value", required, observed)
     cause = (
         "the process was started without the environment's variables, or something overrides them"
     )
     return fails(
         format_list(wrong),
-        wanted,
-        found,
+        required,
+        observed,
         cause,
         "start programs through `provision run`, or set the variables where the process starts",
     )
 
 
-def _secrets(case: JudgeInput) -> Judgement:
-    if not case.expected.secrets:
+def _secrets(given: JudgeInput) -> Judgement:
+    if not given.expected.secrets:
         return skipped("no secrets declared")
-    found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
+    observed = {name: given.seen[f"secret.{name}"] for name in given.expected.secrets}
     unset = [
         name if state == "unset" else f"{name} (it holds white space only)"
-        for name, state in found.items()
+        for name, state in observed.items()
         if state in ("unset", "blank")
     ]
     if not unset:
-        return _odd(found) or passes(
-            "every declared secret is set", dict.fromkeys(found, "set"), found
+        return _odd(observed) or passes(
+            "every declared secret is set", dict.fromkeys(observed, "set"), observed
         )
     return fails(
         f"not set: {', '.join(unset)}",
-        dict.fromkeys(found, "set"),
-        found,
+        dict.fromkeys(observed, "set"),
+        observed,
         "the variable or store that the spec names for it holds nothing, or it was not "
         "fetched into this process",
         "export the variable that the spec names under secrets:, or check the reference "
@@ -157,37 +161,37 @@ def _secrets(case: JudgeInput) -> Judgement:
 
 
 def _odd(found: dict[str, str]) -> Judgement | None:
-    """What is set and can hardly be what was meant; nothing of a value is told."""
-    told = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
-    if not told:
+    """Return set variables that can hardly be meant; their values stay private."""
+    message = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
+    if not message:
         return None
     cause = "it was copied with the end of its line, or stands for one that was to be filled in"
     fix = (
         "store it again without the line break (printf, not echo), and give its variable the "
         "real value"
     )
-    return warns(format_list(told), dict.fromkeys(found, "set"), found, cause, fix)
+    return warns(format_list(message), dict.fromkeys(found, "set"), found, cause, fix)
 
 
-def _files(case: JudgeInput) -> Judgement:
-    found = case.seen["credentials.files"]
-    if not found:
+def _files(given: JudgeInput) -> Judgement:
+    observed = given.seen["credentials.files"]
+    if not observed:
         return skipped("none of the usual files of credentials is here")
     wrong = [
         f"{kind}: {who} may read the file"
-        for kind, who in found.items()
+        for kind, who in observed.items()
         if who.startswith("others")
     ]
     wrong += [
         f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})"
-        for kind, who in found.items()
+        for kind, who in observed.items()
         if who.startswith("nobody")
     ]
     if not wrong:
         return passes(
-            f"only their owner may read the credentials of {', '.join(sorted(found))}",
+            f"only their owner may read the credentials of {', '.join(sorted(observed))}",
             "its owner",
-            found,
+            observed,
         )
     cause = (
         "the file was written with an open umask, or copied; or the variable names a file of "
@@ -196,7 +200,7 @@ def _files(case: JudgeInput) -> Judgement:
     return warns(
         format_list(wrong),
         "its owner",
-        found,
+        observed,
         cause,
         "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, "
         "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",

@@ -18,11 +18,13 @@ from ..model import Judgement, Threshold
 from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
 
 
-def _system(case: JudgeInput) -> Judgement:
-    expected, observed = case.expected.platform, case.seen["host.platform"]
+def _system(given: JudgeInput) -> Judgement:
+    expected, observed = given.expected.platform, given.seen["host.platform"]
     if observed == expected:
         return passes(
-            f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed
+            f"{given.seen['os.id']} {given.seen['os.version']} on {observed}",
+            expected,
+            observed,
         )
     return fails(
         f"this machine is {observed}, the lock is for {expected}",
@@ -34,13 +36,13 @@ def _system(case: JudgeInput) -> Judgement:
     )
 
 
-def _libc(case: JudgeInput) -> Judgement:
-    needed, found = case.expected.glibc_min, case.seen["host.glibc"]
-    if needed is None and found is not None:
-        return passes(f"glibc {found}; no locked wheel names an oldest one", None, found)
+def _libc(given: JudgeInput) -> Judgement:
+    needed, observed = given.expected.glibc_min, given.seen["host.glibc"]
+    if needed is None and observed is not None:
+        return passes(f"glibc {observed}; no locked wheel names an oldest one", None, observed)
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
-    if found is None:
+    if observed is None:
         cause = (
             "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
             "not load here"
@@ -52,22 +54,22 @@ def _libc(case: JudgeInput) -> Judgement:
             cause,
             "use an image with glibc, such as Debian or Ubuntu",
         )
-    if specifier_allows(f">={needed}", found):
-        return passes(f"glibc {found} >= {needed}", f">={needed}", found)
+    if specifier_allows(f">={needed}", observed):
+        return passes(f"glibc {observed} >= {needed}", f">={needed}", observed)
     return fails(
-        f"glibc {found} < {needed}, which the locked wheels need",
+        f"glibc {observed} < {needed}, which the locked wheels need",
         f">={needed}",
-        found,
+        observed,
         "the system image is older than the wheels allow",
         "use a newer image, or lock versions whose wheels carry an older manylinux tag",
     )
 
 
-def _cpu(case: JudgeInput) -> Judgement:
-    cpus, workers = case.seen["host.cpus"], case.expected.training.dataloader_workers
+def _cpu(given: JudgeInput) -> Judgement:
+    cpus, workers = given.seen["host.cpus"], given.expected.training.dataloader_workers
     if workers <= cpus:
         return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
-    quota = case.seen.get("host.cpu_quota")
+    quota = given.seen.get("host.cpu_quota")
     return fails(
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
         workers,
@@ -82,11 +84,11 @@ def _cpu(case: JudgeInput) -> Judgement:
     )
 
 
-def _memory(case: JudgeInput) -> Judgement:
+def _memory(given: JudgeInput) -> Judgement:
     total, limit, needed = (
-        case.seen["host.ram_bytes"],
-        case.seen["host.cgroup_ram_bytes"],
-        case.expected.requires.ram_bytes,
+        given.seen["host.ram_bytes"],
+        given.seen["host.cgroup_ram_bytes"],
+        given.expected.requires.ram_bytes,
     )
     available = total if limit is None else min(total, limit)
     if needed is None:
@@ -114,14 +116,14 @@ def _memory(case: JudgeInput) -> Judgement:
     )
 
 
-def _disk(case: JudgeInput) -> Judgement:
-    needed = case.expected.requires.disk_bytes
+def _disk(given: JudgeInput) -> Judgement:
+    needed = given.expected.requires.disk_bytes
     free = {
         key.removeprefix("disk.").removesuffix(".free_bytes"): value
-        for key, value in case.seen.items()
+        for key, value in given.seen.items()
         if key.endswith(".free_bytes")
     }
-    free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in case.seen}
+    free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in given.seen}
     declared = {
         name: value for name, value in free.items() if name.startswith("path.")
     } or _undeclared_place(free)
@@ -129,7 +131,7 @@ def _disk(case: JudgeInput) -> Judgement:
     # writes.
     if "environment" not in declared:
         free.pop("environment", None)
-    if full := [name for name in sorted(free) if case.seen.get(f"disk.{name}.free_files") == 0]:
+    if full := [name for name in sorted(free) if given.seen.get(f"disk.{name}.free_files") == 0]:
         cause = "its table of files is full, although bytes may be free: 'No space left on device'"
         return fails(
             f"no further file can be made at {', '.join(full)}",
@@ -139,13 +141,13 @@ def _disk(case: JudgeInput) -> Judgement:
             "remove small files there (caches, old checkpoints): df -i tells which disk",
         )
     if needed is None:
-        return _disk_undeclared(case, free)
+        return _disk_undeclared(given, free)
     blind = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in free.items() if value is not None and value < needed}
-    told = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
+    message = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
     if any(name in declared for name in short):
         return fails(
-            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "the disk is too small or full",
@@ -156,7 +158,7 @@ def _disk(case: JudgeInput) -> Judgement:
     if short:
         fix = "point TMPDIR or HF_HOME at the larger disk"
         return warns(
-            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "these folders lie on a smaller disk",
@@ -170,8 +172,9 @@ def _disk(case: JudgeInput) -> Judgement:
 
 
 def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
-    """The place that a size without declared paths is about: the environment, or what a run writes
-    to where that is mounted read-only.
+    """Return the folder that a size without declared paths is about.
+
+    The environment, or where a run writes if that is mounted read-only.
     """
     name = next(
         (one for one in ("environment", "working", "hf_cache") if one in free), "environment"
@@ -179,20 +182,18 @@ def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
     return {name: free.get(name)}
 
 
-def _disk_undeclared(case: JudgeInput, free: dict[str, int | None]) -> Judgement:
-    """Where the spec names no size: a checkpoint of the declared model has to fit where the run
-    writes, and each place needs a little.
-    """
-    told = {name: format_bytes(value) for name, value in free.items() if value is not None}
+def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgement:
+    """Judge free space without a declared size: room for a checkpoint, and a little everywhere."""
+    message = {name: format_bytes(value) for name, value in free.items() if value is not None}
     model, where = (
-        case.expected.training.model,
+        given.expected.training.model,
         "path.output" if "path.output" in free else "working",
     )
     left, checkpoint = (
         free.get(where),
         int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value),
     )
-    if case.expected.training.method == "full" and left is not None and left < checkpoint:
+    if given.expected.training.method == "full" and left is not None and left < checkpoint:
         fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
         said = (
             f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
@@ -219,21 +220,21 @@ def _disk_undeclared(case: JudgeInput, free: dict[str, int | None]) -> Judgement
             "free space, or point TMPDIR or HF_HOME at a larger disk",
             DISK_FLOOR,
         )
-    return skipped("nothing declared", told)
+    return skipped("nothing declared", message)
 
 
-def _shared_memory(case: JudgeInput) -> Judgement:
-    found, needed = case.seen["host.shm_bytes"], case.expected.requires.shm_bytes
-    if not case.seen["_shm.applies"]:
+def _shared_memory(given: JudgeInput) -> Judgement:
+    observed, needed = given.seen["host.shm_bytes"], given.expected.requires.shm_bytes
+    if not given.seen["_shm.applies"]:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
-    if needed is None and case.expected.training.dataloader_workers == 0:
+    if needed is None and given.expected.training.dataloader_workers == 0:
         return skipped(
-            f"nothing declared and no DataLoader workers; {format_bytes(found)} here", found
+            f"nothing declared and no DataLoader workers; {format_bytes(observed)} here", observed
         )
     state, left = (
-        case.seen.get("host.shm_state", "writable"),
-        case.seen.get("host.shm_free_bytes", found),
+        given.seen.get("host.shm_state", "writable"),
+        given.seen.get("host.shm_free_bytes", observed),
     )
     if state != "writable":
         cause = (
@@ -248,11 +249,11 @@ def _shared_memory(case: JudgeInput) -> Judgement:
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
             "container with --shm-size",
         )
-    if found >= floor and left < floor * SHM_FREE.value:
+    if observed >= floor and left < floor * SHM_FREE.value:
         cause = "another program uses it, or files of programs that were killed are left there"
         fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
         return fails(
-            f"/dev/shm has {format_bytes(found)}, of which {format_bytes(left)} are free; "
+            f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
             f"{format_bytes(floor)} needed",
             floor,
             left,
@@ -260,15 +261,15 @@ def _shared_memory(case: JudgeInput) -> Judgement:
             fix,
             SHM_FREE,
         )
-    if found >= floor:
+    if observed >= floor:
         return passes(
-            f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} needed", floor, found
+            f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} needed", floor, observed
         )
     return fails(
-        f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} "
+        f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} "
         f"{'declared' if needed is not None else 'advised for DataLoader workers'}",
         floor,
-        found,
+        observed,
         "containers start with 64 MiB; worker batches that do not fit die with a bus error",
         "start the container with --shm-size, or use "
         "torch.multiprocessing.set_sharing_strategy('file_system')",
@@ -276,8 +277,8 @@ def _shared_memory(case: JudgeInput) -> Judgement:
     )
 
 
-def _open_files(case: JudgeInput) -> Judgement:
-    limit, workers = case.seen["host.nofile"], case.expected.training.dataloader_workers
+def _open_files(given: JudgeInput) -> Judgement:
+    limit, workers = given.seen["host.nofile"], given.expected.training.dataloader_workers
     if workers == 0 or limit is None:
         return skipped(
             "no DataLoader workers declared" if workers == 0 else "this system has no such limit",
@@ -285,8 +286,8 @@ def _open_files(case: JudgeInput) -> Judgement:
         )
     # RLIM_INFINITY is -1 in Python.
     if limit < 0 or limit >= NOFILE_FLOOR.value:
-        told = "unlimited" if limit < 0 else limit
-        return passes(f"{told} open files allowed", NOFILE_FLOOR.value, told)
+        message = "unlimited" if limit < 0 else limit
+        return passes(f"{message} open files allowed", NOFILE_FLOOR.value, message)
     return fails(
         f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
         NOFILE_FLOOR.value,
@@ -296,27 +297,27 @@ def _open_files(case: JudgeInput) -> Judgement:
     )
 
 
-def _limits(case: JudgeInput) -> Judgement:
-    seen, told = case.seen, []
+def _limits(given: JudgeInput) -> Judgement:
+    seen, message = given.seen, []
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
     if seen["host.address_space_bytes"] is not None:
-        told.append(
+        message.append(
             f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): "
             "CUDA and mapped models reserve far more than they use"
         )
     if seen["host.file_size_bytes"] is not None:
-        told.append(
+        message.append(
             f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a "
             "larger checkpoint ends the program (SIGXFSZ)"
         )
     if seen["host.cpu_time_s"] is not None:
-        told.append(
+        message.append(
             f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after "
             "them (SIGXCPU)"
         )
     if started and min(started) < PROCESS_FLOOR.value:
-        told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
-    if not told:
+        message.append(f'{min(started)} processes and threads: "can\'t start new thread"')
+    if not message:
         return passes(
             "no limit on addresses, files or CPU time, and enough processes and threads",
             "none",
@@ -327,16 +328,16 @@ def _limits(case: JudgeInput) -> Judgement:
         "(--pids-limit) sets them"
     )
     return warns(
-        f"programs are limited to {format_list(told)}",
+        f"programs are limited to {format_list(message)}",
         "none",
-        told,
+        message,
         cause,
         "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
     )
 
 
-def _person(case: JudgeInput) -> Judgement:
-    encoding, writable = case.seen["locale.encoding"], case.seen["user.home_writable"]
+def _person(given: JudgeInput) -> Judgement:
+    encoding, writable = given.seen["locale.encoding"], given.seen["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
         fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
         return fails(
@@ -347,7 +348,7 @@ def _person(case: JudgeInput) -> Judgement:
             fix,
         )
     if not writable:
-        caches = case.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
+        caches = given.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
                 "UTF-8; the home folder cannot be written, and variables take the caches elsewhere",

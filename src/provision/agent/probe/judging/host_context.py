@@ -11,8 +11,8 @@ from ..observing.variables import HARMFUL_VARIABLES, HUB_PACKAGES
 from .judgement import JudgeInput, fails, format_list, passes, skipped, unknown, warns
 
 
-def _kernel(case: JudgeInput) -> Judgement:
-    release, kind = case.seen["host.kernel"], case.seen["host.kernel_kind"]
+def _kernel(given: JudgeInput) -> Judgement:
+    release, kind = given.seen["host.kernel"], given.seen["host.kernel_kind"]
     if kind not in ("linux", "gvisor"):
         return skipped(f"the bound is of Linux; this is {kind} {release}", release)
     numbers = re.match(r"(\d+)\.(\d+)", release)
@@ -42,16 +42,18 @@ def _kernel(case: JudgeInput) -> Judgement:
     )
 
 
-def _clock(case: JudgeInput) -> Judgement:
-    skew, ahead = case.seen.get("net.skew_s"), case.seen["_clock.ahead_s"]
+def _clock(given: JudgeInput) -> Judgement:
+    skew, ahead = given.seen.get("net.skew_s"), given.seen["_clock.ahead_s"]
     fix = "set the clock (timedatectl set-ntp true), or restart the machine"
-    if case.seen["clock.behind"]:
-        told = f"the clock stands before the time of {case.seen['_clock.file']}, by {ahead:.0f} s"
+    if given.seen["clock.behind"]:
+        message = (
+            f"the clock stands before the time of {given.seen['_clock.file']}, by {ahead:.0f} s"
+        )
         cause = (
             "the machine was started or woken with a wrong clock; certificates are then not "
             "yet valid, and downloads fail"
         )
-        return fails(told, "not in the past", round(ahead), cause, fix)
+        return fails(message, "not in the past", round(ahead), cause, fix)
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
         cause = (
             "the clock is not kept by the network's time; certificates and signed requests are "
@@ -77,11 +79,11 @@ def _clock(case: JudgeInput) -> Judgement:
     )
 
 
-def _place(case: JudgeInput) -> Judgement:
+def _place(given: JudgeInput) -> Judgement:
     place, container, machine = (
-        case.seen[f"host.{key}"] for key in ("place", "container", "machine")
+        given.seen[f"host.{key}"] for key in ("place", "container", "machine")
     )
-    told = (
+    message = (
         ", ".join(
             one
             for one in (place, f"in a container ({container})" if container else "", machine)
@@ -89,34 +91,34 @@ def _place(case: JudgeInput) -> Judgement:
         )
         or "nothing tells of a virtual machine"
     )
-    wanted = case.expected.target.get("kind", "")
-    wrong = (wanted == "colab" and place != "colab") or (
-        wanted == "workbench" and place != "workbench" and machine != "Google Compute Engine"
+    required = given.expected.target.get("kind", "")
+    wrong = (required == "colab" and place != "colab") or (
+        required == "workbench" and place != "workbench" and machine != "Google Compute Engine"
     )
-    if wrong and not case.expected.simulated:
+    if wrong and not given.expected.simulated:
         cause = (
             "the probe was carried to another machine, or runs outside the notebook's own "
             "environment"
         )
         return warns(
-            f"the target is of kind {wanted}, and nothing here says so: {told}",
-            wanted,
+            f"the target is of kind {required}, and nothing here says so: {message}",
+            required,
             place,
             cause,
             "run it where the spec's target is",
         )
-    return passes(told, None, place or told)
+    return passes(message, None, place or message)
 
 
-def _login_shell(case: JudgeInput) -> Judgement:
-    differs = case.seen["login.differs"]
+def _login_shell(given: JudgeInput) -> Judgement:
+    differs = given.seen["login.differs"]
     if differs is None:
         return unknown("a login shell of this user could not be asked")
-    values = case.seen["_login.values"]
+    values = given.seen["_login.values"]
     if not differs:
         return passes("a new login shell sets nothing against the spec", "none", "none")
-    told = [
-        f"{name}={values[name]!r}, declared {case.expected.env[name]!r}"
+    message = [
+        f"{name}={values[name]!r}, declared {given.expected.env[name]!r}"
         if name in values
         else f"{name}: {HARMFUL_VARIABLES[name]}"
         for name in differs
@@ -126,7 +128,7 @@ def _login_shell(case: JudgeInput) -> Judgement:
         "and programs started there see another environment"
     )
     return warns(
-        f"a new login shell sets {format_list(told)}",
+        f"a new login shell sets {format_list(message)}",
         [],
         differs,
         cause,
@@ -134,11 +136,11 @@ def _login_shell(case: JudgeInput) -> Judgement:
     )
 
 
-def _offline(case: JudgeInput) -> Judgement:
-    found = case.seen["hub.offline_by"]
-    if not any(name in case.expected.packages for name in HUB_PACKAGES):
+def _offline(given: JudgeInput) -> Judgement:
+    observed = given.seen["hub.offline_by"]
+    if not any(name in given.expected.packages for name in HUB_PACKAGES):
         return skipped("nothing that asks the hub is locked")
-    undeclared = [name for name in found if name not in case.expected.env]
+    undeclared = [name for name in observed if name not in given.expected.env]
     if undeclared:
         cause = (
             "the image, the shell or the notebook server sets it: the libraries then say they "
@@ -147,28 +149,28 @@ def _offline(case: JudgeInput) -> Judgement:
         return warns(
             f"{', '.join(undeclared)} keeps the hub's libraries offline",
             [],
-            found,
+            observed,
             cause,
             "unset it, or declare it under env: in the spec",
         )
     return passes(
-        f"offline as declared ({', '.join(found)})"
-        if found
+        f"offline as declared ({', '.join(observed)})"
+        if observed
         else "no variable keeps the hub's libraries offline",
-        found or "none",
-        found or "none",
+        observed or "none",
+        observed or "none",
     )
 
 
-def _way(case: JudgeInput) -> Judgement:
-    reached, problem, hub = (case.seen[f"net.{key}"] for key in ("reached", "problem", "hub"))
+def _way(given: JudgeInput) -> Judgement:
+    reached, problem, hub = (given.seen[f"net.{key}"] for key in ("reached", "problem", "hub"))
     if not reached:
         return (
             unknown(problem)
             if problem
             else skipped("nothing that asks the hub is locked, or the spec declares it offline")
         )
-    through = " through the proxy" if case.seen["net.proxy"] else ""
+    through = " through the proxy" if given.seen["net.proxy"] else ""
     if problem and reached != "answer":
         cause = {
             "name": "no name service is reached, or the address is wrong",
@@ -185,16 +187,20 @@ def _way(case: JudgeInput) -> Judgement:
     return passes(f"{hub}: name, connection and certificate hold{through}", "answer", reached)
 
 
-def _answer(case: JudgeInput) -> Judgement:
-    reached, status, hub = case.seen["net.reached"], case.seen["net.status"], case.seen["net.hub"]
+def _answer(given: JudgeInput) -> Judgement:
+    reached, status, hub = (
+        given.seen["net.reached"],
+        given.seen["net.status"],
+        given.seen["net.hub"],
+    )
     if reached != "answer":
         return skipped("the hub was not asked, or not reached")
     if status is not None and status < 400:
         return passes(f"{hub} answers with status {status}", "<400", status)
-    told = f"status {status}" if status is not None else f"nothing ({case.seen['net.problem']})"
+    message = f"status {status}" if status is not None else f"nothing ({given.seen['net.problem']})"
     cause = "a gateway that lets connections in and nothing through, or a fault of the hub"
     return warns(
-        f"{hub} answers with {told}",
+        f"{hub} answers with {message}",
         "<400",
         status,
         cause,

@@ -1,4 +1,4 @@
-"""What a judge is given, and short ways to say a judgement."""
+"""Input of the judges, and constructors of judgements."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _MIB = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class JudgeInput:
-    """One check to judge: what was promised, what was seen, and the package for a check that is
-    repeated for each one.
-    """
+    """One check to judge: expectations, readings, and the package of a repeated check."""
 
     expected: Expectations
     seen: ObservedValues
@@ -25,9 +23,7 @@ class JudgeInput:
 
 
 def passes(message: str, expected: Any, observed: Any) -> Judgement:
-    """The promise holds. `observed` is what was seen: of what must not be there, in words that it
-    is not ("none").
-    """
+    """Return a pass; `observed` may be a word for absence ("none")."""
     return Judgement(Status.PASS, message, expected, observed)
 
 
@@ -76,23 +72,22 @@ def format_number(number: float) -> str:
 
 
 def has_fallen(first: Any, last: Any, share: float) -> bool:
-    """Whether a loss went below a share of what it was; False for what is no number, as a loss that
-    overflowed is.
-    """
+    """Return whether a loss fell below a share of its first value; False for NaN."""
     return (
         isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
     )
 
 
 def describe_unset(variables: Mapping[str, str]) -> str:
-    """How variables are taken out of the way, by name the part of each that does harm: the rest of
-    LD_LIBRARY_PATH is how the driver is found, and stays.
+    """Return how to unset variables, each by its harmful part.
+
+    The rest of LD_LIBRARY_PATH is how the driver is found, and stays.
     """
     whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
-    told = [f"unset {' '.join(whole)}"] if whole else []
+    message = [f"unset {' '.join(whole)}"] if whole else []
     return "; ".join(
         [
-            *told,
+            *message,
             *(
                 f"take {part} out of {name}"
                 for name, part in variables.items()

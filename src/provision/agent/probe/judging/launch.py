@@ -1,6 +1,4 @@
-"""Judges the declared strategy: that it wraps the model, that its processes agree, and that they
-reach what one process reaches.
-"""
+"""Judges the declared strategy: wrapping, agreement of its processes, and their result."""
 
 from __future__ import annotations
 
@@ -20,30 +18,30 @@ _WRAPPERS = {
 _ENGINE = ("DeepSpeedEngine",)
 
 
-def _strategy(case: JudgeInput) -> Judgement:
-    launch = Launch.of(case.expected)
+def _strategy(given: JudgeInput) -> Judgement:
+    launch = Launch.of(given.expected)
     if why := reason_not_testable(launch):
         return skipped(why)
     observed = {
-        name: case.seen.get(f"launch.{name}")
+        name: given.seen.get(f"launch.{name}")
         for name in ("ranks", "backend", "wrapper", "weights_error")
     }
-    wrong = _wrong(case, launch)
-    wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
+    wrong = _wrong(given, launch)
+    required = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
         message = (
             f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
             f"over {observed['backend']} train one model"
         )
-        return replace(passes(message, wanted, observed), threshold=_bound(case, launch))
+        return replace(passes(message, required, observed), threshold=_bound(given, launch))
     cause, fix = _reason(launch)
     return fails(
         f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
-        wanted,
+        required,
         observed,
         cause,
         fix,
-        _bound(case, launch),
+        _bound(given, launch),
     )
 
 
@@ -65,9 +63,9 @@ def _reason(launch: Launch) -> tuple[str, str]:
     )
 
 
-def _bound(case: JudgeInput, launch: Launch) -> Threshold:
+def _bound(given: JudgeInput, launch: Launch) -> Threshold:
     rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(
-        case.expected.training.optimizer.split("_")
+        given.expected.training.optimizer.split("_")
     )
     return DISTRIBUTED_ERROR_ROUNDED if rounds else DISTRIBUTED_ERROR
 
@@ -76,8 +74,8 @@ def _wanted(launch: Launch) -> tuple[str, ...]:
     return _ENGINE if launch.zero_stage else _WRAPPERS[launch.strategy]
 
 
-def _wrong(case: JudgeInput, launch: Launch) -> list[str]:
-    seen = case.seen
+def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
+    seen = given.seen
     wrong = []
     if not set(_wanted(launch)) & set(seen["launch.wrapper"].split(", ")):
         wrong.append(
@@ -95,12 +93,12 @@ def _wrong(case: JudgeInput, launch: Launch) -> list[str]:
         wrong.append(f"they talk over {seen['launch.backend'] or 'nothing'}, not {backend}")
     if launch.gpus and len(set(seen["launch.devices"])) != launch.processes:
         wrong.append(f"they share devices: {', '.join(seen['launch.devices'])}")
-    return wrong + _wrong_result(case, launch)
+    return wrong + _wrong_result(given, launch)
 
 
-def _wrong_result(case: JudgeInput, launch: Launch) -> list[str]:
-    first, last = case.seen["launch.loss"]
-    known = optimizer_family(case.expected.training.optimizer) in LEARNING_RATES
+def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
+    first, last = given.seen["launch.loss"]
+    known = optimizer_family(given.expected.training.optimizer) in LEARNING_RATES
     wrong = (
         [f"the loss does not fall: {first} to {last}"]
         if known and not has_fallen(first, last, LOSS_RATIO.value)
@@ -108,10 +106,10 @@ def _wrong_result(case: JudgeInput, launch: Launch) -> list[str]:
     )
     if launch.strategy != "ddp":
         return wrong
-    error = case.seen.get("launch.weights_error")
-    if not case.seen["launch.weights_agree"]:
+    error = given.seen.get("launch.weights_error")
+    if not given.seen["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
-    if not isinstance(error, (int, float)) or error > _bound(case, launch).value:
+    if not isinstance(error, (int, float)) or error > _bound(given, launch).value:
         wrong.append(
             f"their weights are {error if error is None else format(error, '.2g')} away "
             "from those of one process with the same batches"

@@ -12,8 +12,8 @@ _WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
 
 
 def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
-    def judge(case: JudgeInput) -> Judgement:
-        total = case.seen[f"loaders.{method}_sum"]
+    def judge(given: JudgeInput) -> Judgement:
+        total = given.seen[f"loaders.{method}_sum"]
         if total is None:
             return skipped(f"{method} is not used on this system")
         if total == EXPECTED_SUM:
@@ -31,11 +31,11 @@ def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
     return judge
 
 
-def _large(case: JudgeInput) -> Judgement:
-    right = case.seen["loaders.large_right"]
+def _large(given: JudgeInput) -> Judgement:
+    right = given.seen["loaders.large_right"]
     if right is None:
         return skipped("workers of this system do not share memory through /dev/shm")
-    training = case.expected.training
+    training = given.expected.training
     count = prefetched_bytes(
         training.dataloader_workers, training.batch_size, training.sequence_length
     )
@@ -48,7 +48,7 @@ def _large(case: JudgeInput) -> Judgement:
         )
     if right:
         return passes(f"{what} arrives from a worker", what, what)
-    error = case.seen["_loaders.large_error"]
+    error = given.seen["_loaders.large_error"]
     # Where no batch is declared its size is ours: smaller ones may do all the same.
     say = fails if declared or not error else warns
     return say(

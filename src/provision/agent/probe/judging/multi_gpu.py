@@ -25,18 +25,18 @@ _HANG_FIX = (
 )
 
 
-def _no_card(case: JudgeInput) -> Judgement:
+def _no_card(given: JudgeInput) -> Judgement:
     return (
         skipped("NCCL is for NVIDIA cards")
-        if case.expected.gpu_type == "mps"
+        if given.expected.gpu_type == "mps"
         else unknown("no card is there to add up (see T02)")
     )
 
 
-def _alone(case: JudgeInput) -> Judgement:
-    wrong = case.seen["several.alone_wrong"]
+def _alone(given: JudgeInput) -> Judgement:
+    wrong = given.seen["several.alone_wrong"]
     if wrong is None:
-        return _no_card(case)
+        return _no_card(given)
     if wrong == 0:
         return passes("NCCL starts, and one card adds up right", 0, 0)
     return fails(
@@ -48,58 +48,57 @@ def _alone(case: JudgeInput) -> Judgement:
     )
 
 
-def _sums(case: JudgeInput) -> Judgement:
-    wrong = case.seen["several.sums_wrong"]
+def _sums(given: JudgeInput) -> Judgement:
+    wrong = given.seen["several.sums_wrong"]
     if wrong is None:
-        return _no_card(case)
-    wanted, told, code = (
-        case.expected.gpu_count,
-        case.seen["several.sums_ranks"],
-        case.seen["several.sums_exit"],
+        return _no_card(given)
+    required, message, code = (
+        given.expected.gpu_count,
+        given.seen["several.sums_ranks"],
+        given.seen["several.sums_exit"],
     )
-    if code is None or code or told != wanted:
-        return _broken(case, "sums")
+    if code is None or code or message != required:
+        return _broken(given, "sums")
     if wrong:
-        ranks = case.seen["several.sums_wrong_ranks"]
-        where = "all of them" if len(ranks) == wanted else _called(ranks)
+        ranks = given.seen["several.sums_wrong_ranks"]
+        where = "all of them" if len(ranks) == required else _called(ranks)
         cause = "a faulty card, or a faulty link between two"
         return fails(
-            f"{wrong} sums over {wanted} cards are wrong, on {where}",
+            f"{wrong} sums over {required} cards are wrong, on {where}",
             0,
             wrong,
             cause,
             "take another machine",
         )
-    return passes(f"{wanted} cards add up right", 0, 0)
+    return passes(f"{required} cards add up right", 0, 0)
 
 
-def _broken(case: JudgeInput, name: str) -> Judgement:
-    wanted, told, code = (
-        case.expected.gpu_count,
-        case.seen[f"several.{name}_ranks"],
-        case.seen[f"several.{name}_exit"],
+def _broken(given: JudgeInput, name: str) -> Judgement:
+    required, text, code = (
+        given.expected.gpu_count,
+        given.seen[f"several.{name}_ranks"],
+        given.seen[f"several.{name}_exit"],
     )
     how = (
-        f"{wanted} cards hang when they add up: {told} of them"
+        f"{required} cards hang when they add up: {text} of them"
         if code is None
-        else f"{told} of {wanted} cards"
+        else f"{text} of {required} cards"
     )
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
     # All wait for one that is behind the others: that one is to be looked at, and not the link.
-    behind = _behind(case.seen[f"several.{name}_steps"])
-    printed = case.seen.get(f"_several.{name}_tail")
+    behind = _behind(given.seen[f"several.{name}_steps"])
+    printed = given.seen.get(f"_several.{name}_tail")
     message = f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}"
     cause, fix = explain_error(printed or "")
     if cause is None or fix is None:
-        cause = "a card or its process failed" if code is not None else _STUCK if behind else _HANG
-        fix = _STUCK_FIX if behind and code is None else _HANG_FIX
-    return fails(message, wanted, told, cause, fix)
+        cause, fix = (_STUCK, _STUCK_FIX) if behind else (_HANG, _HANG_FIX)
+        if code is not None:
+            cause, fix = "a card or its process failed", _HANG_FIX
+    return fails(message, required, text, cause, fix)
 
 
 def _behind(steps: list[str | None]) -> str:
-    """Return which ranks did not come as far as the others, in words; "" where all came equally
-    far, and beyond their cards.
-    """
+    """Return the ranks that fell behind the others, as text; "" for none."""
     if not any(steps):
         return f"; none of them {STEPS[0]}"
     far = [STEPS.index(step) if step in STEPS else -1 for step in steps]
@@ -115,13 +114,13 @@ def _called(ranks: list[int]) -> str:
     )
 
 
-def _bandwidth(case: JudgeInput) -> Judgement:
-    found, count = case.seen["several.bus_gb_s"], case.expected.gpu_count
-    if case.seen["several.bandwidth_wrong"] is None:
-        return _no_card(case)
-    if case.seen["several.bandwidth_exit"] != 0 or found is None:
-        return _broken(case, "bandwidth")
-    name = case.seen.get("gpu.name") or ""
+def _bandwidth(given: JudgeInput) -> Judgement:
+    observed, count = given.seen["several.bus_gb_s"], given.expected.gpu_count
+    if given.seen["several.bandwidth_wrong"] is None:
+        return _no_card(given)
+    if given.seen["several.bandwidth_exit"] != 0 or observed is None:
+        return _broken(given, "bandwidth")
+    name = given.seen.get("gpu.name") or ""
     # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair,
     # has another bus.
     switched = not {"PCIe", "NVL"} & set(name.split())
@@ -135,22 +134,22 @@ def _bandwidth(case: JudgeInput) -> Judgement:
     )
     if known is None:
         return passes(
-            f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
+            f"{observed:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
             "compare it with",
             None,
-            found,
+            observed,
         )
-    if found < BUS_WARNS.value * known:
+    if observed < BUS_WARNS.value * known:
         cause = "a link between two cards is down or slow, or peer-to-peer copies are switched off"
         return warns(
-            f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual",
+            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual",
             known,
-            found,
+            observed,
             cause,
             "look at nvidia-smi topo -m, nvlink -s",
             BUS_WARNS,
         )
-    return passes(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found)
+    return passes(f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual", known, observed)
 
 
 JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {

@@ -42,9 +42,9 @@ def identify_arithmetic(error: float) -> str:
     )
 
 
-def _products(case: JudgeInput) -> Judgement:
-    card = case.seen["numerics.device"] == "cuda"
-    tf32 = case.expected.training.precision == "tf32" and card
+def _products(given: JudgeInput) -> Judgement:
+    card = given.seen["numerics.device"] == "cuda"
+    tf32 = given.expected.training.precision == "tf32" and card
     bounds = {
         "fp32": TF32_ERROR if tf32 else FP32_ERROR,
         "bf16": BF16_ERROR,
@@ -52,7 +52,7 @@ def _products(case: JudgeInput) -> Judgement:
     }
     sizes = {"": "", **({"_large": " of 4096 x 4096"} if card else {})}
     observed = {
-        f"{name}{size}": case.seen[f"numerics.{name}{size}_error"]
+        f"{name}{size}": given.seen[f"numerics.{name}{size}_error"]
         for name in bounds
         for size in sizes
     }
@@ -60,7 +60,7 @@ def _products(case: JudgeInput) -> Judgement:
     for name, bound, size in (
         (name, bound, size) for name, bound in bounds.items() for size in sizes
     ):
-        error, outside = observed[f"{name}{size}"], case.seen[f"numerics.{name}{size}_outside"]
+        error, outside = observed[f"{name}{size}"], given.seen[f"numerics.{name}{size}_outside"]
         # A NaN arrives as a text and is never small.
         if (
             not isinstance(error, (int, float))
@@ -79,19 +79,19 @@ def _products(case: JudgeInput) -> Judgement:
     return passes(f"{', '.join(bounds)} products agree with float64", expected, observed)
 
 
-def _signature(case: JudgeInput) -> Judgement:
-    error = case.seen["numerics.fp32_signature"]
-    if case.expected.training.precision == "tf32":
+def _signature(given: JudgeInput) -> Judgement:
+    error = given.seen["numerics.fp32_signature"]
+    if given.expected.training.precision == "tf32":
         return skipped("the spec asks for tf32", error)
     if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
         return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    told = (
+    message = (
         f", which is that of {identify_arithmetic(error)}"
         if isinstance(error, (int, float))
         else ""
     )
     return fails(
-        f"an fp32 product has a relative error of {error}{told}: it was not computed in fp32",
+        f"an fp32 product has a relative error of {error}{message}: it was not computed in fp32",
         FP32_ERROR.value,
         error,
         "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, "
@@ -101,12 +101,12 @@ def _signature(case: JudgeInput) -> Judgement:
     )
 
 
-def _convolutions(case: JudgeInput) -> Judgement:
-    card = case.seen["numerics.device"] == "cuda"
-    bounds = [(case.seen["numerics.conv_error"], CONVOLUTION_TF32 if card else CONVOLUTION, "")]
+def _convolutions(given: JudgeInput) -> Judgement:
+    card = given.seen["numerics.device"] == "cuda"
+    bounds = [(given.seen["numerics.conv_error"], CONVOLUTION_TF32 if card else CONVOLUTION, "")]
     if card:
-        plain = TF32_ERROR if case.expected.training.precision == "tf32" else CONVOLUTION
-        bounds.append((case.seen["numerics.conv_plain_error"], plain, " without cuDNN"))
+        plain = TF32_ERROR if given.expected.training.precision == "tf32" else CONVOLUTION
+        bounds.append((given.seen["numerics.conv_plain_error"], plain, " without cuDNN"))
     for errors, bound, how in bounds:
         if not _within(errors, bound):
             cause = (
@@ -132,9 +132,9 @@ def _convolutions(case: JudgeInput) -> Judgement:
     )
 
 
-def _short_products(case: JudgeInput) -> Judgement:
-    errors, refused = case.seen["numerics.fp8_error"], case.seen.get("numerics.fp8_refused")
-    judged = fails if case.expected.training.precision == "fp8" else warns
+def _short_products(given: JudgeInput) -> Judgement:
+    errors, refused = given.seen["numerics.fp8_error"], given.seen.get("numerics.fp8_refused")
+    judged = fails if given.expected.training.precision == "fp8" else warns
     if refused is not None:
         cause = "this torch multiplies fp8 in another way, or not on this card"
         return judged(
@@ -171,8 +171,8 @@ def _errors(errors: Any) -> str:
     return f"relative error {errors[0]}, worst element {errors[1]}"
 
 
-def _twice(case: JudgeInput) -> Judgement:
-    if case.seen["numerics.repeats"]:
+def _twice(given: JudgeInput) -> Judgement:
+    if given.seen["numerics.repeats"]:
         return passes("the same product twice gives the same bits", True, True)
     return fails(
         "the same product twice gives different bits",
@@ -183,8 +183,8 @@ def _twice(case: JudgeInput) -> Judgement:
     )
 
 
-def _finite(case: JudgeInput) -> Judgement:
-    count = case.seen["numerics.unfinite"]
+def _finite(given: JudgeInput) -> Judgement:
+    count = given.seen["numerics.unfinite"]
     if count == 0:
         return passes("results and gradients hold no NaN", 0, 0)
     cause = "a kernel that leaves a part of its result unwritten, or a faulty device"
@@ -193,8 +193,8 @@ def _finite(case: JudgeInput) -> Judgement:
     )
 
 
-def _random(case: JudgeInput) -> Judgement:
-    drawn = {key: case.seen[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in case.seen}
+def _random(given: JudgeInput) -> Judgement:
+    drawn = {key: given.seen[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in given.seen}
     if drawn and all(drawn.values()):
         return passes("one seed gives one sequence", None, drawn)
     cause = "the generator is not seeded by what it is given, or the device is faulty"
@@ -207,8 +207,8 @@ def _random(case: JudgeInput) -> Judgement:
     )
 
 
-def _steps(case: JudgeInput) -> Judgement:
-    error = case.seen["numerics.steps_error"]
+def _steps(given: JudgeInput) -> Judgement:
+    error = given.seen["numerics.steps_error"]
     if isinstance(error, (int, float)) and error <= STEPS_ERROR.value:
         return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
     return fails(

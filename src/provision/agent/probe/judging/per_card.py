@@ -17,13 +17,11 @@ _NAMED = 3
 
 
 def judge_each_card(judge: Judge) -> Judge:
-    """Return a judge of any number of cards from one of a single card, which is the same where
-    there is one only.
-    """
+    """Return a judge of any number of cards from the judge of a single card."""
 
-    def judged(case: JudgeInput) -> Judgement:
-        names = case.seen.get(CARD_NAMES_KEY)
-        return _of_several(judge, case, names) if names else judge(case)
+    def judged(given: JudgeInput) -> Judgement:
+        names = given.seen.get(CARD_NAMES_KEY)
+        return _of_several(judge, given, names) if names else judge(given)
 
     return judged
 
@@ -32,31 +30,30 @@ def describe_cards(names: list[str], found: list[str]) -> str:
     """Return which cards of how many, as people find them."""
     first, more = found[:_NAMED], len(found) - _NAMED
     words = [*first, f"{more} more"] if more > 0 else first
-    told = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-    return f"on {told}, {len(found)} of {len(names)} cards"
+    message = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    return f"on {message}, {len(found)} of {len(names)} cards"
 
 
-def _of_several(judge: Judge, case: JudgeInput, names: list[str]) -> Judgement:
-    pairs = [(name, judge(_card(case, place))) for place, name in enumerate(names)]
+def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
+    pairs = [(name, judge(_card(given, place))) for place, name in enumerate(names)]
     gravest = max((judgement.status for _, judgement in pairs), key=_GRAVITY.index)
     those = [(name, judgement) for name, judgement in pairs if judgement.status is gravest]
     # The keys of one card hold what the worst gave: what is said of them is said of it.
-    told = judge(case).message
-    name, worst = next((pair for pair in those if pair[1].message == told), those[0])
+    message = judge(given).message
+    name, worst = next((pair for pair in those if pair[1].message == message), those[0])
     if gravest is not Status.PASS:
         others = [other for other, _ in those if other != name]
         return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")
-    alike = all(judgement.message == worst.message for _, judgement in pairs)
-    return replace(
-        worst,
-        message=f"{worst.message}{f'; so on each of {len(names)} cards' if alike else f'; the least of {len(names)} cards, {name}'}",  # noqa: E501
-    )
+    extent = f"the least of {len(names)} cards, {name}"
+    if all(judgement.message == worst.message for _, judgement in pairs):
+        extent = f"so on each of {len(names)} cards"
+    return replace(worst, message=f"{worst.message}; {extent}")
 
 
-def _card(case: JudgeInput, place: int) -> JudgeInput:
+def _card(given: JudgeInput, place: int) -> JudgeInput:
     own = {
-        key[len(PER_CARD_PREFIX) :]: case.seen[key][place]
-        for key in case.seen
+        key[len(PER_CARD_PREFIX) :]: given.seen[key][place]
+        for key in given.seen
         if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY
     }
-    return replace(case, seen=ChainMap(own, cast("MutableMapping[str, Any]", case.seen)))
+    return replace(given, seen=ChainMap(own, cast("MutableMapping[str, Any]", given.seen)))

@@ -1,6 +1,4 @@
-"""Judges the rehearsal: that two steps go through, that their peak is near the estimate, that it
-fits, and which change saves most.
-"""
+"""Judges the rehearsal: that steps run, that their peak fits the estimate and the card."""
 
 from __future__ import annotations
 
@@ -21,25 +19,25 @@ from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown
 _WITHOUT = "tier: quick asks for no rehearsal"
 
 
-def _steps(case: JudgeInput) -> Judgement:
-    if (why := case.seen["rehearsal.why"]) is not None:
-        if case.seen.get("rehearsal.sharded"):
+def _steps(given: JudgeInput) -> Judgement:
+    if (why := given.seen["rehearsal.why"]) is not None:
+        if given.seen.get("rehearsal.sharded"):
             return skipped(f"not rehearsed: {why}")
         return (
             skipped(why)
-            if case.expected.training.model is None
-            else replace(unknown(f"not rehearsed: {why}"), fix=_instead(case))
+            if given.expected.training.model is None
+            else replace(unknown(f"not rehearsed: {why}"), fix=_instead(given))
         )
-    if case.seen["rehearsal.out_of_memory"] is not None:
-        return _ran_out(case)
-    return _wrong_size(case) or _wrong_steps(case) or _went_through(case)
+    if given.seen["rehearsal.out_of_memory"] is not None:
+        return _ran_out(given)
+    return _wrong_size(given) or _wrong_steps(given) or _went_through(given)
 
 
-def _peak(case: JudgeInput) -> Judgement:
-    if (early := _not_rehearsed(case)) is not None:
+def _peak(given: JudgeInput) -> Judgement:
+    if (early := _not_rehearsed(given)) is not None:
         return early
-    peak, estimate = case.seen["rehearsal.peak_bytes"], case.expected.estimate_bytes
-    if case.seen["rehearsal.out_of_memory"] is not None:
+    peak, estimate = given.seen["rehearsal.peak_bytes"], given.expected.estimate_bytes
+    if given.seen["rehearsal.out_of_memory"] is not None:
         return skipped("memory ran out before there was a peak")
     if peak is None or estimate is None:
         return unknown(
@@ -47,7 +45,7 @@ def _peak(case: JudgeInput) -> Judgement:
             if estimate is None
             else "this system does not tell how much memory was taken"
         )
-    logits = case.seen["rehearsal.logits_bytes"]
+    logits = given.seen["rehearsal.logits_bytes"]
     said = (
         f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and "
         f"{format_bytes(logits)} of logits that it leaves out"
@@ -59,7 +57,7 @@ def _peak(case: JudgeInput) -> Judgement:
             estimate,
             peak,
             cause,
-            f"reckon with what was measured; {_levers(case)}",
+            f"reckon with what was measured; {_levers(given)}",
             PEAK_OVER_ESTIMATE,
         )
     if peak < LEAST_OF_ESTIMATE * estimate:
@@ -73,23 +71,23 @@ def _peak(case: JudgeInput) -> Judgement:
     return passes(said, estimate, peak)
 
 
-def _fits(case: JudgeInput) -> Judgement:
-    if (early := _not_rehearsed(case)) is not None:
+def _fits(given: JudgeInput) -> Judgement:
+    if (early := _not_rehearsed(given)) is not None:
         return early
-    peak, memory = case.seen["rehearsal.peak_bytes"], case.seen["rehearsal.memory_bytes"]
+    peak, memory = given.seen["rehearsal.peak_bytes"], given.seen["rehearsal.memory_bytes"]
     if memory is None or peak is None:
         return unknown("this system does not tell how much memory there is")
     of = (
         f"of {format_bytes(memory)} "
-        f"{'of the card' if case.seen['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+        f"{'of the card' if given.seen['rehearsal.device'] == 'cuda' else 'of free RAM'}"
     )
-    if case.seen["rehearsal.out_of_memory"] is not None:
+    if given.seen["rehearsal.out_of_memory"] is not None:
         return fails(
             f"the training does not fit: memory ran out at {format_bytes(peak)} {of}",
             memory,
             peak,
             "it takes more than there is",
-            _levers(case),
+            _levers(given),
         )
     if peak > MEMORY_SHARE.value * memory:
         cause = "a longer batch, or another program, ends in out of memory"
@@ -98,42 +96,42 @@ def _fits(case: JudgeInput) -> Judgement:
             memory,
             peak,
             cause,
-            _levers(case),
+            _levers(given),
         )
     return passes(f"two steps take {format_bytes(peak)} {of}", memory, peak)
 
 
-def _instead(case: JudgeInput) -> str:
-    match case.seen.get("rehearsal.short_of"):
+def _instead(given: JudgeInput) -> str:
+    match given.seen.get("rehearsal.short_of"):
         case "memory":
-            return f"{_levers(case)}; or rehearse at a target with more memory; {_WITHOUT}"
+            return f"{_levers(given)}; or rehearse at a target with more memory; {_WITHOUT}"
         case "time":
             return f"rehearse at a target with a card or a faster CPU; {_WITHOUT}"
         case _:
             return f"complete what it lacks under training; {_WITHOUT}"
 
 
-def _not_rehearsed(case: JudgeInput) -> Judgement | None:
+def _not_rehearsed(given: JudgeInput) -> Judgement | None:
     return (
-        skipped("not rehearsed: S01 says why") if case.seen["rehearsal.why"] is not None else None
+        skipped("not rehearsed: S01 says why") if given.seen["rehearsal.why"] is not None else None
     )
 
 
-def _ran_out(case: JudgeInput) -> Judgement:
-    peak = case.seen["rehearsal.peak_bytes"]
+def _ran_out(given: JudgeInput) -> Judgement:
+    peak = given.seen["rehearsal.peak_bytes"]
     at = f" at {format_bytes(peak)}" if peak else ""
-    observed = case.seen["rehearsal.out_of_memory"]
+    observed = given.seen["rehearsal.out_of_memory"]
     return fails(
         f"memory ran out{at}: {observed}",
         f"{STEPS} steps",
         observed,
         "the declared training takes more memory than there is",
-        _levers(case),
+        _levers(given),
     )
 
 
-def _wrong_size(case: JudgeInput) -> Judgement | None:
-    model, built = case.expected.training.model, case.seen["rehearsal.parameters"]
+def _wrong_size(given: JudgeInput) -> Judgement | None:
+    model, built = given.expected.training.model, given.seen["rehearsal.parameters"]
     declared = model.parameters if model else None
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
@@ -145,17 +143,17 @@ def _wrong_size(case: JudgeInput) -> Judgement | None:
     return fails(said, declared, built, cause, "correct training.model", PARAMETER_DIFFERENCE)
 
 
-def _wrong_steps(case: JudgeInput) -> Judgement | None:
-    steps, finite = case.seen["rehearsal.steps"], case.seen["rehearsal.finite"]
+def _wrong_steps(given: JudgeInput) -> Judgement | None:
+    steps, finite = given.seen["rehearsal.steps"], given.seen["rehearsal.finite"]
     if steps == STEPS and finite:
         return None
-    told = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
+    message = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
     cause = (
         "the precision overflows at this size, or a step was left out because gradients were "
         "not finite"
     )
     return fails(
-        told,
+        message,
         STEPS,
         steps,
         cause,
@@ -163,42 +161,42 @@ def _wrong_steps(case: JudgeInput) -> Judgement | None:
     )
 
 
-def _went_through(case: JudgeInput) -> Judgement:
-    built, seconds = case.seen["rehearsal.parameters"], case.seen["rehearsal.step_s"]
+def _went_through(given: JudgeInput) -> Judgement:
+    built, seconds = given.seen["rehearsal.parameters"], given.seen["rehearsal.step_s"]
     return passes(
         f"{STEPS} steps of {built / 1e6:.4g} million parameters "
-        f"({case.seen['rehearsal.model']}), the last in {seconds:.3g} s",
+        f"({given.seen['rehearsal.model']}), the last in {seconds:.3g} s",
         STEPS,
         STEPS,
     )
 
 
-def _pace(case: JudgeInput) -> Judgement:
-    tokens = case.seen["pace.tokens_per_s"]
+def _pace(given: JudgeInput) -> Judgement:
+    tokens = given.seen["pace.tokens_per_s"]
     if tokens is None:
         return skipped("torch sees no card, so nothing was trained on one")
-    precision, count = case.seen["pace.precision"], case.seen["pace.parameters"]
-    told = (
+    precision, count = given.seen["pace.precision"], given.seen["pace.parameters"]
+    message = (
         f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in "
         f"{precision}"
     )
-    if not case.seen["pace.finite"]:
+    if not given.seen["pace.finite"]:
         return warns(
-            f"{told}, and a loss is not a number",
+            f"{message}, and a loss is not a number",
             None,
             tokens,
             "the precision overflows, or the card computes wrong",
             "look at N01, N07 and R02",
         )
-    return passes(told, None, tokens)
+    return passes(message, None, tokens)
 
 
-def _levers(case: JudgeInput) -> str:
-    if not case.expected.levers:
+def _levers(given: JudgeInput) -> str:
+    if not given.expected.levers:
         return "a smaller batch_size or sequence_length, or a card with more memory"
     first, *more = (
         f"{_change(lever.change)} saves about {format_bytes(lever.saves_bytes)}"
-        for lever in case.expected.levers
+        for lever in given.expected.levers
     )
     return "; or ".join([f"largest lever: {first}", *more[:1]])
 

@@ -37,9 +37,9 @@ _CUDA_CODES = {
 """By the code with which CUDA starts (cuda.h, CUresult): cause, fix."""
 
 
-def _build(case: JudgeInput) -> Judgement:
-    locked, flavour = case.expected.packages["torch"], case.expected.flavour
-    version, cuda = case.seen["torch.version"], case.seen["torch.cuda"]
+def _build(given: JudgeInput) -> Judgement:
+    locked, flavour = given.expected.packages["torch"], given.expected.flavour
+    version, cuda = given.seen["torch.version"], given.seen["torch.cuda"]
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
     if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
         cause = "another torch is imported than the one that is locked"
@@ -68,25 +68,25 @@ def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
     return "+" not in locked and is_same_version(locked, version.partition("+")[0])
 
 
-def _device(case: JudgeInput) -> Judgement:
-    available, count, wanted = (
-        case.seen["gpu.available"],
-        case.seen["gpu.count"],
-        max(case.expected.gpu_count, 1),
+def _device(given: JudgeInput) -> Judgement:
+    available, count, required = (
+        given.seen["gpu.available"],
+        given.seen["gpu.count"],
+        max(given.expected.gpu_count, 1),
     )
-    expected = f"{wanted} x {case.expected.gpu_type}"
-    if available and count == wanted:
-        return _computing(case, expected, count)
+    expected = f"{required} x {given.expected.gpu_type}"
+    if available and count == required:
+        return _computing(given, expected, count)
     if available:
         cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return fails(
-            f"torch sees {count} device(s), {wanted} declared",
+            f"torch sees {count} device(s), {required} declared",
             expected,
             count,
             cause,
             "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
         )
-    if case.seen.get("torch.cuda") is None and case.expected.gpu_type != "mps":
+    if given.seen.get("torch.cuda") is None and given.expected.gpu_type != "mps":
         return fails(
             "torch sees no GPU: this torch is built for CPU",
             expected,
@@ -94,19 +94,19 @@ def _device(case: JudgeInput) -> Judgement:
             "a CPU wheel was installed",
             "lock and install a CUDA build of torch",
         )
-    said = case.seen.get("gpu.why")
+    said = given.seen.get("gpu.why")
     return fails(
         f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}",
         expected,
         count,
-        *_why_none(case),
+        *_why_none(given),
     )
 
 
-def _computing(case: JudgeInput, expected: str, count: int) -> Judgement:
-    if case.expected.gpu_type == "mps":
+def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
+    if given.expected.gpu_type == "mps":
         return passes(f"torch sees {count} device(s)", expected, count)
-    errors: dict[str, str] | None = case.seen.get("gpu.errors")
+    errors: dict[str, str] | None = given.seen.get("gpu.errors")
     if errors is None:
         return unknown(
             f"torch sees {count} device(s), and was not asked to compute on them", expected
@@ -126,11 +126,9 @@ def _computing(case: JudgeInput, expected: str, count: int) -> Judgement:
     )
 
 
-def _why_none(case: JudgeInput) -> tuple[str, str]:
-    """Cause and way out where a torch that is built for CUDA sees no card, by what else was
-    observed: the nearest cause first.
-    """
-    seen, code = case.seen, case.seen.get("gpu.cuda_code")
+def _why_none(given: JudgeInput) -> tuple[str, str]:
+    """Return cause and fix if a CUDA build of torch sees no card, the nearest cause first."""
+    seen, code = given.seen, given.seen.get("gpu.cuda_code")
     shown, there, driver = (
         seen.get("env.CUDA_VISIBLE_DEVICES"),
         seen.get("nvml.count_all", seen.get("nvml.count")),
@@ -147,7 +145,7 @@ def _why_none(case: JudgeInput) -> tuple[str, str]:
             "do what D01 says; choose a machine or runtime with a GPU",
         )
     if driver and any(
-        not specifier_allows(needed, driver) for needed in case.expected.driver_specifiers
+        not specifier_allows(needed, driver) for needed in given.expected.driver_specifiers
     ):
         return (
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
@@ -168,8 +166,8 @@ def _why_none(case: JudgeInput) -> tuple[str, str]:
     )
 
 
-def _architecture(case: JudgeInput) -> Judgement:
-    capability, built = case.seen.get("gpu.compute_capability"), case.seen["torch.arch_list"]
+def _architecture(given: JudgeInput) -> Judgement:
+    capability, built = given.seen.get("gpu.compute_capability"), given.seen["torch.arch_list"]
     if capability is None or not built:
         return unknown("torch told no compute capability or no list of architectures")
     if has_code_for(built, capability):
@@ -185,7 +183,7 @@ def _architecture(case: JudgeInput) -> Judgement:
 
 
 def has_code_for(built: str, capability: str) -> bool:
-    """Whether an architecture list ("sm_80 sm_90 compute_90") has code for a capability ("8.6").
+    """Return whether an architecture list ("sm_80 sm_90 compute_90") has code for "8.6".
 
     Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for
     any newer GPU.

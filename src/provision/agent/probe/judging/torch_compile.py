@@ -11,8 +11,8 @@ from .judgement import JudgeInput, fails, passes
 _INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: false"
 
 
-def _tools(case: JudgeInput) -> Judgement:
-    compiler, headers = case.seen["compile.compiler"], case.seen["compile.headers"]
+def _tools(given: JudgeInput) -> Judgement:
+    compiler, headers = given.seen["compile.compiler"], given.seen["compile.headers"]
     missing = [
         what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there
     ]
@@ -28,8 +28,8 @@ def _tools(case: JudgeInput) -> Judgement:
     )
 
 
-def _compiled(case: JudgeInput) -> Judgement:
-    error = case.seen["compile.error"]
+def _compiled(given: JudgeInput) -> Judgement:
+    error = given.seen["compile.error"]
     if isinstance(error, (int, float)) and error <= COMPILED_ERROR.value:
         return passes(
             "the compiled function computes what the written one does", COMPILED_ERROR.value, error

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import Judgement, Proof
+from ..model import Judgement
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
+from .checkpoints import judge_checkpoint, judge_resume
 from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped, unknown, warns
 
 _RECIPE = Recipe()
@@ -19,9 +20,9 @@ _BANDS = {
     "fp16": (5e-5, 1.2e-3),
     "bf16": (1.2e-3, 1e-2),
 }
-"""Relative Frobenius error of a product against float64 of the inputs before rounding, which does
-not depend on the size: fp32 measures 1.4e-7 to 3e-7,
-tf32 2.9e-4, fp16 3.6e-4, bf16 2.8e-3.
+"""Relative Frobenius error of a product against float64 of the inputs before rounding.
+
+It does not depend on the size: fp32 measures 1.4e-7 to 3e-7, tf32 2.9e-4, fp16 3.6e-4, bf16 2.8e-3.
 """
 
 
@@ -43,9 +44,12 @@ _USE_CPU = (
 )
 
 
-def _arguments(case: JudgeInput) -> Judgement:
-    strange, refused = case.seen["train.unknown_arguments"], case.seen["train.refused_arguments"]
-    declared = sorted(case.expected.training.arguments)
+def _arguments(given: JudgeInput) -> Judgement:
+    strange, refused = (
+        given.seen["train.unknown_arguments"],
+        given.seen["train.refused_arguments"],
+    )
+    declared = sorted(given.expected.training.arguments)
     if strange:
         return fails(
             "training.arguments that the installed transformers does not know: "
@@ -65,29 +69,29 @@ def _arguments(case: JudgeInput) -> Judgement:
         )
     # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02
     # says so.
-    if case.expected.gpu_type is None and (
-        refused := case.seen.get("train.refused_without_use_cpu")
+    if given.expected.gpu_type is None and (
+        refused := given.seen.get("train.refused_without_use_cpu")
     ):
-        told = f"TrainingArguments of this precision want use_cpu here: {refused}"
+        message = f"TrainingArguments of this precision want use_cpu here: {refused}"
         return warns(
-            told,
+            message,
             declared,
             refused,
             "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
             _USE_CPU,
         )
     return passes(
-        f"a {case.expected.proof.value} run builds", declared or "none", declared or "none"
+        f"a {given.expected.proof.value} run builds", declared or "none", declared or "none"
     )
 
 
-def _learns(case: JudgeInput) -> Judgement:
+def _learns(given: JudgeInput) -> Judgement:
     first, last, steps = (
-        case.seen["train.loss_first"],
-        case.seen["train.loss_last"],
-        case.seen["train.steps"],
+        given.seen["train.loss_first"],
+        given.seen["train.loss_last"],
+        given.seen["train.steps"],
     )
-    still: list[str] = case.seen["train.still"]
+    still: list[str] = given.seen["train.still"]
     observed = {"first": first, "last": last, "steps": steps, "still": still}
     numbers = isinstance(first, (int, float)) and isinstance(last, (int, float))
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
@@ -98,10 +102,10 @@ def _learns(case: JudgeInput) -> Judgement:
             f"< {LOSS_RATIO.value} of the first",
             observed,
         )
-    if numbers and optimizer_family(case.expected.training.optimizer) not in LEARNING_RATES:
+    if numbers and optimizer_family(given.expected.training.optimizer) not in LEARNING_RATES:
         return unknown(
             f"the loss went from {first:.3g} to {last:.3g}, but this run has no known "
-            f"learning rate for {case.expected.training.optimizer}"
+            f"learning rate for {given.expected.training.optimizer}"
         )
     return fails(
         f"the run does not learn: loss {first} to {last} after {steps} steps",
@@ -126,23 +130,23 @@ def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
     )
 
 
-def _precision(case: JudgeInput) -> Judgement:
-    declared, found = case.expected.training.precision, case.seen["train.dtype"]
+def _precision(given: JudgeInput) -> Judgement:
+    declared, observed = given.expected.training.precision, given.seen["train.dtype"]
     if declared == "fp8":
         return unknown("the training run does not exercise fp8", declared)
-    wanted = _DTYPES[declared]
-    if declared == "tf32" and case.seen.get("train.device") != "cuda":
+    required = _DTYPES[declared]
+    if declared == "tf32" and given.seen.get("train.device") != "cuda":
         return fails(
             "tf32 is not in effect: it exists on NVIDIA GPUs only",
             declared,
-            found,
+            observed,
             "the run is on a CPU",
             "declare fp32 or bf16 for this target",
         )
-    error = case.seen.get("train.product_error")
-    if found == wanted and not _of_the_kind(error, declared):
+    error = given.seen.get("train.product_error")
+    if observed == required and not _of_the_kind(error, declared):
         return fails(
-            f"{declared} is not in effect: products of {found} are off by {error:.2g}, as "
+            f"{declared} is not in effect: products of {observed} are off by {error:.2g}, as "
             f"{_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
@@ -150,47 +154,33 @@ def _precision(case: JudgeInput) -> Judgement:
             "NVIDIA_TF32_OVERRIDE does",
             "unset what E01 names; declare the precision that the run is meant to have",
         )
-    if found == wanted:
+    if observed == required:
         return passes(
-            f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""),
-            wanted,
-            found,
+            f"linear layers compute in {observed}" + (f", off by {error:.2g}" if error else ""),
+            required,
+            observed,
         )
     cause, fix = (
         "the flag was accepted and ignored, as fp16 is without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
     )
-    if found in ("bfloat16", "float16"):
+    if observed in ("bfloat16", "float16"):
         cause = (
             "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
         )
         fix = "unset it, or declare the precision that the run is meant to have"
+    types = observed or "nothing that was seen"
     return fails(
-        f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
-        wanted,
-        found,
+        f"{declared} is not in effect: linear layers compute in {types}",
+        required,
+        observed,
         cause,
         fix,
     )
 
 
-def _checkpoint(case: JudgeInput) -> Judgement:
-    missing, broken = case.seen["train.checkpoint_missing"], case.seen["train.checkpoint_broken"]
-    if not missing and not broken:
-        return passes("the checkpoint has all its files and they load", "complete", "complete")
-    told = [f"{name} is missing" for name in missing] + broken
-    fix = "free disk space; lock transformers, accelerate and safetensors together"
-    return fails(
-        f"the checkpoint is not complete: {format_list(told)}",
-        [],
-        told,
-        "the disk filled up, or a version no longer writes the file",
-        fix,
-    )
-
-
-def _options(case: JudgeInput) -> Judgement:
-    options: dict[str, list[Any]] = case.seen["train.options"]
+def _options(given: JudgeInput) -> Judgement:
+    options: dict[str, list[Any]] = given.seen["train.options"]
     if not options:
         return skipped("no options declared")
     lost = [
@@ -234,8 +224,8 @@ def _equal(declared: Any, found: Any) -> bool:
         return str(declared).lower() == str(found).lower()
 
 
-def _repeats(case: JudgeInput) -> Judgement:
-    first, second = case.seen["train.weights_sha"], case.seen["train.repeat_sha"]
+def _repeats(given: JudgeInput) -> Judgement:
+    first, second = given.seen["train.weights_sha"], given.seen["train.repeat_sha"]
     if first == second:
         return passes("a second run gives the same weights", first, second)
     cause = "something in the stack is nondeterministic, or the seed does not reach it"
@@ -248,85 +238,43 @@ def _repeats(case: JudgeInput) -> Judgement:
     )
 
 
-def _resumes(case: JudgeInput) -> Judgement:
-    straight, resumed, steps = (
-        case.seen["train.weights_sha"],
-        case.seen["resume.weights_sha"],
-        case.seen["resume.steps"],
-    )
-    made, left = case.seen["resume.made"], _RECIPE.steps - _RECIPE.save_at
-    if resumed == straight and steps == _RECIPE.steps and made == left:
-        return passes(
-            f"{case.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
-            "fresh process reaches the same weights",
-            straight,
-            resumed,
-        )
-    if made != left:
-        return fails(
-            f"the resumed run made {made} steps of its own: from the checkpoint at step "
-            f"{_RECIPE.save_at} there were {left} to make",
-            left,
-            made,
-            "the checkpoint was not used, or its trainer_state.json was not: the run would "
-            "begin again without an error",
-            "lock transformers and accelerate together; take out what changes them at "
-            "their import (sitecustomize, .pth files)",
-        )
-    trainer = case.expected.proof is Proof.HF_TRAINER
-    files = (
-        "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
-        if trainer
-        else "model.pt, optimizer.pt or rng_state.pt"
-    )
-    return fails(
-        f"a resumed run ends at other weights than the straight one (step {steps})",
-        straight,
-        resumed,
-        f"a part of the state was not saved or not restored ({files}); the run would go on "
-        "without an error",
-        "check that the whole checkpoint folder is kept, and lock transformers and "
-        "accelerate together",
-    )
-
-
-def _data(case: JudgeInput) -> Judgement:
-    found = {
-        name: case.seen[f"train.{name}"]
+def _data(given: JudgeInput) -> Judgement:
+    observed = {
+        name: given.seen[f"train.{name}"]
         for name in ("texts", "rows")
-        if f"train.{name}" in case.seen
+        if f"train.{name}" in given.seen
     }
-    if not found:
+    if not observed:
         return skipped("neither tokenizers nor datasets is locked")
-    if all(found.values()):
-        return passes("texts and rows come back as they went in", None, found)
-    changed = " and ".join(name for name, same in found.items() if not same)
+    if all(observed.values()):
+        return passes("texts and rows come back as they went in", None, observed)
+    changed = " and ".join(name for name, same in observed.items() if not same)
     fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
     return fails(
         f"{changed} do not come back as they went in",
-        dict.fromkeys(found, True),
-        found,
+        dict.fromkeys(observed, True),
+        observed,
         "versions that do not fit each other",
         fix,
     )
 
 
-def _placement(case: JudgeInput) -> Judgement:
-    expected = case.expected
-    wanted = "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
+def _placement(given: JudgeInput) -> Judgement:
+    expected = given.expected
+    required = expected.device
     device, gpus, mode, wrapper = (
-        case.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
+        given.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
     )
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
-    if device != wanted:
+    if device != required:
         fix = (
             "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
-            if wanted == "cuda"
+            if required == "cuda"
             else "hide the GPU, or declare it"
         )
         return fails(
-            f"the run is on {device}, declared {wanted}",
-            wanted,
+            f"the run is on {device}, declared {required}",
+            required,
             observed,
             "the run does not see the declared device, or was told not to use it",
             fix,
@@ -352,15 +300,15 @@ def _placement(case: JudgeInput) -> Judgement:
             "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
             "before its command",
         )
-    return passes(f"one process on {device}, {mode}", wanted, observed)
+    return passes(f"one process on {device}, {mode}", required, observed)
 
 
-def _adapter(case: JudgeInput) -> Judgement:
-    method = case.expected.training.method
-    if "train.adapter_loss" not in case.seen:
+def _adapter(given: JudgeInput) -> Judgement:
+    method = given.expected.training.method
+    if "train.adapter_loss" not in given.seen:
         return skipped(f"{method} needs a GPU: bitsandbytes keeps the base in 4 bit there")
     names = ("loss", "parameters", "base_kept", "reloads")
-    observed = {name: case.seen[f"train.adapter_{name}"] for name in names}
+    observed = {name: given.seen[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
     wrong = (
         []
@@ -391,8 +339,8 @@ JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
     "R02": _learns,
     "R03": _precision,
     "R04": _repeats,
-    "R05": _resumes,
-    "R06": _checkpoint,
+    "R05": judge_resume,
+    "R06": judge_checkpoint,
     "R07": _options,
     "R10": _data,
     "R11": _placement,

@@ -1,3 +1,1 @@
-"""Watches a program from outside while it runs, and writes down what it took: RAM, shared memory,
-cards, how it ended. Never in the program's way.
-"""
+"""Watches a program from outside: RAM, shared memory, cards, and how it ended."""

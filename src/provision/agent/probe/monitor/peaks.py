@@ -1,6 +1,4 @@
-"""The most that was seen of a run, gathered look by look: of the program, of the machine, of each
-card.
-"""
+"""Peaks of a run: of the program, of the machine, and of each card."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from .resource_usage import SLOWDOWN_REASONS
 
 @dataclass(slots=True)
 class CardPeak:
-    """One card: the most memory used, what was used before, the sum of utilisations, the hottest,
-    the most power, and how long it ran slowed.
-    """
+    """Peaks of one card: memory, utilization, temperature, power, and seconds slowed down."""
 
     name: str | None
     total_bytes: int | None
@@ -55,9 +51,7 @@ class CardPeak:
 
 @dataclass(slots=True)
 class PeakUsage:
-    """The program and all it started: RAM together, RAM of the largest process, how many processes;
-    and shared memory used over that before.
-    """
+    """Peaks of a program with its children: RAM, largest process, processes, shared memory."""
 
     ram_bytes: int | None = None
     process_bytes: int | None = None

@@ -1,6 +1,4 @@
-"""What one look at a running program shows: memory of it and all it started, shared memory, the
-container, and the cards.
-"""
+"""One sample of a running program: memory, shared memory, container and cards."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ under load.
 
 
 def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
-    """Return the bytes of RAM (resident) of a process and of each that descends from it; () once it
-    is gone. Pages that several share count for each.
+    """Return the resident bytes of a process and its descendants; () once it ended.
+
+    Pages that several share count for each.
     """
     parents, memory = {}, {}
     page = os.sysconf("SC_PAGE_SIZE")
@@ -53,9 +52,7 @@ def shared_memory_usage(root: Path = Path("/")) -> tuple[int, int] | None:
 
 
 def container_memory(root: Path = Path("/")) -> dict[str, int | None]:
-    """Return limit and peak of the control group that limits memory (bytes), and how many processes
-    the kernel ended for memory in it, or on the machine.
-    """
+    """Return memory limit and peak of the control group, and the processes killed for memory."""
     told: dict[str, int | None] = {
         "limit_bytes": memory_limit(root),
         "peak_bytes": None,
@@ -81,9 +78,7 @@ def machine_ram_bytes(root: Path = Path("/")) -> int | None:
 
 
 class CardSampler:
-    """The cards of this machine, asked through NVML; none where there is no driver, and `error`
-    says by which code of NVML.
-    """
+    """The machine's cards through NVML; without a driver none, and `error` is NVML's code."""
 
     def __init__(self) -> None:
         self.error: int | None = None

@@ -1,8 +1,9 @@
-"""The process beside a watched program: looks at it each second, and writes the record when the
-program has ended, or when who started it is gone.
+"""The process that samples a watched program each second and writes the record.
 
-It is told three things on its standard input, a JSON object a line: what the run is, the
-program's pid, how the program ended.
+It ends with the program, or with whoever started it.
+
+It is told three things on its standard input, a JSON object a line: what the run is, the program's
+pid, how the program ended.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..canonical_json import canonical_digest, to_canonical_json, write_atomically
+from ...core.files import write_atomically
+from ..canonical_json import canonical_digest, to_canonical_json
 from ..redactor import Redactor
 from .peaks import CardPeak, PeakUsage, max_known
 from .resource_usage import (
@@ -109,9 +111,7 @@ class _RunMonitor:
         self._looks = 0
 
     def take_sample(self) -> None:
-        """Take one sample; each half minute the record so far is written, for the machine that does
-        not live to its end.
-        """
+        """Take one sample; each half minute the record is written, in case the machine dies."""
         members, shm, cards = (
             process_tree_memory(self.pid),
             shared_memory_usage(),

@@ -1,6 +1,4 @@
-"""Numbers over time that stay few however long a run is: when there are too many, each two become
-one, the larger.
-"""
+"""A series of numbers that stays short: if it grows too long, each two become the larger one."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ MOST = 240
 
 
 class Series:
-    """Samples by name, each of the seconds since the start. A name that is missing from a sample
-    stands as None.
-    """
+    """Samples by name, with seconds since the start; a missing name is None."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

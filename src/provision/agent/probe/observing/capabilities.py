@@ -1,6 +1,4 @@
-"""Looks at what torch is able to do here: its libraries, the number formats of the card, its flags,
-and which attention backends really run.
-"""
+"""Observes torch's capabilities: libraries, number formats, flags and attention backends."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 from .tensors import (
     device_of,
     dtype_of,
@@ -42,7 +40,7 @@ capabilities.
 _HEADS = (64, 128)
 
 
-def _libraries(bench: ObserverContext) -> dict[str, Any]:
+def _libraries(context: ObserverContext) -> dict[str, Any]:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
@@ -50,7 +48,7 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
         "cudnn": format_cudnn_version(torch.backends.cudnn.version()),
         "nccl": ".".join(str(part) for part in nccl) if nccl else None,
     }
-    if "triton" in bench.expected.packages:
+    if "triton" in context.expected.packages:
         found["triton"] = str(import_module("triton").__version__)
     return {"torch.libraries": {name: version for name, version in found.items() if version}}
 
@@ -63,9 +61,9 @@ def format_cudnn_version(version: int | None) -> str | None:
     return f"{version // unit}.{version % unit // 100}.{version % 100}"
 
 
-def _formats(bench: ObserverContext) -> dict[str, Any]:
-    bench.memo["formats"] = _formats_here()
-    return {"gpu.formats": bench.memo["formats"]}
+def _formats(context: ObserverContext) -> dict[str, Any]:
+    context.memo["formats"] = _formats_here()
+    return {"gpu.formats": context.memo["formats"]}
 
 
 def _formats_here() -> list[str] | None:
@@ -101,9 +99,7 @@ def _flags(_bench: ObserverContext) -> dict[str, Any]:
 
 
 def changed_flags() -> Iterator[tuple[str, Any]]:
-    """Yield the flags that are not as in a fresh process; those that this torch does not have are
-    left out.
-    """
+    """Yield the flags that differ from a fresh process; unknown flags are left out."""
     import torch
 
     for name, usual in TORCH_FLAGS.items():
@@ -114,27 +110,26 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _attention(bench: ObserverContext) -> dict[str, Any]:
-    return {"attention.errors": _attended(bench)}
+def _attention(context: ObserverContext) -> dict[str, Any]:
+    return {"attention.errors": _attended(context)}
 
 
-def _attended(bench: ObserverContext) -> dict[str, list[float]]:
-    """Ask each backend once, however many checks want to know."""
-    if "attention" not in bench.memo:
-        device = device_of(bench)
-        bench.memo["attention"] = attention_errors(
-            dtype_of(bench.expected.training.precision, device), device
+def _attended(context: ObserverContext) -> dict[str, list[float]]:
+    """Run each backend once for all checks."""
+    if "attention" not in context.memo:
+        device = device_of(context)
+        context.memo["attention"] = attention_errors(
+            dtype_of(context.expected.training.precision, device), device
         )
-    found: dict[str, list[float]] = bench.memo["attention"]
+    found: dict[str, list[float]] = context.memo["attention"]
     return found
 
 
 def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
-    """Compute causal attention by each backend alone. Returns by backend that can: the error
-    against float64, and the worst element's in root mean squares.
+    """Return the errors of causal attention by each backend alone, against float64.
 
-    Shapes (2, 4, 128, 64) and (2, 4, 128, 128), standard normal, seeded on the CPU; the worse of
-    the two counts.
+    Shapes (2, 4, 128, 64) and (2, 4, 128, 128), standard normal, seeded on the CPU; the worse
+    of the two counts.
     """
     from torch.nn.attention import SDPBackend
 

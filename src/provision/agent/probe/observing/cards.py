@@ -1,6 +1,4 @@
-"""Lets every card work, one after the other or all at once, and keeps what each gave beside what
-the worst of them gave.
-"""
+"""Runs a measurement on every card, and keeps each result next to the worst."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from . import ObserverContext
+from ..context import ObserverContext
 from .tensors import device_of
 
 PER_CARD_PREFIX = "cards."
@@ -26,8 +24,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ComputeDevice:
-    """Where numbers are computed: the word for torch while this is its current device, which one it
-    is, and what makes it the current one.
+    """A device for computations: torch's name for it, its index, and how to make it current.
 
     `name` is how a person finds it among several ("cuda:5 (PCI 0000:c1:00.0)"), "" where there
     is one only; `address` is its place on the PCI bus.
@@ -43,11 +40,9 @@ class ComputeDevice:
 CPU = ComputeDevice("cpu")
 
 
-def torch_cards(bench: ObserverContext) -> list[ComputeDevice]:
-    """Return the cards that torch sees, in its order; [] where no NVIDIA card is declared, or none
-    is there.
-    """
-    if device_of(bench) != "cuda":
+def torch_cards(context: ObserverContext) -> list[ComputeDevice]:
+    """Return the NVIDIA cards that torch sees, in its order; [] if none is declared."""
+    if device_of(context) != "cuda":
         return []
     import torch
 
@@ -65,9 +60,7 @@ def torch_cards(bench: ObserverContext) -> list[ComputeDevice]:
 
 
 def card_label(index: int, address: str) -> str:
-    """Return how a card of several is told apart: by torch's number, and by the place that
-    nvidia-smi shows too.
-    """
+    """Return a card's label: torch's number and the bus address that nvidia-smi shows too."""
     return f"cuda:{index} (PCI {address})" if address else f"cuda:{index}"
 
 
@@ -76,8 +69,9 @@ def measure_each_card(
     measure: Callable[[ComputeDevice], Result],
     tell: Callable[[str], None],
 ) -> list[Result]:
-    """Return what `measure` makes of each card, one after the other; `tell` hears which one is at
-    work, so that one that hangs can be named.
+    """Return `measure` of each card, one after the other.
+
+    `tell` is called with the card, so that a card that hangs can be named.
     """
     found = []
     for card in cards:
@@ -92,9 +86,7 @@ def measure_all_cards(
     measure: Callable[[ComputeDevice], Result],
     tell: Callable[[str], None],
 ) -> list[Result]:
-    """Return what `measure` makes of each card, all of them working at the same time; `tell` hears
-    which are still at work.
-    """
+    """Return `measure` of each card, all at the same time; `tell` gets those still at work."""
     if len(cards) < 2:
         return measure_each_card(cards, measure, tell)
     with ThreadPoolExecutor(len(cards)) as pool:
@@ -112,8 +104,9 @@ def readings_of_worst(
     found: Sequence[Mapping[str, Any]],
     rank: Callable[[Mapping[str, Any]], float],
 ) -> dict[str, Any]:
-    """Return what the card of the lowest rank gave (NaN is the lowest); of several cards also what
-    each gave, and how they are called.
+    """Return the readings of the card with the lowest rank, and of several cards also each one's.
+
+    NaN is the lowest rank.
     """
     ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
     worst = dict(found[ranks.index(min(ranks))])
@@ -137,7 +130,7 @@ def _on(card: ComputeDevice, measure: Callable[[ComputeDevice], Result]) -> Resu
 
 
 def _address(about: Any) -> str:
-    """Return a card's place on the PCI bus as Linux writes it, "" where this torch does not tell."""  # noqa: E501
+    """Return a card's PCI address as Linux writes it; "" if this torch does not report it."""
     if not hasattr(about, "pci_bus_id"):
         return ""
     return f"{about.pci_domain_id:04x}:{about.pci_bus_id:02x}:{about.pci_device_id:02x}.0"

@@ -1,6 +1,4 @@
-"""Reads what a container really gives: memory and CPU limits of control groups, version 1 and 2,
-from this process up to the root.
-"""
+"""Memory and CPU limits of control groups, version 1 and 2, from this process to the root."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ none.
 
 
 def memory_limit(root: Path) -> int | None:
-    """The smallest memory limit in bytes that applies to this process; None without one. `root` is
-    the machine's root folder.
-    """
+    """Return the smallest memory limit in bytes of this process; None without one."""
     limits = [
         int(text)
         for text in _values(root, "memory", "memory.max", "memory.limit_in_bytes")
@@ -31,8 +27,9 @@ def memory_folders(root: Path) -> list[Path]:
 
 
 def memory_used(root: Path) -> int | None:
-    """The bytes that the control group with the smallest limit uses, without what the kernel can
-    take back at once (inactive file pages); None without one.
+    """Return the bytes used in the group with the smallest limit; None without one.
+
+    Inactive file pages, which the kernel takes back at once, are left out.
     """
     limits = {
         folder: int(text)
@@ -59,7 +56,7 @@ def memory_used(root: Path) -> int | None:
 
 
 def process_limit(root: Path) -> int | None:
-    """How many processes and threads the smallest limit allows; None without one."""
+    """Return the smallest limit of processes and threads; None without one."""
     return min(
         (int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()),
         default=None,
@@ -67,7 +64,7 @@ def process_limit(root: Path) -> int | None:
 
 
 def cpu_quota(root: Path) -> float | None:
-    """How many CPUs the smallest quota grants (1.5 is one and a half); None without one."""
+    """Return the CPUs of the smallest quota, such as 1.5; None without one."""
     quotas = []
     for text in _values(root, "cpu", "cpu.max", ""):
         quota, _, period = text.partition(" ")

@@ -18,8 +18,7 @@ _PAUSE_S = 0.2
 
 
 class ClockWatch:
-    """Asks NVML five times a second from a thread, between `with` and its end. Where the library
-    cannot be asked nothing is seen.
+    """Queries NVML five times a second in a thread, while the `with` block runs.
 
     Only the cards that CUDA shows to programs with the variables `environ` are watched.
     """

@@ -1,6 +1,4 @@
-"""Looks at declared secrets and at the usual files of credentials: whether they are there and who
-may read them. No value, and no part of one, is noted.
-"""
+"""Observes declared secrets and credential files: existence and readers, never a value."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 
 _SHORTEST = 8
 """Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is
@@ -17,8 +15,10 @@ still to come.
 """
 
 
-def _declared(bench: ObserverContext) -> dict[str, Any]:
-    return {f"secret.{name}": _state(bench.environ.get(name)) for name in bench.expected.secrets}
+def _declared(context: ObserverContext) -> dict[str, Any]:
+    return {
+        f"secret.{name}": _state(context.environ.get(name)) for name in context.expected.secrets
+    }
 
 
 def _state(value: str | None) -> str:
@@ -29,14 +29,14 @@ def _state(value: str | None) -> str:
     return "set" if len(value) >= _SHORTEST else "short"
 
 
-def _files(bench: ObserverContext) -> dict[str, Any]:
-    told = {kind: _who_reads(path, named) for kind, path, named in _places(bench)}
-    return {"credentials.files": {kind: who for kind, who in told.items() if who}}
+def _files(context: ObserverContext) -> dict[str, Any]:
+    reported = {kind: _who_reads(path, named) for kind, path, named in _places(context)}
+    return {"credentials.files": {kind: who for kind, who in reported.items() if who}}
 
 
-def _places(bench: ObserverContext) -> Iterator[tuple[str, str, bool]]:
+def _places(context: ObserverContext) -> Iterator[tuple[str, str, bool]]:
     """Each kind of credentials with its file, and whether a variable names that file."""
-    environ, home = bench.environ, bench.environ.get("HOME") or os.path.expanduser("~")
+    environ, home = context.environ, context.environ.get("HOME") or os.path.expanduser("~")
     hf_home = environ.get("HF_HOME") or os.path.join(
         environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface"
     )
@@ -66,9 +66,7 @@ def _places(bench: ObserverContext) -> Iterator[tuple[str, str, bool]]:
 
 
 def _who_reads(path: str, named: bool) -> str:
-    """Return "its owner", "others (mode 0644)", or "nobody: it is not there" for one that a
-    variable names; "" where there is none.
-    """
+    """Return "its owner", "others (mode 0644)", or "nobody: it is not there"; "" for no file."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError as error:

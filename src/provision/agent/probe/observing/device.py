@@ -1,6 +1,4 @@
-"""Fills the memory of every card and reads it back, and measures what each moves and how fast it
-multiplies.
-"""
+"""Fills and reads back the memory of every card, and measures its bandwidth and speed."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 from .cards import (
     ComputeDevice,
     measure_all_cards,
@@ -41,13 +39,13 @@ _SHARE_HELD = 0.9
 _BURN_S, _BURN_ROUNDS = 60.0, 100
 
 
-def _held(bench: ObserverContext) -> dict[str, Any]:
+def _held(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = torch_cards(bench)
+    cards = torch_cards(context)
     if not cards:
         return {"memory.total_bytes": None}
-    blocks: dict[int, list[Any]] = bench.memo.setdefault("blocks", {})
+    blocks: dict[int, list[Any]] = context.memo.setdefault("blocks", {})
     # Memory is filled on all cards at once: nothing is timed, and one after the other would take a
     # machine of eight a minute.
     return readings_of_worst(
@@ -55,7 +53,7 @@ def _held(bench: ObserverContext) -> dict[str, Any]:
         measure_all_cards(
             cards,
             lambda card: fill_memory(card, blocks, *torch.cuda.mem_get_info()),
-            bench.report_progress,
+            context.report_progress,
         ),
         _shortest,
     )
@@ -64,37 +62,35 @@ def _held(bench: ObserverContext) -> dict[str, Any]:
 def fill_memory(
     card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB
 ) -> dict[str, Any]:
-    """Hold 90 % of the `free` bytes of a card in blocks of `block` bytes, which are put into
-    `blocks`. Returns how many bytes that is, of how many.
-    """
-    wanted = int(free * _SHARE_HELD) // block * block
-    blocks[card.index] = allocate_blocks(card.device, wanted, block)
+    """Fill 90 % of the free bytes of a card with blocks; return the bytes filled and wanted."""
+    required = int(free * _SHARE_HELD) // block * block
+    blocks[card.index] = allocate_blocks(card.device, required, block)
     held = len(blocks[card.index]) * block
     return {
         "memory.total_bytes": total,
         "memory.free_bytes": free,
-        "memory.wanted_bytes": wanted,
+        "memory.wanted_bytes": required,
         "memory.held_bytes": held,
     }
 
 
 def _shortest(one: Mapping[str, Any]) -> float:
     """A card that did not give what was free is worse than one of which less is free."""
-    total, free, wanted, held = (
+    total, free, required, held = (
         one[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held")
     )
-    return float(free / total - 10 * (wanted - held) / total)
+    return float(free / total - 10 * (required - held) / total)
 
 
-def _written(bench: ObserverContext) -> dict[str, Any]:
+def _written(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    blocks: dict[int, list[Any]] = bench.memo.pop("blocks", {})
-    cards = torch_cards(bench)
+    blocks: dict[int, list[Any]] = context.memo.pop("blocks", {})
+    cards = torch_cards(context)
     if not cards:
         return {"memory.wrong_words": None}
     found = measure_all_cards(
-        cards, lambda card: check_memory(blocks[card.index]), bench.report_progress
+        cards, lambda card: check_memory(blocks[card.index]), context.report_progress
     )
     blocks.clear()
     torch.cuda.empty_cache()
@@ -102,32 +98,30 @@ def _written(bench: ObserverContext) -> dict[str, Any]:
 
 
 def check_memory(blocks: list[Any]) -> dict[str, Any]:
-    """Return how many words of these blocks do not hold what is written to them; None where there
-    are no blocks.
-    """
+    """Return how many words of these blocks differ from what was written; None without blocks."""
     return {"memory.wrong_words": count_wrong_words(blocks) if blocks else None}
 
 
 def _soundest(one: Mapping[str, Any]) -> float:
-    """A card that could not be looked at is worse than a sound one, and better than a faulty one."""  # noqa: E501
+    """Return the rank of a card: faulty, unobserved, sound."""
     wrong = one["memory.wrong_words"]
     return -0.5 if wrong is None else -float(wrong)
 
 
-def _copied(bench: ObserverContext) -> dict[str, Any]:
-    cards = torch_cards(bench)
+def _copied(context: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(context)
     if not cards:
         return {"speed.copy_gb_s": None}
     found = measure_each_card(
         cards,
         lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))},
-        bench.report_progress,
+        context.report_progress,
     )
     return readings_of_worst(cards, found, lambda one: float(one["speed.copy_gb_s"]))
 
 
-def _moved(bench: ObserverContext) -> dict[str, Any]:
-    cards = torch_cards(bench)
+def _moved(context: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(context)
     if not cards:
         return {**dict.fromkeys((*_MOVES, *_PAGEABLE)), "link.gb_s": None}
     # Pageable copies are recorded only, and tell more of the host than of a card: the first one's
@@ -135,20 +129,20 @@ def _moved(bench: ObserverContext) -> dict[str, Any]:
     (pageable,) = measure_each_card(
         cards[:1],
         lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False),
-        bench.report_progress,
+        context.report_progress,
     )
-    found = measure_each_card(cards, lambda card: _moved_by(bench, card), bench.report_progress)
+    found = measure_each_card(cards, lambda card: _moved_by(context, card), context.report_progress)
     return {
         **dict(zip(_PAGEABLE, pageable, strict=True)),
         **readings_of_worst(cards, found, _slowest_of_link),
     }
 
 
-def _moved_by(bench: ObserverContext, card: ComputeDevice) -> dict[str, Any]:
+def _moved_by(context: ObserverContext, card: ComputeDevice) -> dict[str, Any]:
     speeds = moved_gb_s(card.device, _fitting(_MOVE_BYTES))
     return {
         **dict(zip(_MOVES, speeds, strict=True)),
-        "link.gb_s": link_gb_s(bench.root, card.address),
+        "link.gb_s": link_gb_s(context.root, card.address),
     }
 
 
@@ -162,15 +156,15 @@ def _fitting(wanted: int) -> int:
     return int(min(wanted, torch.cuda.mem_get_info()[0] // 4))
 
 
-def _multiplied(bench: ObserverContext) -> dict[str, Any]:
-    cards = torch_cards(bench)
+def _multiplied(context: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(context)
     if not cards:
         return {"speed.format": None, "speed.product_tflops": None}
     name = _usual_format()
     found = measure_each_card(
         cards,
         lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)},
-        bench.report_progress,
+        context.report_progress,
     )
     return {
         "speed.format": name,
@@ -184,10 +178,10 @@ def _usual_format() -> str:
     return "bf16" if torch.cuda.get_device_capability() >= (8, 0) else "fp16"
 
 
-def _others(bench: ObserverContext) -> dict[str, Any]:
+def _others(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = torch_cards(bench)
+    cards = torch_cards(context)
     if not cards:
         return {"speed.others_tflops": None}
     capability = torch.cuda.get_device_capability()
@@ -201,15 +195,15 @@ def _others(bench: ObserverContext) -> dict[str, Any]:
                 name: multiplied_tflops(name, card.device, _SIZE) for name in names
             }
         },
-        bench.report_progress,
+        context.report_progress,
     )
     return readings_of_worst(
         cards, found, lambda one: float(sum(one["speed.others_tflops"].values()))
     )
 
 
-def _burnt(bench: ObserverContext) -> dict[str, Any]:
-    cards = torch_cards(bench)
+def _burnt(context: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(context)
     if not cards:
         return dict.fromkeys(
             (
@@ -226,7 +220,7 @@ def _burnt(bench: ObserverContext) -> dict[str, Any]:
     found = measure_all_cards(
         cards,
         lambda card: run_burn_in(name, card.device, _SIZE, _BURN_S, card.address),
-        bench.report_progress,
+        context.report_progress,
     )
     return readings_of_worst(
         cards,
@@ -240,14 +234,12 @@ def _burnt(bench: ObserverContext) -> dict[str, Any]:
 def run_burn_in(
     name: str, device: str, size: int, seconds: float, address: str = ""
 ) -> dict[str, Any]:
-    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter,
-    and what else was seen meanwhile.
+    """Multiply for some seconds; return median speeds of the first and last quarter, and more.
 
     That is how often the same product came out otherwise than at the beginning (a hot card may
-    compute wrong and say nothing), and, from NVML, the reasons to
-    slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each
-    None where it was not told. These are of all cards, or of the
-    one at `address` on the PCI bus, where NVML tells places.
+    compute wrong and say nothing), and, from NVML, the reasons to slow down (bits), the highest
+    temperature (degrees Celsius) and the highest power (W), each None where it was not told.
+    These are of all cards, or of the one at `address` on the PCI bus, where NVML tells places.
     """
     speeds: list[float] = []
     moments: list[dict[str, Any]] = []
@@ -301,10 +293,12 @@ def _opened(stack: ExitStack) -> Nvml | None:
 
 def _at_work(library: Nvml | None, address: str) -> list[dict[str, Any]]:
     try:
-        places, told = (library.addresses(), library.live_values()) if library else ([], [])
+        places, reported = (library.addresses(), library.live_values()) if library else ([], [])
     except NvmlError:
         return []
-    return [one for place, one in zip(places, told, strict=False) if place == address] or told
+    return [
+        one for place, one in zip(places, reported, strict=False) if place == address
+    ] or reported
 
 
 OBSERVERS: dict[str, Observer] = {

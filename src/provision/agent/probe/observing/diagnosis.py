@@ -1,4 +1,4 @@
-"""Asks NVIDIA's data center tool (DCGM) for its own diagnosis of the cards, where it is installed."""  # noqa: E501
+"""Runs the diagnosis of NVIDIA's data center tool (DCGM), if it is installed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..model import Tier
-from . import Observer, ObserverContext
 
 _PATIENCE_S = 280
 _WRONG = ("fail", "warn", "error")
 _MOST_NAMED, _LONGEST = 10, 300
 
 
-def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
-    program = shutil.which("dcgmi", path=bench.environ.get("PATH"))
+def _diagnosis(context: ObserverContext) -> dict[str, Any]:
+    program = shutil.which("dcgmi", path=context.environ.get("PATH"))
     none: dict[str, Any] = {
         "dcgm.level": None,
         "dcgm.failed": [],
@@ -26,7 +26,7 @@ def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
     }
     if program is None:
         return none
-    level = 2 if bench.expected.tier in (Tier.DEEP, Tier.BURN) else 1
+    level = 2 if context.expected.tier in (Tier.DEEP, Tier.BURN) else 1
     none["dcgm.level"] = level
     try:
         answer = subprocess.run(
@@ -43,9 +43,7 @@ def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _told(output: str, errors: str) -> dict[str, Any]:
-    """What the answer says, in the layouts of DCGM 3 and 4 alike: whatever has a `status` is a
-    result of the test that it stands in.
-    """
+    """Return the results in DCGM's answer, layouts 3 and 4: every `status`, by its test."""
     try:
         document = json.loads(output[output.index("{") :])
     except (ValueError, RecursionError):

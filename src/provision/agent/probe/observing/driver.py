@@ -1,6 +1,4 @@
-"""Looks at the NVIDIA driver and its cards without torch: NVML first, nvidia-smi where its library
-cannot be asked.
-"""
+"""Observes the NVIDIA driver and its cards without torch: NVML first, then nvidia-smi."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..checks.driver import slowdown_faults
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 from . import nvidia_smi as program
 from .kernel_log import read_xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
@@ -28,8 +26,8 @@ _SETTINGS = (
 )
 
 
-def _opens(bench: ObserverContext) -> dict[str, Any]:
-    found = _survey(bench)
+def _opens(context: ObserverContext) -> dict[str, Any]:
+    found = _survey(context)
     names = [str(card["name"]) for card in found["cards"] if card["name"]]
     return {
         "driver.error": found["error"],
@@ -39,92 +37,88 @@ def _opens(bench: ObserverContext) -> dict[str, Any]:
         "driver.cuda": found["cuda"],
         "nvml.count": found["shown"],
         "nvml.count_all": found["there"],
-        **_told_apart(bench),
+        **_told_apart(context),
         "nvml.names": sorted(names),
     }
 
 
-def _version(bench: ObserverContext) -> dict[str, Any]:
-    return {"driver.version": _survey(bench)["driver"]}
+def _version(context: ObserverContext) -> dict[str, Any]:
+    return {"driver.version": _survey(context)["driver"]}
 
 
-def _model(bench: ObserverContext) -> dict[str, Any]:
-    """The cards' names and identity. `gpu.*` are told here without torch; the lowest capability
-    counts, as it does for a build of torch.
-    """
-    names = sorted({str(name) for name in _each(bench, "name") if name})
+def _model(context: ObserverContext) -> dict[str, Any]:
+    """Return names and identity of the cards; of several capabilities, the lowest counts."""
+    names = sorted({str(name) for name in _each(context, "name") if name})
     capabilities = [
-        tuple(int(part) for part in text.split(".")) for text in _each(bench, "capability") if text
+        tuple(int(part) for part in text.split("."))
+        for text in _each(context, "capability")
+        if text
     ]
     return {
         "gpu.name": " + ".join(names) or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
-        "nvml.pci": sorted({str(one) for one in _each(bench, "pci") if one}),
-        **_told_apart(bench),
+        "nvml.pci": sorted({str(one) for one in _each(context, "pci") if one}),
+        **_told_apart(context),
     }
 
 
-def _memory(bench: ObserverContext) -> dict[str, Any]:
-    sizes = [size for size in _each(bench, "total_bytes") if size]
+def _memory(context: ObserverContext) -> dict[str, Any]:
+    sizes = [size for size in _each(context, "total_bytes") if size]
     return {
         "gpu.vram_bytes": min(sizes, default=None),
-        "nvml.ecc": _each(bench, "ecc"),
-        "nvml.mig": _each(bench, "mig"),
-        **_told_apart(bench),
+        "nvml.ecc": _each(context, "ecc"),
+        "nvml.mig": _each(context, "mig"),
+        **_told_apart(context),
     }
 
 
-def _memory_errors(bench: ObserverContext) -> dict[str, Any]:
+def _memory_errors(context: ObserverContext) -> dict[str, Any]:
     return {
-        f"nvml.{key}": _each(bench, key)
+        f"nvml.{key}": _each(context, key)
         for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")
     }
 
 
-def _clocks(bench: ObserverContext) -> dict[str, Any]:
-    masks = _each(bench, "reasons")
+def _clocks(context: ObserverContext) -> dict[str, Any]:
+    masks = _each(context, "reasons")
     return {"nvml.reasons": masks, "nvml.slowed": slowdown_faults(masks)}
 
 
-def _recovery(bench: ObserverContext) -> dict[str, Any]:
-    return {"nvml.recovery": _each(bench, "recovery"), "nvml.fabric": _each(bench, "fabric")}
+def _recovery(context: ObserverContext) -> dict[str, Any]:
+    return {"nvml.recovery": _each(context, "recovery"), "nvml.fabric": _each(context, "fabric")}
 
 
-def _settings(bench: ObserverContext) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in _SETTINGS}
+def _settings(context: ObserverContext) -> dict[str, Any]:
+    return {f"nvml.{key}": _each(context, key) for key in _SETTINGS}
 
 
-def _others(bench: ObserverContext) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in ("used_bytes", "total_bytes", "holders")}
+def _others(context: ObserverContext) -> dict[str, Any]:
+    return {f"nvml.{key}": _each(context, key) for key in ("used_bytes", "total_bytes", "holders")}
 
 
-def _kernel_log(bench: ObserverContext) -> dict[str, Any]:
-    return {"nvml.xids": read_xids(bench.root)}
+def _kernel_log(context: ObserverContext) -> dict[str, Any]:
+    return {"nvml.xids": read_xids(context.root)}
 
 
-def _told_apart(bench: ObserverContext) -> dict[str, Any]:
-    """Whether it is known which cards CUDA shows, where it is not: what is told of cards is then of
-    all of them.
-    """
-    return {} if _survey(bench)["told_apart"] else {"nvml.told_apart": False}
+def _told_apart(context: ObserverContext) -> dict[str, Any]:
+    """Return whether it is unknown which cards CUDA shows; readings are then of all cards."""
+    return {} if _survey(context)["told_apart"] else {"nvml.told_apart": False}
 
 
-def _each(bench: ObserverContext, key: str) -> list[Any]:
-    return [card[key] for card in _survey(bench)["cards"]]
+def _each(context: ObserverContext, key: str) -> list[Any]:
+    return [card[key] for card in _survey(context)["cards"]]
 
 
-def _survey(bench: ObserverContext) -> dict[str, Any]:
-    """Ask once, however many checks want to know."""
-    if _SURVEY not in bench.memo:
-        bench.memo[_SURVEY] = _visible(_asked(), bench.environ)
-    found: dict[str, Any] = bench.memo[_SURVEY]
+def _survey(context: ObserverContext) -> dict[str, Any]:
+    """Query the driver once for all checks."""
+    if _SURVEY not in context.memo:
+        context.memo[_SURVEY] = _visible(_asked(), context.environ)
+    found: dict[str, Any] = context.memo[_SURVEY]
     return found
 
 
 def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Keep the cards that CUDA shows to programs with these variables; all where it is not told
-    which.
-    """
+    """Return the cards that CUDA shows with these variables; all if that is unknown."""
     cards = found["cards"]
     visible = find_visible_devices(cards, environ)
     kept = cards if visible.indices is None else [cards[place] for place in visible.indices]
@@ -142,11 +136,11 @@ def _asked() -> dict[str, Any]:
     try:
         with Nvml() as library:
             driver, cuda = library.driver(), library.cuda()
-            told = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
+            reported = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
     except NvmlError as error:
-        told = {**empty, "error": error.code}
-    if told["error"] != NO_LIBRARY:
-        return told
+        reported = {**empty, "error": error.code}
+    if reported["error"] != NO_LIBRARY:
+        return reported
     told_by_program = program.query_nvidia_smi()
     return (
         {**empty, "by": "nvidia-smi", **told_by_program}

@@ -1,6 +1,4 @@
-"""Looks at the folders that programs use without being told: the temporary one, the cache of
-Hugging Face, the working folder; and at what is free on each.
-"""
+"""Observes folders that programs use by default: temporary, Hugging Face cache, working folder."""
 
 from __future__ import annotations
 
@@ -10,53 +8,49 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import ObserverContext
+from ..context import ObserverContext
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 """In this order Python asks for a temporary folder (its tempfile)."""
 
 
-def hf_cache(bench: ObserverContext) -> str:
+def hf_cache(context: ObserverContext) -> str:
     """The folder in which the libraries of Hugging Face keep what they downloaded."""
-    told = bench.environ.get("HF_HOME") or os.path.join(
-        bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
+    reported = context.environ.get("HF_HOME") or os.path.join(
+        context.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
     )
-    return os.path.expanduser(bench.environ.get("HF_HUB_CACHE") or told)
+    return os.path.expanduser(context.environ.get("HF_HUB_CACHE") or reported)
 
 
 def working_folder() -> str | None:
-    """Where this process was started; None where that folder is gone."""
+    """Return the working folder; None if it was deleted."""
     try:
         return os.getcwd()
     except OSError:
         return None
 
 
-def observe_folders(bench: ObserverContext) -> dict[str, Any]:
-    """The state of each folder, as words, and which variable names the temporary one; the paths
-    themselves stay here.
-    """
-    by = next((name for name in _TEMPORARY if bench.environ.get(name)), None)
-    temporary, working = Path(bench.environ[by]) if by else bench.root / "tmp", working_folder()
+def observe_folders(context: ObserverContext) -> dict[str, Any]:
+    """Return the state of each folder as words, and the variable that names the temporary one."""
+    by = next((name for name in _TEMPORARY if context.environ.get(name)), None)
+    temporary, working = Path(context.environ[by]) if by else context.root / "tmp", working_folder()
     return {
         "folder.tmp": "absent"
         if describe_path(temporary) == "absent"
         else describe_writability(temporary),
         "folder.tmp_runs_programs": _runs_programs(temporary),
-        "folder.hf_cache": describe_writability(Path(hf_cache(bench))),
+        "folder.hf_cache": describe_writability(Path(hf_cache(context))),
         "folder.working": describe_writability(Path(working)) if working else "absent",
         "_folder.paths": {
             "tmp": f"{by}={temporary}" if by else str(temporary),
-            "hf_cache": hf_cache(bench),
+            "hf_cache": hf_cache(context),
             "working": working or "the working folder",
         },
     }
 
 
 def describe_writability(folder: Path) -> str:
-    """Tell whether a file can be made there ("writable"), or in the nearest folder above, where it
-    is not there yet ("can be made"); else why not.
-    """
+    """Return "writable", "can be made" (in the nearest existing folder), or why not."""
     there = next(
         (one for one in (folder, *folder.parents) if describe_path(one) != "absent"), folder
     )
@@ -70,9 +64,7 @@ def describe_writability(folder: Path) -> str:
 
 
 def describe_path(path: Path) -> str:
-    """Tell what is there: "folder", "not a folder" or "absent"; "not reachable: WHY" where the
-    system does not let this user see it.
-    """
+    """Return "folder", "not a folder", "absent", or "not reachable: WHY"."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -83,7 +75,7 @@ def describe_path(path: Path) -> str:
 
 
 def _runs_programs(folder: Path) -> bool | None:
-    """Whether what lies there may be run or loaded as code; None where the system does not tell."""
+    """Return whether files there may be executed; None if unknown."""
     try:
         return not os.statvfs(folder).f_flag & os.ST_NOEXEC
     except (OSError, AttributeError):
@@ -91,22 +83,18 @@ def _runs_programs(folder: Path) -> bool | None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether the file system at a folder, or at the nearest one above that exists, is mounted
-    read-only; False where the system does not tell.
-    """
-    told = _file_system(path)
-    return bool(told and told.f_flag & getattr(os, "ST_RDONLY", 0))
+    """Return whether the file system of a path is mounted read-only; False if unknown."""
+    reported = _file_system(path)
+    return bool(reported and reported.f_flag & getattr(os, "ST_RDONLY", 0))
 
 
 def free_space(path: Path) -> tuple[int | None, int | None]:
-    """Bytes that are free at a folder, or at the nearest one above that exists, and how many more
-    files it can hold; None for what is not told.
-    """
-    told = _file_system(path)
-    if told is None:
+    """Return free bytes and free inodes at a path or its nearest parent; None if unknown."""
+    reported = _file_system(path)
+    if reported is None:
         return None, None
     # A file system without a table of files (btrfs, many network ones) tells none at all.
-    return told.f_bavail * told.f_frsize, told.f_favail if told.f_files else None
+    return reported.f_bavail * reported.f_frsize, reported.f_favail if reported.f_files else None
 
 
 def _file_system(path: Path) -> os.statvfs_result | None:

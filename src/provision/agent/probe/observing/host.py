@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import Observer, ObserverContext, credentials, folders, host_context, limits
+from ..context import Observer, ObserverContext
+from . import credentials, folders, host_context, limits
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
 
@@ -43,8 +44,8 @@ _CACHES = {
 """
 
 
-def _system(bench: ObserverContext) -> dict[str, Any]:
-    release = _os_release(bench.root)
+def _system(context: ObserverContext) -> dict[str, Any]:
+    release = _os_release(context.root)
     machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
     return {
         "os.id": release.get("ID", sys.platform),
@@ -71,12 +72,12 @@ def _libc(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
 
 
-def _cpu(bench: ObserverContext) -> dict[str, Any]:
+def _cpu(context: ObserverContext) -> dict[str, Any]:
     affinity = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    quota = cpu_quota(bench.root)
-    fields = _cpuinfo(bench.root)
+    quota = cpu_quota(context.root)
+    fields = _cpuinfo(context.root)
     flags = (fields.get("flags") or fields.get("Features") or "").split()
     return {
         "host.cpu_affinity": affinity,
@@ -95,25 +96,25 @@ def _cpuinfo(root: Path) -> dict[str, str]:
     }
 
 
-def _memory(bench: ObserverContext) -> dict[str, Any]:
+def _memory(context: ObserverContext) -> dict[str, Any]:
     total = None
-    for line in _text(bench.root / "proc/meminfo").splitlines():
+    for line in _text(context.root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             total = int(line.split()[1]) * 1024
     if total is None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(bench.root)}
+    return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(context.root)}
 
 
-def _disk(bench: ObserverContext) -> dict[str, Any]:
+def _disk(context: ObserverContext) -> dict[str, Any]:
     places = {
-        "environment": bench.expected.python_prefix,
+        "environment": context.expected.python_prefix,
         "tmp": tempfile.gettempdir(),
-        "hf_cache": folders.hf_cache(bench),
+        "hf_cache": folders.hf_cache(context),
     }
-    if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
+    if context.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
-    places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
+    places.update({f"path.{name}": path for name, path in context.expected.paths.items()})
     # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell
     # which folders should take files.
     packed = [
@@ -121,21 +122,23 @@ def _disk(bench: ObserverContext) -> dict[str, Any]:
         for name, path in places.items()
         if not name.startswith("path.") and folders.is_read_only(Path(path))
     ]
-    told = {
+    reported = {
         name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed
     }
     files = {
-        f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None
+        f"disk.{name}.free_files": count
+        for name, (_, count) in reported.items()
+        if count is not None
     }
     return {
-        **{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()},
+        **{f"disk.{name}.free_bytes": size for name, (size, _) in reported.items()},
         **files,
         **{f"disk.{name}.read_only": True for name in packed},
     }
 
 
-def _shared_memory(bench: ObserverContext) -> dict[str, Any]:
-    folder = bench.root / "dev/shm"
+def _shared_memory(context: ObserverContext) -> dict[str, Any]:
+    folder = context.root / "dev/shm"
     if not sys.platform.startswith("linux"):
         return {"host.shm_bytes": None, "_shm.applies": False}
     try:
@@ -164,7 +167,7 @@ def _open_files(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
-def _person(bench: ObserverContext) -> dict[str, Any]:
+def _person(context: ObserverContext) -> dict[str, Any]:
     home = os.path.expanduser("~")
     umask = os.umask(0o077)
     os.umask(umask)
@@ -174,7 +177,7 @@ def _person(bench: ObserverContext) -> dict[str, Any]:
         "user.caches_in_home": [
             name
             for name, variables in _CACHES.items()
-            if not any(bench.environ.get(one) for one in variables)
+            if not any(context.environ.get(one) for one in variables)
         ],
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
@@ -182,9 +185,7 @@ def _person(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _takes_files(folder: str) -> bool:
-    """Tell whether a file can be made there: to root, permissions alone say yes of a file system
-    that is mounted read-only, or takes none.
-    """
+    """Return whether a file can be made there; root's permissions ignore read-only mounts."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -192,13 +193,13 @@ def _takes_files(folder: str) -> bool:
         return False
 
 
-def _declared_paths(bench: ObserverContext) -> dict[str, Any]:
+def _declared_paths(context: ObserverContext) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, text in bench.expected.paths.items():
+    for name, text in context.expected.paths.items():
         path = Path(text)
-        found[f"path.{name}.state"] = _path_state(path, bench.expected.nonce)
+        found[f"path.{name}.state"] = _path_state(path, context.expected.nonce)
         found[f"path.{name}.link"] = os.path.realpath(path) != os.path.normpath(path)
-        found[f"path.{name}.filesystem"] = _filesystem(bench.root, path)
+        found[f"path.{name}.filesystem"] = _filesystem(context.root, path)
     return found
 
 
@@ -239,20 +240,20 @@ def _filesystem(root: Path, path: Path) -> str | None:
     return kind
 
 
-def _harmful_variables(bench: ObserverContext) -> dict[str, Any]:
+def _harmful_variables(context: ObserverContext) -> dict[str, Any]:
     found = {}
     for name in HARMFUL_VARIABLES:
-        value = harmful_part(name, bench.environ.get(name, ""), bench.root)
-        if value and name not in bench.expected.env:
+        value = harmful_part(name, context.environ.get(name, ""), context.root)
+        if value and name not in context.expected.env:
             found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
     return found
 
 
-def _declared_variables(bench: ObserverContext) -> dict[str, Any]:
-    secret = frozenset(bench.expected.secrets)
+def _declared_variables(context: ObserverContext) -> dict[str, Any]:
+    secret = frozenset(context.expected.secrets)
     return {
-        f"declared_env.{name}": "set" if name in secret else bench.environ.get(name)
-        for name in bench.expected.env
+        f"declared_env.{name}": "set" if name in secret else context.environ.get(name)
+        for name in context.expected.env
     }
 
 

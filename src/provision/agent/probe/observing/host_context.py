@@ -1,6 +1,4 @@
-"""Looks at what lies around the environment: the kernel, the clock, the kind of place, a login
-shell, and what keeps the hub's libraries offline.
-"""
+"""Observes the host around the environment: kernel, clock, cloud, login shell, hub settings."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..checks.host import CLOCK_SKEW
+from ..context import Observer, ObserverContext
 from ..own_code import own_program
-from . import Observer, ObserverContext
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
 _TRUE = ("1", "true", "yes", "on")
@@ -55,12 +53,10 @@ def _kernel(_bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _clock(bench: ObserverContext) -> dict[str, Any]:
-    """By how much the newest file that was there before us lies in the future; less than nothing
-    where all is well.
-    """
-    prefix, archive = bench.expected.python_prefix, own_program()
-    files = [os.path.join(prefix, "pyvenv.cfg"), bench.expected.provenance_file]
+def _clock(context: ObserverContext) -> dict[str, Any]:
+    """Return how far the newest older file is in the future; negative if the clock is right."""
+    prefix, archive = context.expected.python_prefix, own_program()
+    files = [os.path.join(prefix, "pyvenv.cfg"), context.expected.provenance_file]
     files += (
         [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
         if archive
@@ -83,23 +79,23 @@ def _changed(name: str) -> float | None:
         return None
 
 
-def _place(bench: ObserverContext) -> dict[str, Any]:
+def _place(context: ObserverContext) -> dict[str, Any]:
     vendor = (
-        f"{_text(bench.root / 'sys/class/dmi/id/sys_vendor')} "
-        f"{_text(bench.root / 'sys/class/dmi/id/product_name')}".lower()
+        f"{_text(context.root / 'sys/class/dmi/id/sys_vendor')} "
+        f"{_text(context.root / 'sys/class/dmi/id/product_name')}".lower()
     )
     # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
     workbench = any(
-        os.path.exists(bench.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
+        os.path.exists(context.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
     )
-    named = next((place for place, variable in _PLACES if bench.environ.get(variable)), None)
+    named = next((place for place, variable in _PLACES if context.environ.get(variable)), None)
     return {
         "host.place": named or ("workbench" if workbench else None),
         "host.container": next(
-            (kind for kind, marker in _CONTAINERS if os.path.exists(bench.root / marker)), None
+            (kind for kind, marker in _CONTAINERS if os.path.exists(context.root / marker)), None
         ),
         "host.machine": next((name for name, words in _VENDORS if words in vendor), None)
-        or _hypervisor(bench.root),
+        or _hypervisor(context.root),
     }
 
 
@@ -112,30 +108,28 @@ def _hypervisor(root: Path) -> str | None:
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
 
-def _login_shell(bench: ObserverContext) -> dict[str, Any]:
-    """What a new login shell of this user sets otherwise than the spec declares, or sets at all
-    where it does harm.
-    """
-    told = _environment_of_shell(bench)
-    if told is None:
+def _login_shell(context: ObserverContext) -> dict[str, Any]:
+    """Return what a new login shell sets differently from the spec, or harmfully."""
+    reported = _environment_of_shell(context)
+    if reported is None:
         return {"login.differs": None}
-    secret, declared = frozenset(bench.expected.secrets), bench.expected.env
+    secret, declared = frozenset(context.expected.secrets), context.expected.env
     other = {
-        name: told[name]
+        name: reported[name]
         for name, value in declared.items()
-        if name not in secret and name in told and told[name] != value
+        if name not in secret and name in reported and reported[name] != value
     }
     harmful = {
         name
         for name in HARMFUL_VARIABLES
-        if harmful_part(name, told.get(name, ""), bench.root)
+        if harmful_part(name, reported.get(name, ""), context.root)
         and name not in declared
-        and not bench.environ.get(name)
+        and not context.environ.get(name)
     }
     return {"login.differs": sorted({*other, *harmful}), "_login.values": other}
 
 
-def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
+def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
     try:
         import pwd
 
@@ -150,7 +144,7 @@ def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
     # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person
     # opens.
     clean = {
-        "HOME": bench.environ.get("HOME") or user.pw_dir,
+        "HOME": context.environ.get("HOME") or user.pw_dir,
         "USER": user.pw_name,
         "LOGNAME": user.pw_name,
         "SHELL": shell,
@@ -175,10 +169,10 @@ def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
     return found
 
 
-def _offline(bench: ObserverContext) -> dict[str, Any]:
+def _offline(context: ObserverContext) -> dict[str, Any]:
     return {
         "hub.offline_by": [
-            name for name in OFFLINE_VARIABLES if bench.environ.get(name, "").lower() in _TRUE
+            name for name in OFFLINE_VARIABLES if context.environ.get(name, "").lower() in _TRUE
         ]
     }
 
@@ -190,11 +184,11 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _hub(bench: ObserverContext) -> dict[str, Any]:
+def _hub(context: ObserverContext) -> dict[str, Any]:
     # Loaded by the deep tier alone: what speaks HTTP costs more than all the rest here.
     from .network import observe_hub
 
-    return observe_hub(bench)
+    return observe_hub(context)
 
 
 def _answer(_bench: ObserverContext) -> dict[str, Any]:

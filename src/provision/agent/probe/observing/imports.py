@@ -10,15 +10,15 @@ from types import ModuleType
 from typing import Any
 
 from ...core.versions import UnreadableVersion, normalize_name, read_version
+from ..context import Observer, ObserverContext
 from ..inventory import Distribution, active_distributions, find_distributions, modules_to_import
-from . import Observer, ObserverContext
 
 
-def _import_package(bench: ObserverContext) -> dict[str, Any]:
-    name = bench.subject or ""
-    dists = bench.memo.get("dists")
+def _import_package(context: ObserverContext) -> dict[str, Any]:
+    name = context.subject or ""
+    dists = context.memo.get("dists")
     if dists is None:
-        dists = bench.memo["dists"] = active_distributions(
+        dists = context.memo["dists"] = active_distributions(
             find_distributions(entry for entry in sys.path if entry and os.path.isdir(entry))
         )
     if name not in dists:
@@ -41,7 +41,7 @@ def _import_package(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _elsewhere(dist: Distribution, modules: Iterable[ModuleType]) -> list[str]:
-    """The files of modules that did not come from the folder in which the package's metadata lies."""  # noqa: E501
+    """Return the files of modules from other folders than the package's metadata."""
     files = [
         os.path.abspath(file)
         for module in modules
@@ -52,18 +52,18 @@ def _elsewhere(dist: Distribution, modules: Iterable[ModuleType]) -> list[str]:
 
 
 def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
-    """The version that a module tells of itself and that of its metadata, where their first three
-    numbers differ; modules are free to tell something else.
-    """
-    told = getattr(module, "__version__", None)
+    """Return a module's own version and its metadata's if their first three numbers differ."""
+    reported = getattr(module, "__version__", None)
     try:
         pair = (
-            [read_version(text) for text in (told, dist.version)] if isinstance(told, str) else []
+            [read_version(text) for text in (reported, dist.version)]
+            if isinstance(reported, str)
+            else []
         )
     except UnreadableVersion:
         return None
     releases = {(*one.release, 0, 0)[:3] for one in pair}
-    return [str(told), dist.version] if len(releases) > 1 else None
+    return [str(reported), dist.version] if len(releases) > 1 else None
 
 
 OBSERVERS: dict[str, Observer] = {"P06": _import_package}

@@ -1,4 +1,4 @@
-"""Reads from the kernel's log which errors (Xid) the NVIDIA driver wrote since the machine started."""  # noqa: E501
+"""Reads the NVIDIA driver's errors (Xid) since the boot from the kernel's log."""
 
 from __future__ import annotations
 

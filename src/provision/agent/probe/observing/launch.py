@@ -1,6 +1,4 @@
-"""Starts the declared strategy with its launcher, and compares what its processes reached with a
-run in one process.
-"""
+"""Starts the declared strategy with its launcher, and compares it with one process."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..model import Proof
 from ..own_code import own_program
 from ..proofs.launch import (
@@ -28,7 +27,6 @@ from ..proofs.launch import (
 )
 from ..proofs.rank_worker import PATIENCE_S, WEIGHTS, shared_recipe, stuck_frames, write_task
 from ..proofs.recipe import Recipe, prepare_environment, scratch_folder
-from . import Observer, ObserverContext
 
 _PACKAGE = __name__.removesuffix(".observing.launch")
 _STARTER = """import sys
@@ -41,18 +39,18 @@ main(sys.argv[2])
 _ENDS = 5
 
 
-def _strategy(bench: ObserverContext) -> dict[str, Any]:
-    launch = Launch.of(bench.expected)
+def _strategy(context: ObserverContext) -> dict[str, Any]:
+    launch = Launch.of(context.expected)
     if reason_not_testable(launch):
         return {}
     began = time.perf_counter()
-    module = "trainer" if bench.expected.proof is Proof.HF_TRAINER else "loop"
-    recipe = shared_recipe(Recipe.of(bench.expected), launch)
-    folder = scratch_folder(bench.scratch, "launch")
-    ranks = run_launcher(launch, recipe, module, folder, _environment(bench))
+    module = "trainer" if context.expected.proof is Proof.HF_TRAINER else "loop"
+    recipe = shared_recipe(Recipe.of(context.expected), launch)
+    folder = scratch_folder(context.scratch, "launch")
+    ranks = run_launcher(launch, recipe, module, folder, _environment(context))
     found = launch_readings(ranks)
     if launch.strategy == "ddp":
-        found["launch.weights_error"] = _error(bench, folder, recipe, module)
+        found["launch.weights_error"] = _error(context, folder, recipe, module)
     return {
         **found,
         "launch.by": launch.effective_launcher,
@@ -63,9 +61,7 @@ def _strategy(bench: ObserverContext) -> dict[str, Any]:
 def run_launcher(
     launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """Train with the declared launcher; what each process wrote down. Raises RuntimeError with the
-    words of the first that failed.
-    """
+    """Train with the declared launcher; return each process's notes. Raises RuntimeError."""
     (folder / ACCELERATE_FILE).write_text(
         to_yaml(accelerate_configuration(launch)), encoding="utf-8"
     )
@@ -103,7 +99,7 @@ def run_launcher(
 
 
 def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the processes wrote down, as readings."""
+    """Return the notes of the processes as readings."""
     losses = ranks[0]["losses"]
     return {
         "launch.ranks": len(ranks),
@@ -116,9 +112,9 @@ def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _environment(bench: ObserverContext) -> dict[str, str]:
-    environ = dict(bench.environ)
-    prepare_environment(environ, bench.expected, bench.scratch, every_device=True)
+def _environment(context: ObserverContext) -> dict[str, str]:
+    environ = dict(context.environ)
+    prepare_environment(environ, context.expected, context.scratch, every_device=True)
     return environ
 
 
@@ -134,11 +130,9 @@ def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
     return {"fsdp": "full_shard auto_wrap"} if launch.strategy == "fsdp" else {}
 
 
-def _error(bench: ObserverContext, folder: Path, recipe: Recipe, module: str) -> float:
-    """The relative Frobenius distance of the first process's weights from those of one process that
-    trained on whole batches.
-    """
-    prepare_environment(os.environ, bench.expected, bench.scratch)
+def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) -> float:
+    """Return the relative Frobenius distance of the weights from those of a single process."""
+    prepare_environment(os.environ, context.expected, context.scratch)
     import torch
 
     alone = replace(recipe, batch=recipe.batch * recipe.ranks, ranks=1)
@@ -155,7 +149,7 @@ def _error(bench: ObserverContext, folder: Path, recipe: Recipe, module: str) ->
 
 
 def _root() -> Path:
-    """What has to be on the path of a process for it to find this package."""
+    """Return the sys.path entry from which a process can import this package."""
     return own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]
 
 

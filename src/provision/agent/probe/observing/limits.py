@@ -1,12 +1,10 @@
-"""Looks at the limits under which programs run here: processes, address space, size of files,
-seconds of CPU.
-"""
+"""Observes resource limits: processes, address space, file size, CPU seconds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import ObserverContext
+from ..context import ObserverContext
 from .cgroups import process_limit
 
 _LIMITS = {
@@ -17,10 +15,8 @@ _LIMITS = {
 }
 
 
-def observe_limits(bench: ObserverContext) -> dict[str, Any]:
-    """Each soft limit, None where there is none, and the processes that the control groups leave to
-    start.
-    """
+def observe_limits(context: ObserverContext) -> dict[str, Any]:
+    """Return each soft limit, None for unlimited, and the processes left in the control group."""
     try:
         import resource
     except ImportError:
@@ -33,4 +29,4 @@ def observe_limits(bench: ObserverContext) -> dict[str, Any]:
     limits = {
         key: None if value == resource.RLIM_INFINITY else value for key, value in found.items()
     }
-    return {**dict.fromkeys(_LIMITS), **limits, "host.pids": process_limit(bench.root)}
+    return {**dict.fromkeys(_LIMITS), **limits, "host.pids": process_limit(context.root)}

@@ -1,6 +1,4 @@
-"""Looks at which shared libraries the process really has in memory once torch is imported, and
-where they came from.
-"""
+"""Observes the shared libraries in memory after torch is imported, and their origin."""
 
 from __future__ import annotations
 
@@ -15,10 +13,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 from .variables import harmful_part
 
-_NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"  # noqa: E501
+_NAMES = (
+    r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart"
+    r"|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
+)
 WATCHED_LIBRARIES = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
 """What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
@@ -28,11 +29,11 @@ the environment.
 """
 
 
-def _libraries(bench: ObserverContext) -> dict[str, Any]:
-    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths;
-    None where the system does not tell.
+def _libraries(context: ObserverContext) -> dict[str, Any]:
+    """Return watched libraries outside the environment, and OpenMP runtimes; None if unknown.
 
-    A torch that does not import may have loaded them before it failed, and then they can tell why.
+    A torch that does not import may have loaded them before it failed, and then they can tell
+    why.
     """
     try:
         import_module("torch")
@@ -40,7 +41,7 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
         imported = False
     else:
         imported = True
-    maps = bench.root / "proc/self/maps"
+    maps = context.root / "proc/self/maps"
     try:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -63,7 +64,7 @@ def _libraries(bench: ObserverContext) -> dict[str, Any]:
         "_libraries.variables": {
             name: part
             for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")
-            if (part := harmful_part(name, bench.environ.get(name, ""), bench.root))
+            if (part := harmful_part(name, context.environ.get(name, ""), context.root))
         },
     }
 

@@ -1,6 +1,4 @@
-"""Moves batches through DataLoader workers, started in each way that Python has; every number that
-arrives is known.
-"""
+"""Moves known batches through DataLoader workers, with each start method."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import multiprocessing
 import sys
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
@@ -22,8 +20,9 @@ EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
 
 
 class BlockDataset:
-    """64 tensors of 512 KiB, each filled with its own index, so that 8 of them make a batch of 4
-    MiB; a class of a real module, which spawn can import.
+    """64 tensors of 512 KiB, each filled with its index; 8 of them make a batch of 4 MiB.
+
+    A class of a real module, which spawn can import.
     """
 
     def __len__(self) -> int:
@@ -53,8 +52,7 @@ def _by_forkserver(_bench: ObserverContext) -> dict[str, Any]:
 
 
 def prefetched_bytes(workers: int, batch: int | None, length: int | None) -> int:
-    """What a worker has to hand over: all that DataLoader's workers hold ready of the declared
-    batches; `LARGE_BYTES` where no batch is declared.
+    """Return the bytes that DataLoader workers hold ready; `LARGE_BYTES` without a declared batch.
 
     The formula: workers x 2 (prefetch_factor) x batch_size x sequence_length x 3 (input ids,
     attention mask, labels) x 8 bytes (int64).
@@ -79,12 +77,12 @@ class LargeItemDataset:
         return torch.full((self.count,), 7, dtype=torch.uint8)
 
 
-def _large(bench: ObserverContext) -> dict[str, Any]:
+def _large(context: ObserverContext) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
-    training = bench.expected.training
+    training = context.expected.training
     count = prefetched_bytes(
         training.dataloader_workers, training.batch_size, training.sequence_length
     )
@@ -117,13 +115,13 @@ def _large(bench: ObserverContext) -> dict[str, Any]:
 def _loaded(method: str) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
-    context = multiprocessing.get_context(method)
+    start_method = multiprocessing.get_context(method)
     dataset: Any = BlockDataset()
     loader = DataLoader(
         dataset,
         batch_size=_BATCH,
         num_workers=_WORKERS,
-        multiprocessing_context=context,
+        multiprocessing_context=start_method,
         timeout=_PATIENCE_S,
     )
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}

@@ -1,6 +1,4 @@
-"""Holds a device's memory in blocks, writes patterns into all of it, and counts what does not come
-back.
-"""
+"""Memory test: fills a device's memory with patterns and counts wrong words."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ _WORD = 8
 
 
 def allocate_blocks(device: str, wanted: int, block: int) -> list[Any]:
-    """Allocate blocks of `block` bytes (a multiple of 8) until `wanted` bytes are held or the
-    device has no more.
-    """
+    """Allocate blocks of `block` bytes (a multiple of 8) up to `wanted`, or all that is free."""
     import torch
 
     blocks: list[Any] = []
@@ -32,9 +28,7 @@ def allocate_blocks(device: str, wanted: int, block: int) -> list[Any]:
 
 
 def count_wrong_words(blocks: Sequence[Any]) -> int:
-    """Return how many words of 8 bytes did not hold what was written: all blocks are written before
-    the first is read, with each pattern and its address.
-    """
+    """Return how many 8-byte words differ: all blocks are written before the first is read."""
     found = 0
     for pattern in PATTERNS:
         fill_blocks(blocks, pattern)
@@ -55,9 +49,7 @@ def count_differing_words(blocks: Sequence[Any], pattern: int) -> int:
 
 
 def write_addresses(blocks: Sequence[Any]) -> None:
-    """Write into each word which one it is: two addresses that lead to one place are found so, and
-    by no pattern.
-    """
+    """Write into each word its own number, which finds two addresses that lead to one cell."""
     import torch
 
     for place, block in enumerate(blocks):

@@ -1,6 +1,4 @@
-"""How much memory is free and how much a process takes: of this machine or container, and of a card
-through torch.
-"""
+"""Free and used memory of this machine or container, and of a card through torch."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ _KIB = 1024
 
 
 def available_bytes(root: Path) -> int | None:
-    """Bytes of RAM that can be taken without the kernel or the container ending someone; None where
-    the system does not tell.
-    """
+    """Return the bytes of RAM that can be taken without an out-of-memory kill; None if unknown."""
     free = _field(root / "proc/meminfo", "MemAvailable")
     limit, used = memory_limit(root), memory_used(root)
     left = max(0, limit - used) if limit is not None and used is not None else None
@@ -28,9 +24,8 @@ class ProcessMemoryPeak:
     """The most RAM that this process takes from now on, over what it takes now."""
 
     def __init__(self) -> None:
-        with contextlib.suppress(
-            OSError
-        ):  # gVisor has no clear_refs: the mark then stands at the peak so far, which is below that of a training  # noqa: E501
+        with contextlib.suppress(OSError):
+            # gVisor has no clear_refs: the mark is then the peak so far, below that of a training.
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         self._before = _field(Path("/proc/self/status"), "VmRSS") or 0
 
@@ -41,9 +36,7 @@ class ProcessMemoryPeak:
 
 
 class TorchMemoryPeak:
-    """The most memory that a card gives from now on: what torch reserves, and what is held beside
-    it (its context, other programs).
-    """
+    """Peak memory of a card from now on: torch's reservation, and what others hold."""
 
     def __init__(self) -> None:
         import torch
@@ -62,19 +55,17 @@ class TorchMemoryPeak:
 
 
 def limit_process_memory(available: int) -> None:
-    """Let this process fail before others: its data may grow by `available` bytes, and the kernel
-    ends it first when memory runs out. Linux only.
-    """
+    """Let this process fail first when it takes more than `available` bytes. Linux only."""
     if sys.platform != "linux":
         return
     import resource
 
     now = _field(Path("/proc/self/status"), "VmData") or 0
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = now + available
+    required = now + available
     resource.setrlimit(
         resource.RLIMIT_DATA,
-        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+        (required if hard == resource.RLIM_INFINITY else min(required, hard), hard),
     )
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

@@ -1,6 +1,4 @@
-"""Lets all cards add up numbers together, each in a process that torchrun starts; one that hangs is
-ended and told.
-"""
+"""Lets all cards sum numbers together, one process each; a run that hangs is ended."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..own_code import own_program
 from ..proofs.allreduce import read_rank_reports, read_steps, run_alone
 from ..proofs.recipe import scratch_folder
-from . import Observer, ObserverContext
 from .tensors import device_of
 
 _PATIENCE_S = 60.0
@@ -26,8 +24,7 @@ _MESSAGES = (1 << 30, 4 << 30)
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroupRun:
-    """How a run of several processes went: exit code (None: it was ended because it hung), what the
-    ranks told, the end of what they printed.
+    """Result of several processes: exit code (None: it hung), ranks' notes, end of the output.
 
     `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its
     card).
@@ -39,37 +36,37 @@ class ProcessGroupRun:
     steps: tuple[str | None, ...] = ()
 
 
-def _alone(bench: ObserverContext) -> dict[str, Any]:
+def _alone(context: ObserverContext) -> dict[str, Any]:
     return {
-        "several.alone_wrong": run_alone("nccl", bench.scratch)
-        if device_of(bench) == "cuda"
+        "several.alone_wrong": run_alone("nccl", context.scratch)
+        if device_of(context) == "cuda"
         else None
     }
 
 
-def _sums(bench: ObserverContext) -> dict[str, Any]:
-    return readings_of("sums", _ran(bench, "sums", ()))
+def _sums(context: ObserverContext) -> dict[str, Any]:
+    return readings_of("sums", _ran(context, "sums", ()))
 
 
-def _bandwidth(bench: ObserverContext) -> dict[str, Any]:
-    run = _ran(bench, "bandwidth", _MESSAGES)
+def _bandwidth(context: ObserverContext) -> dict[str, Any]:
+    run = _ran(context, "bandwidth", _MESSAGES)
     best = (
         min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None)
-        if run and len(run.rank_reports) == bench.expected.gpu_count
+        if run and len(run.rank_reports) == context.expected.gpu_count
         else None
     )
     return {"several.bus_gb_s": best, **readings_of("bandwidth", run)}
 
 
-def _ran(bench: ObserverContext, name: str, sizes: Sequence[int]) -> ProcessGroupRun | None:
-    if device_of(bench) != "cuda":
+def _ran(context: ObserverContext, name: str, sizes: Sequence[int]) -> ProcessGroupRun | None:
+    if device_of(context) != "cuda":
         return None
-    folder = scratch_folder(bench.scratch, name)
+    folder = scratch_folder(context.scratch, name)
     return run_with_torchrun(
-        bench.expected.gpu_count,
+        context.expected.gpu_count,
         rank_program("nccl", folder, sizes),
         folder,
-        bench.environ,
+        context.environ,
         _PATIENCE_S,
     )
 
@@ -100,9 +97,7 @@ def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
 def run_with_torchrun(
     ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float
 ) -> ProcessGroupRun:
-    """Run a program in so many processes by torchrun, as a user would; end it when it takes longer
-    than `patience_s`.
-    """
+    """Run a program in several processes with torchrun; end it after `patience_s`."""
     # Without an address of its own torchrun asks for the machine's name, which not every machine
     # can resolve (pytorch#150532).
     command = [

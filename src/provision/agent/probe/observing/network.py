@@ -1,6 +1,4 @@
-"""Asks the hub that the hub's libraries would ask, step by step: name, connection, certificate,
-answer. A connection alone is no proof.
-"""
+"""Requests the hub as its libraries would, step by step: name, connection, certificate, answer."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from . import ObserverContext
+from ..context import ObserverContext
 from .variables import HUB_PACKAGES, OFFLINE_VARIABLES
 
 PATIENCE_S = 3.0
@@ -31,10 +29,8 @@ _STEPS = {
 }
 
 
-def observe_hub(bench: ObserverContext) -> dict[str, Any]:
-    """Where the hub is and how far the way to it leads: `reached` is "" (not asked), a step at
-    which it ended, or "answer".
-    """
+def observe_hub(context: ObserverContext) -> dict[str, Any]:
+    """Return the hub's address and the step that was reached; "" if it was not requested."""
     quiet = {
         "net.hub": None,
         "net.reached": "",
@@ -43,11 +39,11 @@ def observe_hub(bench: ObserverContext) -> dict[str, Any]:
         "net.skew_s": None,
         "net.proxy": False,
     }
-    if not any(name in bench.expected.packages for name in HUB_PACKAGES) or any(
-        bench.expected.env.get(name) for name in OFFLINE_VARIABLES
+    if not any(name in context.expected.packages for name in HUB_PACKAGES) or any(
+        context.expected.env.get(name) for name in OFFLINE_VARIABLES
     ):
         return quiet
-    endpoint = bench.environ.get("HF_ENDPOINT") or _default_endpoint()
+    endpoint = context.environ.get("HF_ENDPOINT") or _default_endpoint()
     if endpoint is None:
         return {
             **quiet,
@@ -56,7 +52,7 @@ def observe_hub(bench: ObserverContext) -> dict[str, Any]:
     address = _address(endpoint)
     if address is None:
         return {**quiet, "net.problem": "HF_ENDPOINT is no http(s) address", "net.reached": "name"}
-    return {**quiet, **_asked(address, _proxy(address, bench))}
+    return {**quiet, **_asked(address, _proxy(address, context))}
 
 
 def _address(text: str) -> SplitResult | None:
@@ -69,9 +65,7 @@ def _address(text: str) -> SplitResult | None:
 
 
 def _default_endpoint() -> str | None:
-    """The address that the installed huggingface_hub has built in; read, not imported, because the
-    plain process imports no package.
-    """
+    """Return the installed huggingface_hub's default address; read, because importing is slow."""
     for entry in sys.path:
         try:
             text = Path(entry, "huggingface_hub", "constants.py").read_text(
@@ -86,25 +80,27 @@ def _default_endpoint() -> str | None:
     return None
 
 
-def _proxy(address: SplitResult, bench: ObserverContext) -> SplitResult | None:
+def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None:
     told_here = {
-        name: bench.environ.get(f"{name}_proxy") or bench.environ.get(f"{name.upper()}_PROXY") or ""
+        name: context.environ.get(f"{name}_proxy")
+        or context.environ.get(f"{name.upper()}_PROXY")
+        or ""
         for name in ("http", "https", "no")
     }
     proxies = {
         **getproxies_environment(),
         **{name: value for name, value in told_here.items() if value},
     }
-    told = proxies.get(address.scheme) or proxies.get("all")
-    if not told or proxy_bypass(address.hostname or "", proxies):
+    reported = proxies.get(address.scheme) or proxies.get("all")
+    if not reported or proxy_bypass(address.hostname or "", proxies):
         return None
-    return _address(told if "://" in told else f"http://{told}")
+    return _address(reported if "://" in reported else f"http://{reported}")
 
 
 def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
     host, port = address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
     first = (proxy.hostname or "", proxy.port or 3128) if proxy else (host, port)
-    told: dict[str, Any] = {"net.hub": host, "net.proxy": proxy is not None}
+    reported: dict[str, Any] = {"net.hub": host, "net.proxy": proxy is not None}
     step = "name"
     try:
         _within(PATIENCE_S, lambda: socket.getaddrinfo(*first, type=socket.SOCK_STREAM))
@@ -121,13 +117,13 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
         step = "answer"
         # The connection's own timeout limits the pause between two bytes only.
         return {
-            **told,
+            **reported,
             **_within(2 * PATIENCE_S, lambda: _answer(connection, address, bool(proxy))),
             "net.reached": step,
         }
     except (OSError, http.client.HTTPException, ValueError) as error:
         # Words of the system's own: they hold no address of this machine.
-        return {**told, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
+        return {**reported, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
 
 
 def _answer(
@@ -171,8 +167,9 @@ def _words(error: Exception) -> str:
 
 
 def _within(seconds: float, ask: Callable[[], _T]) -> _T:
-    """What `ask` returns, or TimeoutError: the system's own look-up of names knows no limit, so it
-    is left behind in a thread that may hang.
+    """Return what `ask` returns, or raise TimeoutError.
+
+    The system's look-up of names has no limit, so it is left in a thread that may hang.
     """
     found: list[_T] = []
     raised: list[BaseException] = []

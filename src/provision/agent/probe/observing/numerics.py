@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..proofs.recipe import weights_hash
-from . import Observer, ObserverContext
 from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
 from .tensors import (
     SEED,
@@ -35,15 +35,14 @@ scaled by the square root of the depth.
 _SHORT_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 
 
-def _products(bench: ObserverContext) -> dict[str, Any]:
+def _products(context: ObserverContext) -> dict[str, Any]:
     with full_precision_sums():
-        return _errors_of_products(bench)
+        return _errors_of_products(context)
 
 
 @contextmanager
 def full_precision_sums() -> Iterator[None]:
-    """Let no part of a product in 16 bits be added up in 16 bits, as cuBLAS may otherwise when it
-    splits a product along its depth.
+    """Let 16-bit products be summed in 32 bits: cuBLAS may split a product along its depth.
 
     torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would
     then miss torch's tolerances for single elements by thousands.
@@ -69,10 +68,10 @@ def full_precision_sums() -> Iterator[None]:
             setattr(flags, name, was)
 
 
-def _errors_of_products(bench: ObserverContext) -> dict[str, Any]:
+def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = torch_cards(bench)
+    cards = torch_cards(context)
     # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it
     # there.
     kinds = {
@@ -86,7 +85,7 @@ def _errors_of_products(bench: ObserverContext) -> dict[str, Any]:
         for size, (shape, every) in sizes.items():
             for one, (error, outside) in zip(
                 found,
-                product_errors(name, kind, cards or [CPU], shape, every, bench.report_progress),
+                product_errors(name, kind, cards or [CPU], shape, every, context.report_progress),
                 strict=True,
             ):
                 one.update(
@@ -109,8 +108,7 @@ def product_errors(
     every: int,
     tell: Callable[[str], None],
 ) -> list[tuple[float, int]]:
-    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how
-    many elements lie outside torch's tolerances, of each card.
+    """Return each card's relative error of a product, and its elements outside torch's tolerances.
 
     Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of
     the result each row whose number `every` divides is compared.
@@ -143,20 +141,25 @@ def _operands(kind: Any, shape: ProductShape = _SHAPE) -> tuple[Any, Any]:
     return left.to(kind), right.to(kind)
 
 
-def _signature(bench: ObserverContext) -> dict[str, Any]:
+def _signature(context: ObserverContext) -> dict[str, Any]:
     import torch
 
     # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
     ((error, _),) = product_errors(
-        "fp32", torch.float32, (torch_cards(bench) or [CPU])[:1], _SHAPE, 1, bench.report_progress
+        "fp32",
+        torch.float32,
+        (torch_cards(context) or [CPU])[:1],
+        _SHAPE,
+        1,
+        context.report_progress,
     )
     return {"numerics.fp32_signature": error}
 
 
-def _convolutions(bench: ObserverContext) -> dict[str, Any]:
+def _convolutions(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    device = device_of(bench)
+    device = device_of(context)
     found = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
     if device == "cuda":
         torch.backends.cudnn.enabled = False
@@ -168,9 +171,7 @@ def _convolutions(bench: ObserverContext) -> dict[str, Any]:
 
 
 def convolution_error(device: str) -> list[float]:
-    """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over
-    two dimensions, of its result and of both its gradients.
-    """
+    """Return the worst errors of fp32 convolutions in one and two dimensions, with gradients."""
     from torch.nn.functional import conv1d, conv2d
 
     return worst_errors(
@@ -199,11 +200,11 @@ def _convolved(
         yield relative_errors(computed, truth)
 
 
-def _short_products(bench: ObserverContext) -> dict[str, Any]:
-    if "fp8" not in (bench.memo.get("formats") or []):
+def _short_products(context: ObserverContext) -> dict[str, Any]:
+    if "fp8" not in (context.memo.get("formats") or []):
         return {"numerics.fp8_error": None}
     try:
-        return {"numerics.fp8_error": fp8_error(device_of(bench))}
+        return {"numerics.fp8_error": fp8_error(device_of(context))}
     except (RuntimeError, TypeError, AttributeError) as error:
         # The function changes from one torch to the next: that it refuses matters to those only who
         # declare fp8.
@@ -214,8 +215,7 @@ def _short_products(bench: ObserverContext) -> dict[str, Any]:
 
 
 def fp8_error(device: str) -> list[float]:
-    """Return the errors (as `distance` tells them) of a product in fp8 (e4m3, bf16 out) against
-    float64 of the same rounded inputs.
+    """Return the errors of a product in fp8 (e4m3, bf16 out) against float64.
 
     Shapes (256, 512) and (512, 256): cards of compute capability 9.0 take the left by rows, the
     right by columns, and sizes that 16 divides.
@@ -230,9 +230,7 @@ def fp8_error(device: str) -> list[float]:
 
 
 def scaled_product(left: Any, right: Any, one: Any) -> Any:
-    """Multiply two fp8 matrices, the left by rows and the right by columns, into bf16, both scaled
-    by `one`; by the public function where there is one.
-    """
+    """Multiply two fp8 matrices into bf16, both scaled; by the public function if torch has it."""
     import torch
 
     functional = torch.nn.functional
@@ -244,15 +242,15 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
     return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
-def _twice(bench: ObserverContext) -> dict[str, Any]:
-    cards = torch_cards(bench)
+def _twice(context: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(context)
     here = is_repeatable(CPU.device)
     if not cards:
         return {"numerics.repeats": here}
     found = measure_each_card(
         cards,
         lambda card: {"numerics.repeats": here and is_repeatable(card.device)},
-        bench.report_progress,
+        context.report_progress,
     )
     return readings_of_worst(cards, found, lambda one: float(one["numerics.repeats"]))
 
@@ -268,9 +266,9 @@ def is_repeatable(device: str) -> bool:
     return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
-def _finite(bench: ObserverContext) -> dict[str, Any]:
-    device = device_of(bench)
-    kind = dtype_of(bench.expected.training.precision, device)
+def _finite(context: ObserverContext) -> dict[str, Any]:
+    device = device_of(context)
+    kind = dtype_of(context.expected.training.precision, device)
     return {
         "numerics.unfinite": count_non_finite(
             [*compute_into_nan_memory(kind, device), *compute_gradients(kind, device)]
@@ -300,9 +298,7 @@ def compute_into_nan_memory(kind: Any, device: str) -> list[Any]:
 
 
 def compute_gradients(kind: Any, device: str) -> list[Any]:
-    """Return the loss of a small network with a norm, an activation and a cross entropy, and the
-    gradients of its weights.
-    """
+    """Return loss and gradients of a small network: norm, activation, cross entropy."""
     import torch
 
     torch.manual_seed(SEED)
@@ -315,8 +311,8 @@ def compute_gradients(kind: Any, device: str) -> list[Any]:
     return [loss.detach(), *(weight.grad for weight in network.parameters())]
 
 
-def _random(bench: ObserverContext) -> dict[str, Any]:
-    devices = sorted({"cpu", device_of(bench)})
+def _random(context: ObserverContext) -> dict[str, Any]:
+    devices = sorted({"cpu", device_of(context)})
     first, again, other = (
         {device: random_digest(device, seed) for device in devices}
         for seed in (SEED, SEED, SEED + 1)
@@ -328,16 +324,12 @@ def _random(bench: ObserverContext) -> dict[str, Any]:
 
 
 def repeatable_digest(first: str, again: str, other: str) -> str | None:
-    """Return the digest of what a seed gives, None where it does not give it twice, or another seed
-    gives the same.
-    """
+    """Return the digest of a seed's numbers; None if they do not repeat, or ignore the seed."""
     return first if first == again != other else None
 
 
 def random_digest(device: str, seed: int) -> str:
-    """Return a digest of 4096 whole numbers from a seeded generator: whole, so that no instruction
-    set rounds them in its own way.
-    """
+    """Return a digest of 4096 seeded integers, which no instruction set rounds differently."""
     import torch
 
     generator = torch.Generator(device=device).manual_seed(seed)
@@ -346,14 +338,12 @@ def random_digest(device: str, seed: int) -> str:
     )[:16]
 
 
-def _steps(bench: ObserverContext) -> dict[str, Any]:
-    return {"numerics.steps_error": steps_error(device_of(bench))}
+def _steps(context: ObserverContext) -> dict[str, Any]:
+    return {"numerics.steps_error": steps_error(device_of(context))}
 
 
 def steps_error(device: str) -> float:
-    """Return the worst relative error of fp32 softmax, layer norm and three steps of AdamW against
-    float64.
-    """
+    """Return the worst relative error of fp32 softmax, layer norm and three AdamW steps."""
     import torch
     from torch.nn.functional import layer_norm, softmax
 

@@ -1,17 +1,18 @@
-"""What nvidia-smi tells of the driver and its cards, for machines on which the driver's library
-cannot be asked.
-"""
+"""Driver and cards as nvidia-smi reports them, for machines whose NVML cannot be called."""
 
 from __future__ import annotations
 
-import csv
-import shutil
-import subprocess
+import os
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
+from ...core.process import NOT_STARTED, TIMED_OUT, run_process
+
 _MIB = 2**20
-_PATIENCE_S = 15
+_TIMEOUT_S = 15
+_NO_ANSWER = 255
+"""Stands for the exit code of a program that did not start or end."""
 _FIELDS = ("driver_version", "name", "memory.total", "memory.used")
 _MORE: tuple[tuple[str, ...], ...] = (
     ("pci.device_id", "compute_cap", "clocks_event_reasons.active"),
@@ -62,10 +63,8 @@ _UNTOLD: dict[str, Any] = dict.fromkeys(
 
 
 def query_nvidia_smi() -> dict[str, Any] | None:
-    """Return what the program tells, as `driver` and `cards`, or the code that it ended with as
-    `error`; None where there is no such program.
-    """
-    program = shutil.which("nvidia-smi")
+    """Return `driver` and `cards`, or the exit code as `error`; None without nvidia-smi."""
+    program = find_nvidia_smi(os.environ)
     if program is None:
         return None
     code, rows = _query(program, _FIELDS)
@@ -84,26 +83,10 @@ def query_nvidia_smi() -> dict[str, Any] | None:
 
 
 def _query(program: str, fields: Sequence[str]) -> tuple[int, list[dict[str, str]]]:
-    try:
-        question = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-        answer = subprocess.run(
-            question,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return 255, []
-    rows = [
-        row
-        for row in csv.reader(answer.stdout.splitlines(), skipinitialspace=True)
-        if len(row) == len(fields)
-    ]
-    return answer.returncode, [] if answer.returncode else [
-        dict(zip(fields, (cell.strip() for cell in row), strict=True)) for row in rows
-    ]
+    answer = run_process([program, *query_arguments(fields)], _TIMEOUT_S, os.environ)
+    rows = [] if answer.code else parse_rows(answer.stdout, fields)
+    code = _NO_ANSWER if answer.code in (NOT_STARTED, TIMED_OUT) else answer.code
+    return code, rows
 
 
 def _card(row: dict[str, str]) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""NVML through ctypes: what the driver's own library says of itself and of its cards. Nothing is
-ever changed.
+"""The NVIDIA driver's own library through ctypes; read only.
 
 Names, structures and numbers are those of NVIDIA's nvml.h.
 """
@@ -89,9 +88,7 @@ class NvmlError(Exception):
 
 
 class Nvml:
-    """The library, started; `cards` gives one mapping a card, None for what a card or driver does
-    not tell.
-    """
+    """The library, started; `cards` has one mapping for each card, None for unreported values."""
 
     def __init__(self) -> None:
         try:
@@ -151,7 +148,7 @@ class Nvml:
 
     def _at_work(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory, rates = _Memory(), _Rates()
-        told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
+        reported = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         busy = self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(rates)) == _SUCCESS
         heat = ctypes.c_uint()
         hot = (
@@ -162,8 +159,8 @@ class Nvml:
         )
         return {
             "name": self._name(handle),
-            "total_bytes": memory.total if told else None,
-            "used_bytes": memory.used if told else None,
+            "total_bytes": memory.total if reported else None,
+            "used_bytes": memory.used if reported else None,
             "busy_percent": rates.gpu if busy else None,
             "temperature_c": heat.value if hot else None,
             "power_mw": self._one("nvmlDeviceGetPowerUsage", handle, ctypes.c_uint),
@@ -172,14 +169,14 @@ class Nvml:
 
     def _identity(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory = _Memory()
-        told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
+        reported = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         mig = self._numbers("nvmlDeviceGetMigMode", handle, ctypes.c_uint, 2)
         return {
             "name": self._name(handle),
             "uuid": self._uuid(handle),
             "address": self._address(handle),
-            "total_bytes": memory.total if told else None,
-            "used_bytes": memory.used if told else None,
+            "total_bytes": memory.total if reported else None,
+            "used_bytes": memory.used if reported else None,
             "mig": bool(mig[0]) if mig else None,
         }
 
@@ -229,44 +226,45 @@ class Nvml:
         return text.value.decode("ascii", "replace") if code == _SUCCESS else None
 
     def _pci(self, handle: ctypes.c_void_p) -> str | None:
-        """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device
-        in its upper half.
+        """Return vendor and device as lspci writes them, such as "10de:27b8".
+
+        The number has the device in its upper half.
         """
-        told = _Pci()
-        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
+        reported = _Pci()
+        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(reported)) != _SUCCESS:
             return None
-        return f"{told.id & 0xFFFF:04x}:{told.id >> 16:04x}"
+        return f"{reported.id & 0xFFFF:04x}:{reported.id >> 16:04x}"
 
     def _address(self, handle: ctypes.c_void_p) -> str | None:
-        told = _Pci()
-        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
+        reported = _Pci()
+        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(reported)) != _SUCCESS:
             return None
-        return f"{told.domain:04x}:{told.bus:02x}:{told.device:02x}.0"
+        return f"{reported.domain:04x}:{reported.bus:02x}:{reported.device:02x}.0"
 
     def _holders(self, handle: ctypes.c_void_p) -> list[int]:
-        """Return the processes that compute on the card. In a container they may be numbers of the
-        host.
-        """
-        count, told = ctypes.c_uint(_MOST_PROCESSES), (_Process * _MOST_PROCESSES)()
+        """Return the processes that compute on the card; in a container, by the host's numbers."""
+        count, reported = ctypes.c_uint(_MOST_PROCESSES), (_Process * _MOST_PROCESSES)()
         code = self._call(
-            "nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), told
+            "nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), reported
         )
-        return sorted(one.pid for one in told[: count.value]) if code == _SUCCESS else []
+        return sorted(one.pid for one in reported[: count.value]) if code == _SUCCESS else []
 
     def _recovery(self, handle: ctypes.c_void_p) -> int | None:
-        told = _Field(id=_RECOVERY_ACTION)
-        code = self._call("nvmlDeviceGetFieldValues", handle, ctypes.c_int(1), ctypes.byref(told))
+        reported = _Field(id=_RECOVERY_ACTION)
+        code = self._call(
+            "nvmlDeviceGetFieldValues", handle, ctypes.c_int(1), ctypes.byref(reported)
+        )
         # The value is a C union; what is asked for here is an unsigned int.
-        return int(told.value & 0xFFFFFFFF) if code == told.code == _SUCCESS else None
+        return int(reported.value & 0xFFFFFFFF) if code == reported.code == _SUCCESS else None
 
     def _fabric(self, handle: ctypes.c_void_p) -> str | None:
-        told = _Fabric()
-        if self._call("nvmlDeviceGetGpuFabricInfo", handle, ctypes.byref(told)) != _SUCCESS:
+        reported = _Fabric()
+        if self._call("nvmlDeviceGetGpuFabricInfo", handle, ctypes.byref(reported)) != _SUCCESS:
             return None
-        state = _FABRIC.get(int(told.state))
+        state = _FABRIC.get(int(reported.state))
         return (
-            f"failed with code {told.status}"
-            if state == "completed" and told.status != _SUCCESS
+            f"failed with code {reported.status}"
+            if state == "completed" and reported.status != _SUCCESS
             else state
         )
 
@@ -291,8 +289,8 @@ class Nvml:
         )
 
     def _one(self, function: str, handle: ctypes.c_void_p, kind: type[Any]) -> int | None:
-        told = self._numbers(function, handle, kind, 1)
-        return told[0] if told else None
+        reported = self._numbers(function, handle, kind, 1)
+        return reported[0] if reported else None
 
     def _numbers(
         self, function: str, handle: ctypes.c_void_p, kind: type[Any], count: int

@@ -1,5 +1,4 @@
-"""Rehearses the declared training with random weights and looks at how much memory it takes,
-refusing beforehand what this machine cannot give.
+"""Rehearses the declared training with random weights, and measures its memory.
 
 Then the pace of a card: tokens a second of a model whose size is always the same.
 """
@@ -10,6 +9,7 @@ import os
 import time
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..expectations import Expectations
 from ..model import Proof
 from ..proofs.declared_training import (
@@ -22,7 +22,6 @@ from ..proofs.declared_training import (
 )
 from ..proofs.model_shape import choose_shape
 from ..proofs.recipe import prepare_environment, scratch_folder
-from . import Observer, ObserverContext
 from .memory_usage import ProcessMemoryPeak, TorchMemoryPeak, available_bytes, limit_process_memory
 from .speed import median
 from .tensors import device_of
@@ -30,7 +29,7 @@ from .tensors import device_of
 _SHARE_OF_FREE = 0.8
 """Of free RAM, what a rehearsal on CPU may be expected to take."""
 _MOST_S = 240.0
-"""How long a rehearsal on CPU may be expected to take, below its stage's limit."""
+"""Longest expected rehearsal on a CPU, below its stage's limit."""
 _UTILISATION = 0.3
 """Of the speed of a product of matrices, what a training step reaches on CPU at least: 0.38 was
 measured with 20 million parameters and LoRA, 0.5 with 60.
@@ -47,7 +46,7 @@ card busy, and small enough for 16 GB.
 
 
 def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
-    """What is to be rehearsed, or why nothing is."""
+    """Return the plan of a rehearsal, or why there is none."""
     training = expected.training
     model = training.model
     if model is None or model.parameters is None:
@@ -66,18 +65,12 @@ def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
         gradient_checkpointing=training.gradient_checkpointing,
         batch_size=training.batch_size,
         sequence_length=training.sequence_length,
-        device="cpu"
-        if expected.gpu_type is None
-        else "mps"
-        if expected.gpu_type == "mps"
-        else "cuda",
+        device=expected.device,
     )
 
 
 def reason_sharded(expected: Expectations) -> str:
-    """Why one card rehearses nothing of a training whose strategy gives each card a part of the
-    model or of the optimizer's state; "" where it does not.
-    """
+    """Return why one card cannot rehearse a sharded strategy; "" if it can."""
     training, cards = expected.training, expected.gpu_count
     if training.model is None or training.strategy not in _SHARDING or cards < 2:
         return ""
@@ -91,24 +84,18 @@ def reason_sharded(expected: Expectations) -> str:
 
 
 def minimum_bytes(plan: RehearsalPlan, estimate: int | None) -> int:
-    """What a rehearsal takes at least: the estimate, or weights, gradients and AdamW's state in 32
-    bits where there is none, and logits with their gradient.
-    """
+    """Return the least bytes of a rehearsal: the estimate, or weights, gradients and optimizer."""
     weights = plan.shape.parameters * (16 if plan.method == "full" else 4)
     return (estimate if estimate is not None else weights) + logits_bytes(plan)
 
 
 def logits_bytes(plan: RehearsalPlan) -> int:
-    """What logits (and their gradient, in training) take in 32 bits, which no estimate holds: the
-    spec gives no vocabulary.
-    """
+    """Return the bytes of logits (and their gradient) in 32 bits, which no estimate includes."""
     return plan.tokens * plan.shape.vocabulary * (4 if plan.method == "inference" else 8)
 
 
 def reason_too_large(plan: RehearsalPlan, estimate: int | None, available: int | None) -> str:
-    """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it
-    is.
-    """
+    """Return why a plan is not tried on a CPU with `available` bytes of RAM; "" if it is."""
     needed = minimum_bytes(plan, estimate)
     if available is not None and needed > _SHARE_OF_FREE * available:
         return (
@@ -131,32 +118,32 @@ def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     )
 
 
-def _two_steps(bench: ObserverContext) -> dict[str, Any]:
-    if why := reason_sharded(bench.expected):
+def _two_steps(context: ObserverContext) -> dict[str, Any]:
+    if why := reason_sharded(context.expected):
         return {"rehearsal.why": why, "rehearsal.sharded": True}
-    plan = make_rehearsal_plan(bench.expected)
+    plan = make_rehearsal_plan(context.expected)
     if isinstance(plan, str):
         return {"rehearsal.why": plan}
-    told = {
+    reported = {
         "rehearsal.why": None,
         "rehearsal.model": str(plan.shape),
         "rehearsal.device": plan.device,
         "rehearsal.logits_bytes": logits_bytes(plan),
     }
-    prepare_environment(os.environ, bench.expected, bench.scratch)
-    available = available_bytes(bench.root)
+    prepare_environment(os.environ, context.expected, context.scratch)
+    available = available_bytes(context.root)
     if plan.device == "cpu":
-        if why := reason_too_large(plan, bench.expected.estimate_bytes, available):
-            return {**told, "rehearsal.why": why, "rehearsal.short_of": "memory"}
+        if why := reason_too_large(plan, context.expected.estimate_bytes, available):
+            return {**reported, "rehearsal.why": why, "rehearsal.short_of": "memory"}
         if why := reason_too_long(plan, _rate()):
-            return {**told, "rehearsal.why": why, "rehearsal.short_of": "time"}
-    _import(bench)
+            return {**reported, "rehearsal.why": why, "rehearsal.short_of": "time"}
+    _import(context)
     if plan.device == "cpu" and available is not None:
         limit_process_memory(available)
     peak = TorchMemoryPeak() if plan.device == "cuda" else ProcessMemoryPeak()
-    error, found = _tried(bench, plan)
+    error, found = _tried(context, plan)
     return {
-        **told,
+        **reported,
         "rehearsal.out_of_memory": error,
         "rehearsal.parameters": found.parameters if found else None,
         "rehearsal.trained": found.trained if found else None,
@@ -169,37 +156,36 @@ def _two_steps(bench: ObserverContext) -> dict[str, Any]:
 
 
 def _tried(
-    bench: ObserverContext, plan: RehearsalPlan
+    context: ObserverContext, plan: RehearsalPlan
 ) -> tuple[str | None, RehearsalResult | None]:
     try:
-        if bench.expected.proof is Proof.HF_TRAINER:
-            return None, rehearse_with_trainer(plan, scratch_folder(bench.scratch, "rehearsal"))
+        if context.expected.proof is Proof.HF_TRAINER:
+            return None, rehearse_with_trainer(plan, scratch_folder(context.scratch, "rehearsal"))
         return None, rehearse_with_loop(plan)
     except MemoryError:
         return "MemoryError", None
-    except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one, and so is what the allocator of the CPU raises  # noqa: E501
+    # torch.cuda.OutOfMemoryError is one, and so is the error of the CPU's allocator.
+    except RuntimeError as error:
         if not is_out_of_memory(str(error)):
             raise
         return str(error).split("\n")[0][:200], None
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether an error of torch says that memory ran out, on a card or on the CPU."""
+    """Return whether an error of torch says that memory ran out, on a card or on the CPU."""
     return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
 
 
-def _import(bench: ObserverContext) -> None:
+def _import(context: ObserverContext) -> None:
     """Import all that a run needs, so that what it takes is not counted as the run's."""
     import torch  # noqa: F401
 
-    if bench.expected.proof is Proof.HF_TRAINER:
+    if context.expected.proof is Proof.HF_TRAINER:
         from transformers import LlamaForCausalLM, Trainer  # noqa: F401
 
 
 def _rate() -> float:
-    """Return the operations a second of a product of matrices on this CPU, with random numbers and
-    the threads that a run will have; the best of a few.
-    """
+    """Return this CPU's operations a second in matrix products, the best of a few."""
     import torch
 
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -221,14 +207,14 @@ def _card_bytes() -> int:
     return int(torch.cuda.mem_get_info()[1])
 
 
-def _nothing_more(_bench: ObserverContext) -> dict[str, Any]:
+def _nothing_more(_context: ObserverContext) -> dict[str, Any]:
     return {}  # judged from what the two steps gave
 
 
-def _pace(bench: ObserverContext) -> dict[str, Any]:
-    if device_of(bench) != "cuda":
+def _pace(context: ObserverContext) -> dict[str, Any]:
+    if device_of(context) != "cuda":
         return {"pace.tokens_per_s": None}
-    declared = bench.expected.training.precision
+    declared = context.expected.training.precision
     precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
     return measure_throughput(
         RehearsalPlan(
@@ -245,9 +231,7 @@ def _pace(bench: ObserverContext) -> dict[str, Any]:
 
 
 def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
-    """Return the tokens a second of a plain loop over that plan, by the median of its steps after
-    the first quarter, and what was trained.
-    """
+    """Return tokens a second of a plain loop, by the median after the first quarter."""
     done = rehearse_with_loop(plan)
     settled = done.steps_s[plan.steps // 4 :]
     return {

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..proofs.recipe import Recipe, checkpoint_folder
-from . import Observer, ObserverContext
 from .training import STRAIGHT_RUN, build_run
 
 
-def _resumes(bench: ObserverContext) -> dict[str, Any]:
-    recipe = Recipe.of(bench.expected)
-    built = build_run(bench, "resumed", recipe)
+def _resumes(context: ObserverContext) -> dict[str, Any]:
+    recipe = Recipe.of(context.expected)
+    built = build_run(context, "resumed", recipe)
     began = time.perf_counter()
-    outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT_RUN, recipe))
+    outcome = built.train(resume_from=checkpoint_folder(context.scratch / STRAIGHT_RUN, recipe))
     took = time.perf_counter() - began
     return {
         "resume.weights_sha": outcome.weights_sha,

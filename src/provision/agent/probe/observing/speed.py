@@ -1,6 +1,4 @@
-"""Measures what a device copies, what goes to and from it, and how fast it multiplies random
-numbers.
-"""
+"""Measures copies, transfers, and products of random numbers."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ Product = Callable[[], Any]
 
 
 def measure_times(action: Callable[[], Any], device: str, warm: int, rounds: int) -> list[float]:
-    """Return the seconds of each round, by the card's own clock where there is one; `warm` rounds
-    before them do not count.
-    """
+    """Return the seconds of each round, by the card's clock if it has one, after `warm` rounds."""
     import torch
 
     for _ in range(warm):
@@ -59,9 +55,7 @@ def median(values: list[float]) -> float:
 
 
 def random_bytes(count: int, device: str) -> Any:
-    """Return so many random bytes: what is all zeros is copied and multiplied faster, because fewer
-    wires switch.
-    """
+    """Return random bytes: zeros are copied and multiplied faster, because fewer wires switch."""
     import torch
 
     generator = torch.Generator(device=device).manual_seed(20)
@@ -69,9 +63,7 @@ def random_bytes(count: int, device: str) -> Any:
 
 
 def copied_gb_s(device: str, count: int) -> float:
-    """Copy so many bytes on the device. Returns GB/s, counting each byte as read and as written;
-    the median of 20 copies.
-    """
+    """Return GB/s of copies on the device, read plus write; the median of 20."""
     import torch
 
     source = random_bytes(count, device)
@@ -85,9 +77,7 @@ def copied_gb_s(device: str, count: int) -> float:
 
 
 def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, float]:
-    """Move so many bytes from memory of the host, pinned or as malloc gives it, to the device, and
-    back. Returns both in GB/s; medians of 5.
-    """
+    """Return GB/s from host memory (pinned, or by malloc) to the device and back; medians of 5."""
     import torch
 
     there = random_bytes(count, device)
@@ -99,8 +89,9 @@ def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, flo
 
 
 def link_gb_s(root: Path, address: str) -> float | None:
-    """Return what the card's PCIe link moves at most in one direction, in GB/s; None where Linux
-    does not tell. An idle link is slower than its maximum.
+    """Return GB/s of the card's PCIe link at most, one direction; None if unknown.
+
+    An idle link is slower than its maximum.
     """
     folder = root / "sys/bus/pci/devices" / address
     try:
@@ -117,16 +108,12 @@ def link_gb_s(root: Path, address: str) -> float | None:
 
 
 def flop_count(size: int) -> int:
-    """Return the operations of a product of two square matrices: a multiplication and an addition
-    for each of size^3 terms.
-    """
+    """Return the operations of a square product: size^3 multiplications and additions."""
     return 2 * size**3
 
 
 def multiplied_tflops(name: str, device: str, size: int) -> float:
-    """Multiply two square matrices of this size in a format. Returns TFLOP/s; the median of 10
-    products of random numbers, after 3 that do not count.
-    """
+    """Return TFLOP/s of a square product in a format; the median of 10 after 3 warm-ups."""
     return tflops_of(size, measure_times(make_product(name, device, size), device, _WARM, _ROUNDS))
 
 
@@ -136,9 +123,7 @@ def tflops_of(size: int, seconds: list[float]) -> float:
 
 
 def make_product(name: str, device: str, size: int) -> Product:
-    """Return what multiplies two standard normal matrices in a format ("fp32", "tf32", "fp16",
-    "bf16", "fp8").
-    """
+    """Return a function that multiplies two random matrices in a format such as "fp8"."""
     import torch
 
     left, right = random_operands(name, device, size)

@@ -1,4 +1,4 @@
-"""Where numbers are computed, in which type, and how far off they are."""
+"""Devices, types and errors of computations."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from . import ObserverContext
+from ..context import ObserverContext
 
 SEED = 20
 
 
-def device_of(bench: ObserverContext) -> str:
-    """Return the device that numbers are computed on: "cuda" where an NVIDIA card is declared and
-    there, else "cpu".
-    """
+def device_of(context: ObserverContext) -> str:
+    """Return the device of computations: "cuda" if a card is declared and present, else "cpu"."""
     import torch
 
     return (
         "cuda"
-        if bench.expected.gpu_type not in (None, "mps") and torch.cuda.is_available()
+        if context.expected.gpu_type not in (None, "mps") and torch.cuda.is_available()
         else "cpu"
     )
 
 
 def dtype_of(precision: str, device: str) -> Any:
-    """Return the torch type in which a training of this precision computes on this device; fp16 is
-    for cards only.
-    """
+    """Return the torch type of a precision on this device; fp16 is for cards only."""
     import torch
 
     short = {
@@ -39,9 +35,7 @@ def dtype_of(precision: str, device: str) -> Any:
 
 
 def normal_tensor(shape: tuple[int, ...], generator: Any) -> Any:
-    """Return standard normal numbers in fp32, made on the CPU so that every device computes with
-    the same ones.
-    """
+    """Return normal fp32 numbers, made on the CPU: every device computes with the same ones."""
     import torch
 
     return torch.randn(shape, generator=generator)
@@ -55,9 +49,7 @@ def seeded_generator(seed: int = SEED) -> Any:
 
 
 def relative_errors(result: Any, truth: Any) -> tuple[float, float]:
-    """Return the relative Frobenius error of a result against its float64 truth, and its worst
-    element's error in root mean squares of the truth.
-    """
+    """Return relative Frobenius error and worst element, in root mean squares of the truth."""
     truth = truth.detach()
     difference = (result.detach().cpu().double() - truth).abs()
     return float(difference.norm() / truth.norm()), float(
@@ -66,8 +58,6 @@ def relative_errors(result: Any, truth: Any) -> tuple[float, float]:
 
 
 def worst_errors(pairs: Sequence[tuple[float, float]]) -> list[float]:
-    """Return the largest error and the largest worst element of several results; NaN where one is
-    NaN, which `max` may pass over.
-    """
+    """Return the largest error and element of several results; NaN if one is NaN."""
     sides = ([pair[side] for pair in pairs] for side in (0, 1))
     return [math.nan if any(math.isnan(one) for one in side) else max(side) for side in sides]

@@ -6,7 +6,8 @@ import ctypes
 import re
 from typing import Any
 
-from . import Observer, ObserverContext, capabilities, loaded_libraries, numerics
+from ..context import Observer, ObserverContext
+from . import capabilities, loaded_libraries, numerics
 from .cards import torch_cards
 
 _LONGEST = 300
@@ -32,29 +33,28 @@ def _mkl(told: str) -> str | None:
     return found[1] if found else None
 
 
-def _device(bench: ObserverContext) -> dict[str, Any]:
+def _device(context: ObserverContext) -> dict[str, Any]:
     import torch
 
-    if bench.expected.gpu_type == "mps":
+    if context.expected.gpu_type == "mps":
         there = bool(torch.backends.mps.is_available())
         return {"gpu.available": there, "gpu.count": int(there)}
     available, count = torch.cuda.is_available(), torch.cuda.device_count()
-    shown = bench.environ.get("CUDA_VISIBLE_DEVICES")
+    shown = context.environ.get("CUDA_VISIBLE_DEVICES")
     set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
-    errors = {"gpu.errors": _errors(bench)} if available else _why_none()
+    errors = {"gpu.errors": _errors(context)} if available else _why_none()
     return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
 
 
-def _errors(bench: ObserverContext) -> dict[str, str]:
-    """By card that does not add two numbers: what it says. That cards are counted does not show
-    that one may be used.
+def _errors(context: ObserverContext) -> dict[str, str]:
+    """Return error texts of cards that cannot add two numbers.
 
     Empty where no card is declared: then none is woken.
     """
     found = {}
-    for card in torch_cards(bench):
+    for card in torch_cards(context):
         name = card.name or "cuda:0"
-        bench.report_progress(name)
+        context.report_progress(name)
         try:
             with card.current():
                 said = _added(card.device)
@@ -62,7 +62,7 @@ def _errors(bench: ObserverContext) -> dict[str, str]:
             said = f"{type(error).__name__}: {_first_line(error)}"
         if said:
             found[name] = said
-    bench.report_progress("")
+    context.report_progress("")
     return found
 
 
@@ -78,7 +78,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _why_none() -> dict[str, Any]:
-    """What torch and the driver's own library say where torch sees no card."""
+    """Return the errors of torch and of the driver's library if torch sees no card."""
     import torch
 
     try:
@@ -90,9 +90,7 @@ def _why_none() -> dict[str, Any]:
 
 
 def init_code() -> int | None:
-    """The code with which CUDA starts, 0 where it does (CUresult of cuda.h); None where the
-    driver's library cannot be loaded.
-    """
+    """Return the code of cuInit, 0 for success; None if the driver's library does not load."""
     try:
         return int(ctypes.CDLL("libcuda.so.1").cuInit(0))
     except (OSError, AttributeError):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import Observer, ObserverContext
+from ..context import Observer, ObserverContext
 from .tensors import device_of, normal_tensor, seeded_generator
 
 CPU_COMPILERS = ("g++", "clang++")
@@ -19,40 +19,36 @@ launchers with a C compiler (triton.runtime.build).
 """
 
 
-def _tools(bench: ObserverContext) -> dict[str, Any]:
-    card = bench.expected.gpu_type is not None
+def _tools(context: ObserverContext) -> dict[str, Any]:
+    card = context.expected.gpu_type is not None
     named = [
-        bench.environ.get(name, "").partition(" ")[0]
+        context.environ.get(name, "").partition(" ")[0]
         for name in (("CC", "CXX") if card else ("CXX",))
     ]
     words = [word for word in named if word] + list(CUDA_COMPILERS if card else CPU_COMPILERS)
     compiler, headers = find_compiler(
-        words, bench.environ.get("PATH"), sysconfig.get_path("include")
+        words, context.environ.get("PATH"), sysconfig.get_path("include")
     )
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
 def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
-    """Return the name of the first compiler that is there, None where none is, and whether Python.h
-    is in `include`.
-    """
+    """Return the first compiler found, None for none, and whether Python.h is in `include`."""
     found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
     return found, os.path.exists(os.path.join(include, "Python.h"))
 
 
-def _compiled(bench: ObserverContext) -> dict[str, Any]:
+def _compiled(context: ObserverContext) -> dict[str, Any]:
     # A cache that an earlier run filled would hide that nothing can be compiled now.
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
-        os.environ[name] = str(bench.scratch / name.lower())
+        os.environ[name] = str(context.scratch / name.lower())
     began = time.perf_counter()
-    error = compiled_error(device_of(bench))
+    error = compiled_error(device_of(context))
     return {"compile.error": error, "compile.compile_s": time.perf_counter() - began}
 
 
 def compiled_error(device: str) -> float:
-    """Return the relative error of a compiled function (a product, a norm and an activation)
-    against the same one as it is written.
-    """
+    """Return the relative error of a compiled function: a product, a norm and an activation."""
     import torch
 
     generator = seeded_generator()

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..context import Observer, ObserverContext
 from ..model import Proof
 from ..proofs.recipe import (
     Recipe,
@@ -18,29 +19,28 @@ from ..proofs.recipe import (
     prepare_environment,
     scratch_folder,
 )
-from . import Observer, ObserverContext
 
 _ENDS = 5
 STRAIGHT_RUN = "straight"
 
 
-def build_run(bench: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
-    """A run of the declared framework, ready to train in its own folder below the scratch folder."""  # noqa: E501
-    prepare_environment(os.environ, bench.expected, bench.scratch)
-    build: Callable[[Recipe, Path, dict[str, Any]], TrainingRun] = _proof_module(bench).Build
-    return build(recipe, scratch_folder(bench.scratch, name), bench.expected.training.arguments)
+def build_run(context: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
+    """Return a run of the declared framework, with a folder of its own."""
+    prepare_environment(os.environ, context.expected, context.scratch)
+    build: Callable[[Recipe, Path, dict[str, Any]], TrainingRun] = _proof_module(context).Build
+    return build(recipe, scratch_folder(context.scratch, name), context.expected.training.arguments)
 
 
-def _imports_and_arguments(bench: ObserverContext) -> dict[str, Any]:
-    recipe = bench.memo["recipe"] = Recipe.of(bench.expected)
-    built = bench.memo["built"] = build_run(bench, STRAIGHT_RUN, recipe)
+def _imports_and_arguments(context: ObserverContext) -> dict[str, Any]:
+    recipe = context.memo["recipe"] = Recipe.of(context.expected)
+    built = context.memo["built"] = build_run(context, STRAIGHT_RUN, recipe)
     return {**built.notes, "train.device": built.placement()["train.device"]}
 
 
-def _learns(bench: ObserverContext) -> dict[str, Any]:
+def _learns(context: ObserverContext) -> dict[str, Any]:
     began = time.perf_counter()
-    outcome: TrainingOutcome = bench.memo["built"].train()
-    bench.memo["outcome"] = outcome
+    outcome: TrainingOutcome = context.memo["built"].train()
+    context.memo["outcome"] = outcome
     return {
         "train.loss_first": _mean(outcome.losses[:_ENDS]),
         "train.loss_last": _mean(outcome.losses[-_ENDS:]),
@@ -51,8 +51,8 @@ def _learns(bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _precision(bench: ObserverContext) -> dict[str, Any]:
-    outcome: TrainingOutcome = bench.memo["outcome"]
+def _precision(context: ObserverContext) -> dict[str, Any]:
+    outcome: TrainingOutcome = context.memo["outcome"]
     error = outcome.product_error
     return {
         "train.dtype": outcome.dtype,
@@ -60,18 +60,18 @@ def _precision(bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _placement(bench: ObserverContext) -> dict[str, Any]:
-    found: dict[str, Any] = bench.memo["built"].placement()
+def _placement(context: ObserverContext) -> dict[str, Any]:
+    found: dict[str, Any] = context.memo["built"].placement()
     return found
 
 
-def _checkpoint(bench: ObserverContext) -> dict[str, Any]:
-    folder = checkpoint_folder(bench.scratch / STRAIGHT_RUN, bench.memo["recipe"])
-    wanted: tuple[str, ...] = _proof_module(bench).CHECKPOINT_FILES
-    missing = [name for name in wanted if not (folder / name).is_file()]
+def _checkpoint(context: ObserverContext) -> dict[str, Any]:
+    folder = checkpoint_folder(context.scratch / STRAIGHT_RUN, context.memo["recipe"])
+    required: tuple[str, ...] = _proof_module(context).CHECKPOINT_FILES
+    missing = [name for name in required if not (folder / name).is_file()]
     broken = [
         f"{name}: {problem}"
-        for name in wanted
+        for name in required
         if name not in missing and (problem := reload_problem(folder / name))
     ]
     return {"train.checkpoint_missing": missing, "train.checkpoint_broken": broken}
@@ -97,45 +97,45 @@ def reload_problem(file: Path) -> str:
     return ""
 
 
-def _options(bench: ObserverContext) -> dict[str, Any]:
-    built: TrainingRun = bench.memo["built"]
+def _options(context: ObserverContext) -> dict[str, Any]:
+    built: TrainingRun = context.memo["built"]
     built.record_effective_options()
     return {"train.options": {name: list(pair) for name, pair in built.options.items()}}
 
 
-def _repeats(bench: ObserverContext) -> dict[str, Any]:
+def _repeats(context: ObserverContext) -> dict[str, Any]:
     return {
-        "train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha
+        "train.repeat_sha": build_run(context, "repeat", context.memo["recipe"]).train().weights_sha
     }
 
 
-def _data_round_trip(bench: ObserverContext) -> dict[str, Any]:
+def _data_round_trip(context: ObserverContext) -> dict[str, Any]:
     from ..proofs.data import round_trip
 
     return {
         f"train.{name}": value
         for name, value in round_trip(
-            scratch_folder(bench.scratch, "data"), bench.expected.packages
+            scratch_folder(context.scratch, "data"), context.expected.packages
         ).items()
     }
 
 
-def _adapter(bench: ObserverContext) -> dict[str, Any]:
+def _adapter(context: ObserverContext) -> dict[str, Any]:
     from ..proofs.adapter import train_adapter
 
-    if bench.expected.training.method == "qlora" and bench.memo["recipe"].device != "cuda":
+    if context.expected.training.method == "qlora" and context.memo["recipe"].device != "cuda":
         return {}
     found = train_adapter(
-        bench.memo["recipe"],
-        scratch_folder(bench.scratch, "adapter"),
-        quantized=bench.expected.training.method == "qlora",
+        context.memo["recipe"],
+        scratch_folder(context.scratch, "adapter"),
+        quantized=context.expected.training.method == "qlora",
     )
     return {f"train.adapter_{name}": value for name, value in found.items()}
 
 
-def _proof_module(bench: ObserverContext) -> Any:
+def _proof_module(context: ObserverContext) -> Any:
     return import_module(
-        "..proofs.trainer" if bench.expected.proof is Proof.HF_TRAINER else "..proofs.loop",
+        "..proofs.trainer" if context.expected.proof is Proof.HF_TRAINER else "..proofs.loop",
         __package__,
     )
 

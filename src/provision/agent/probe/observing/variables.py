@@ -19,28 +19,44 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "CUDA_PROFILE": "turns CUDA profiling on",
     "COMPUTE_PROFILE": "turns CUDA profiling on",
     "OPENCL_PROFILE": "turns OpenCL profiling on",
-    "CUDA_LAUNCH_BLOCKING": "waits after every GPU kernel; training becomes much slower (CUDA programming guide, "  # noqa: E501
-    "environment variables)",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA "  # noqa: E501
-    "environment variables)",
-    "NVIDIA_TF32_OVERRIDE": "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)",  # noqa: E501
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA "  # noqa: E501
-    "environment variables)",
-    "CUDA_CACHE_DISABLE": "code for the GPU is compiled anew at each start (CUDA programming guide, environment "  # noqa: E501
-    "variables)",
-    "CUDA_FORCE_PTX_JIT": "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, "  # noqa: E501
-    "environment variables)",
+    "CUDA_LAUNCH_BLOCKING": (
+        "waits after every GPU kernel; training becomes much slower (CUDA programming guide, "
+        "environment variables)"
+    ),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (
+        "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA "
+        "environment variables)"
+    ),
+    "NVIDIA_TF32_OVERRIDE": (
+        "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)"
+    ),
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": (
+        "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA environment"
+        " variables)"
+    ),
+    "CUDA_CACHE_DISABLE": (
+        "code for the GPU is compiled anew at each start (CUDA programming guide, environment "
+        "variables)"
+    ),
+    "CUDA_FORCE_PTX_JIT": (
+        "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, "
+        "environment variables)"
+    ),
     "TORCHDYNAMO_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo)",
     "TORCH_COMPILE_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo.config)",
     "ACCELERATE_USE_CPU": "Trainer and Accelerate leave the GPU aside (accelerate, state.py)",
-    "ACCELERATE_MIXED_PRECISION": "changes the precision of what Accelerate starts (accelerate, state.py)",  # noqa: E501
+    "ACCELERATE_MIXED_PRECISION": (
+        "changes the precision of what Accelerate starts (accelerate, state.py)"
+    ),
     "RANK": "the program takes itself for one of several and waits for the others (torchrun, "
     "environment variables)",
     "WORLD_SIZE": "the program takes itself for one of several and waits for the others (torchrun, "
     "environment variables)",
     "LOCAL_RANK": "the program takes itself for one of several and waits for the others (torchrun, "
     "environment variables)",
-    "NCCL_P2P_DISABLE": "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)",  # noqa: E501
+    "NCCL_P2P_DISABLE": (
+        "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)"
+    ),
     "LD_PRELOAD": "loads a library into every program before its own",
     "LD_LIBRARY_PATH": "libraries of the host can replace those that the wheels bring",
     "MKL_CBWR": "fixes MKL's instruction set, so results change",

@@ -1,6 +1,4 @@
-"""Which of the driver's cards CUDA shows to programs with these variables: NVML and nvidia-smi tell
-of all, whatever CUDA_VISIBLE_DEVICES says.
-"""
+"""The driver's cards that CUDA shows with these variables; NVML and nvidia-smi ignore them."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ _NUMBER = re.compile(r"\+?\d+")
 
 @dataclass(frozen=True, slots=True)
 class VisibleDevices:
-    """How many cards CUDA shows, and which by their places among the driver's; `places` is None
-    where the variables do not tell which.
-    """
+    """Number of cards that CUDA shows, and their indices; None if the variables do not tell."""
 
     count: int
     indices: tuple[int, ...] | None
@@ -25,13 +21,12 @@ class VisibleDevices:
 def find_visible_devices(
     cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
 ) -> VisibleDevices:
-    """Return which of the driver's cards (with `uuid`, `address`, `name`, `total_bytes` and `mig`,
-    None where untold) CUDA shows.
+    """Return which of the driver's cards CUDA shows.
 
     As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs;
-    what stands behind the first that names no card is not read.
-    A card that is named twice leaves none (torch.cuda, _parse_visible_devices). Parts of cards
-    (MIG) are CUDA's to count: of those all cards are told.
+    what stands behind the first that names no card is not read. A card that is named twice
+    leaves none (torch.cuda, _parse_visible_devices). Parts of cards (MIG) are CUDA's to count:
+    of those all cards are told.
     """
     everything = VisibleDevices(len(cards), tuple(range(len(cards))))
     text = environ.get("CUDA_VISIBLE_DEVICES")
@@ -80,7 +75,7 @@ def _with_number(word: str, order: Sequence[int]) -> int | None:
 
 
 def _ordered(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> bool:
-    """Whether CUDA numbers the cards by their places on the PCI bus.
+    """Return whether CUDA numbers the cards by their places on the PCI bus.
 
     Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among
     cards of one kind there is none, and it matters little.

@@ -1,3 +1,1 @@
-"""Tiny training runs that prove a stack trains, checkpoints and resumes; made offline, seeded, a
-second each.
-"""
+"""Tiny training runs that prove training, checkpoints and resume; offline and seeded."""

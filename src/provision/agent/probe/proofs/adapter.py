@@ -1,6 +1,4 @@
-"""A LoRA adapter on a frozen random model: it trains, the base stays as it was, and the saved
-adapter gives the same answers.
-"""
+"""A LoRA adapter on a frozen random model: it trains, saves and loads; the base is unchanged."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ STEPS, RANK, RATE = 40, 8, 2e-2
 
 
 def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
-    """Train an adapter. Returns first and last loss, whether the base is unchanged, how many
-    numbers train, and whether the saved adapter answers alike.
+    """Train an adapter; return losses, trainable parameters, and whether base and answers agree.
 
-    With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a GPU.
+    With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a
+    GPU.
     """
     import torch
     from peft import LoraConfig, PeftModel, get_peft_model
@@ -89,13 +87,8 @@ def _in_four_bits(model: Any, folder: Path, recipe: Recipe) -> Any:
     from transformers import BitsAndBytesConfig, LlamaForCausalLM
 
     model.save_pretrained(str(folder))
-    computing = (
-        torch.bfloat16
-        if recipe.precision == "bf16"
-        else torch.float16
-        if recipe.precision == "fp16"
-        else torch.float32
-    )
+    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
+    computing = types.get(recipe.precision, torch.float32)
     four_bits = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=computing
     )

@@ -1,6 +1,4 @@
-"""What each process does when several compute together: joins, adds up numbers whose sum is known,
-and notes how fast that went.
-"""
+"""The program of each process of a sum over cards: joins, sums, measures."""
 
 from __future__ import annotations
 
@@ -17,15 +15,13 @@ _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 messages each in another way (LL, LL128, Simple).
 """
 STEPS = ("reached its card", "joined the others", "added up")
-"""What a rank gets through, in this order; the last one that it wrote down tells where it hangs."""
+"""Steps of a rank in order; the last one that it noted shows where it hangs."""
 _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 
 
 def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
-    """Join as one of the processes that torchrun started, and write what was found to
-    `folder`/RANK.json; `sizes` are the bytes of the messages to time.
-    """
+    """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes."""
     import torch
     from torch import distributed
 
@@ -50,9 +46,7 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[
 
 
 def count_wrong_sums(rank: int, ranks: int, device: str) -> int:
-    """Add up vectors of whole numbers over all ranks. Returns how many of the sums are wrong; whole
-    numbers this small are exact in fp32.
-    """
+    """Return how many sums over all ranks are wrong; integers this small are exact in fp32."""
     import torch
     from torch import distributed
 
@@ -70,9 +64,7 @@ def _note(folder: Path, rank: int, step: str) -> None:
 
 
 def bus_gb_s(count: int, seconds: float, ranks: int) -> float:
-    """Return the bus bandwidth of an all_reduce of so many bytes in GB/s: what each link has to
-    carry. Source: nccl-tests, doc/PERFORMANCE.md.
-    """
+    """Return the bus bandwidth of an all_reduce in GB/s. Source: nccl-tests, doc/PERFORMANCE.md."""
     return count / seconds * 2 * (ranks - 1) / ranks / 1e9
 
 
@@ -95,9 +87,7 @@ def _seconds(count: int, device: str) -> float:
 
 
 def run_alone(backend: str, scratch: Path) -> int:
-    """Join as the only process, add up, and return how many sums are wrong: shows that the
-    backend's library loads and starts.
-    """
+    """Join as the only process and return the wrong sums: the backend's library loads."""
     from torch import distributed
 
     device = "cuda:0" if backend == "nccl" else "cpu"
@@ -114,9 +104,7 @@ def run_alone(backend: str, scratch: Path) -> int:
 
 
 def read_steps(folder: Path, ranks: int) -> list[str | None]:
-    """Return the last of `STEPS` that each rank got through, in their order; None of one that got
-    through none.
-    """
+    """Return the last of `STEPS` that each rank reached; None for a rank without one."""
     files = [folder / f"{rank}.step" for rank in range(ranks)]
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 

@@ -11,9 +11,7 @@ TEXTS = ("the model learns", "the model learns to count", "count again")
 
 
 def round_trip(folder: Path, packages: Container[str]) -> dict[str, Any]:
-    """What came back: `texts` through a saved tokenizer, `rows` through a dataset on disk; nothing
-    of a package that is not locked.
-    """
+    """Return `texts` through a saved tokenizer and `rows` through a dataset, of locked packages."""
     encoded: list[list[int]] = [[_WORDS.index(word) for word in text.split()] for text in TEXTS]
     found: dict[str, Any] = {}
     if "tokenizers" in packages:

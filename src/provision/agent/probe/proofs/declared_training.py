@@ -1,6 +1,4 @@
-"""A few steps of the declared training with random weights of the declared shape: Trainer's where
-transformers is locked, else a plain loop.
-"""
+"""Steps of the declared training with random weights: Trainer's, else a plain loop."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ _RATE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class RehearsalPlan:
-    """What is rehearsed: sizes of the model and of a batch, and how it is trained. `device` is
-    "cpu", "cuda" or "mps".
-    """
+    """The rehearsed model, batch and method; `device` is "cpu", "cuda" or "mps"."""
 
     shape: ModelShape
     method: str
@@ -47,9 +43,7 @@ class RehearsalPlan:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalResult:
-    """What the steps gave: parameters in the model and trained ones, the losses, and the seconds of
-    each step.
-    """
+    """Result of the steps: parameters, trained ones, losses, and seconds of each step."""
 
     parameters: int
     trained: int
@@ -58,14 +52,12 @@ class RehearsalResult:
 
     @property
     def finite(self) -> bool:
-        """Whether every loss is a number."""
+        """Return whether every loss is a number."""
         return all(math.isfinite(loss) for loss in self.losses)
 
 
 class RandomTokens:
-    """Random tokens, the same at every place: what they are does not change what they take. Needs
-    no torch.
-    """
+    """Random tokens, which take the same time and memory as real ones. Needs no torch."""
 
     def __init__(self, plan: RehearsalPlan) -> None:
         self._length, self._count, self._vocabulary = (
@@ -112,7 +104,8 @@ def rehearse_with_loop(plan: RehearsalPlan) -> RehearsalResult:
 
 
 def rehearse_with_trainer(plan: RehearsalPlan, folder: Path) -> RehearsalResult:
-    """The steps of Trainer over a Llama of that shape, or as many forward passes for inference.
+    """Run Trainer's steps over a Llama of that shape, or forward passes for inference.
+
     Raises what torch, transformers and peft raise.
     """
     model = build_llama(plan)
@@ -201,9 +194,7 @@ def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dic
 
 
 def build_llama(plan: RehearsalPlan) -> Any:
-    """Return a Llama of that shape with random weights, made on the device: the machine may have
-    less memory than its card.
-    """
+    """Return a random Llama, made on the device: the machine may have less memory than its card."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 

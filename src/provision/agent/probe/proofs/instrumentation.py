@@ -1,6 +1,4 @@
-"""What a run shows of itself while it runs: the number format of a product, recomputed layers, the
-attention that is called, where the model lies.
-"""
+"""Observers of a run: number format, recomputed layers, attention, placement."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ _BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise
 
 
 class LinearLayerRecorder:
-    """Watches a linear layer: the type of each output, and inputs, weight and output of the first
-    call.
-    """
+    """Records a linear layer: output types, and inputs, weight and output of the first call."""
 
     def __init__(self, layer: Any) -> None:
         self.types: list[str] = []
@@ -51,9 +47,7 @@ class LinearLayerRecorder:
         return self.types[-1] if self.types else ""
 
     def product_error(self) -> float | None:
-        """Relative Frobenius error of the first product against float64, which tells the arithmetic
-        that was used; None when there was none.
-        """
+        """Relative error of the first product against float64, which shows the arithmetic."""
         if self._first is None:
             return None
         inputs, weight, output = (tensor.cpu().double() for tensor in self._first)
@@ -62,8 +56,9 @@ class LinearLayerRecorder:
 
 
 def detect_attention(model: Any, symbols: Any) -> str:
-    """The attention that one forward pass calls: "sdpa", "flash_attention_2", "flex_attention", or
-    "eager" when none of these is called.
+    """Return the attention of a forward pass, such as "sdpa" or "flash_attention_2".
+
+    It is "eager" if no known kernel is called.
     """
     import torch
     from torch.overrides import TorchFunctionMode
@@ -117,9 +112,7 @@ def built_optimizer(name: str, optimizer: Any) -> str:
 
 
 def _is_called(kind: str, words: list[str]) -> bool:
-    """Whether the name of a class consists of those words that name an optimizer, and of others
-    that say how it is made: AdamWScheduleFree.
-    """
+    """Return whether a class name has the words of an optimizer: AdamWScheduleFree has AdamW."""
     left = kind.lower()
     for word in sorted((word for word in words if word not in _BESIDE), key=len, reverse=True):
         if word not in left:
@@ -131,9 +124,7 @@ def _is_called(kind: str, words: list[str]) -> bool:
 
 
 class ForwardPassCounter:
-    """Counts the forward passes of a model while it trains, and the most worker processes that
-    lived meanwhile.
-    """
+    """Counts a model's forward passes in training, and the most worker processes alive."""
 
     def __init__(self, model: Any) -> None:
         self.count = 0
@@ -150,8 +141,9 @@ class ForwardPassCounter:
 
 
 class WorkerCounter:
-    """The processes that were started since, by multiprocessing: `most` is how many lived at once
-    in any look. A DataLoader says how many it was asked for.
+    """Counts live processes of multiprocessing: `most` in any sample.
+
+    A DataLoader only reports how many it should have started.
     """
 
     def __init__(self) -> None:
@@ -191,9 +183,7 @@ def zero_weights(model: Any) -> None:
 
 
 def wrapper_classes(model: Any) -> list[str]:
-    """The names of the classes around a model, outermost first, and of the base classes that
-    fully_shard mixes in.
-    """
+    """Return the classes around a model, outermost first, and those that fully_shard adds."""
     names: list[str] = []
     while model is not None:
         names += [

@@ -1,6 +1,4 @@
-"""How a training is started on several devices: the command, accelerate's file and DeepSpeed's.
-Pure functions; the check and `export` use the same.
-"""
+"""Commands and files that start a training on several devices; the check and `export` use them."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ _MIXED = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What of a spec decides how its training is started. `gpus` counts NVIDIA GPUs; 0 is a run on
-    CPU (or on an Apple GPU, which is one process).
-    """
+    """The part of a spec that decides how a training starts; `gpus` 0 is a CPU or Apple GPU."""
 
     strategy: str
     launcher: str
@@ -34,7 +30,7 @@ class Launch:
 
     @classmethod
     def of(cls, expected: Expectations) -> Launch:
-        """What the expectations declare of it."""
+        """Return the launch that the expectations declare."""
         training = expected.training
         gpus = 0 if expected.gpu_type in (None, "mps") else expected.gpu_count
         trainer = expected.proof is Proof.HF_TRAINER
@@ -49,18 +45,14 @@ class Launch:
 
     @property
     def processes(self) -> int:
-        """One for each GPU; without a strategy one, unless a launcher that starts several was asked
-        for by name.
-        """
+        """Number of processes: one for each GPU; without a strategy one, unless declared."""
         if self.strategy == "none" and self.launcher in ("auto", "python"):
             return 1
         return self.gpus or (CPU_PROCESSES if self.strategy != "none" else 1)
 
     @property
     def effective_launcher(self) -> str:
-        """The program that starts it: what was asked for; left to us, torchrun for ddp, and
-        accelerate, whose file holds them, for the others.
-        """
+        """The declared launcher; for auto, torchrun for ddp, and accelerate for the others."""
         if self.launcher != "auto":
             return self.launcher
         if self.strategy == "none":
@@ -96,9 +88,7 @@ def launch_command(
 def launch_command_by_modules(
     launch: Launch, python: str, program: Sequence[str], configuration: str
 ) -> tuple[str, ...]:
-    """The same command through an interpreter's own modules, because what lies on the PATH may
-    belong to another environment.
-    """
+    """Return the command through the interpreter's own modules, not through PATH."""
     return (
         python,
         *_MODULES[launch.effective_launcher],
@@ -108,18 +98,19 @@ def launch_command_by_modules(
 
 
 def accelerate_configuration(launch: Launch) -> dict[str, Any]:
-    """What `accelerate launch --config_file` reads; keys as in accelerate's ClusterConfig
-    (commands/config/config_args.py, 1.15.0).
+    """Return the file of `accelerate launch --config_file` (ClusterConfig of accelerate 1.15.0).
 
-    A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process unless
-    mpirun does (simple_launcher in commands/launch.py), so
-    processes on CPU are declared as MULTI_GPU with use_cpu, which goes through torchrun.
+    A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process
+    unless mpirun does (simple_launcher in commands/launch.py), so processes on CPU are declared
+    as MULTI_GPU with use_cpu, which goes through torchrun.
     """
     # accelerate refuses MULTI_GPU for one process.
     several = launch.processes > 1
-    kind = {"fsdp": "FSDP"}.get(
-        launch.strategy, "DEEPSPEED" if launch.zero_stage else "MULTI_GPU" if several else "NO"
-    )
+    kind = "MULTI_GPU" if several else "NO"
+    if launch.strategy == "fsdp":
+        kind = "FSDP"
+    elif launch.zero_stage:
+        kind = "DEEPSPEED"
     document: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": kind,
@@ -142,11 +133,10 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
 
 
 def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
-    """DeepSpeed's own file, for TrainingArguments(deepspeed=...) or Accelerator; keys as in
-    DeepSpeed's "DeepSpeed Configuration JSON" page.
+    """Return DeepSpeed's file, by its "DeepSpeed Configuration JSON" page.
 
-    "auto" is filled in by transformers and accelerate from the arguments of the run, so that the
-    two cannot contradict each other.
+    "auto" is filled in by transformers and accelerate from the arguments of the run, so that
+    the two cannot contradict each other.
     """
     zero: dict[str, Any] = {
         "stage": launch.zero_stage,
@@ -209,13 +199,9 @@ def _deepspeed_of_accelerate(launch: Launch) -> dict[str, Any]:
 
 def _scalar(value: Any) -> str:
     # Quoted: a bare `no` is the truth value false in YAML 1.1.
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else str(value)
-    )
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _FSDP = {

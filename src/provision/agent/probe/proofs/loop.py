@@ -1,6 +1,4 @@
-"""The proof through a plain torch loop, for stacks without transformers: a small transformer
-encoder with dropout.
-"""
+"""The proof with a plain torch loop, for stacks without transformers: an encoder with dropout."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ measured share of the loss left: 0.003.
 
 
 class Build:
-    """Builds model and optimizer. Raises ValueError for an optimizer that torch itself does not
-    have.
-    """
+    """Builds model and optimizer. Raises ValueError for an optimizer that torch lacks."""
 
     def __init__(
         self,
@@ -130,7 +126,7 @@ class Build:
         return self.wrapped
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs: one process with one device, and what is wrapped around the model."""
+        """Readings of the placement: one process, one device, classes around the model."""
         device = next(self.layers.parameters()).device.type
         mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
         return {
@@ -226,9 +222,7 @@ class Build:
 
 
 def optimizer_named(optimizer: str) -> Any:
-    """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch
-    itself does not have.
-    """
+    """Return torch.optim's class of a declared optimizer. Raises ValueError."""
     import torch
 
     name = _OPTIMIZERS.get(optimizer_family(optimizer))

@@ -1,6 +1,4 @@
-"""A transformer whose number of parameters is the declared one: sizes chosen around the hidden size
-and layers that the spec gives.
-"""
+"""The shape of a transformer with the declared number of parameters."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """How many parameters it has: attention, feed-forward and two norms a layer, embedding,
-        last norm.
-        """
+        """Number of parameters: attention, feed-forward, norms, embedding."""
         return (
             self.layers * (4 * self.hidden**2 + 3 * self.hidden * self.inner + 2 * self.hidden)
             + self.vocabulary * self.hidden
@@ -55,8 +51,9 @@ class ModelShape:
 
 
 def choose_shape(parameters: int, hidden: int | None, layers: int | None) -> ModelShape:
-    """The shape nearest to `parameters`; the sizes that are given are kept, so it may be far from
-    it where they contradict each other.
+    """Return the shape nearest to `parameters`; declared sizes are kept.
+
+    It may be far off if they contradict each other.
     """
     if hidden is None or layers is None:
         hidden, layers = _proportioned(parameters, hidden, layers)

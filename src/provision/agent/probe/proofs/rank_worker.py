@@ -1,6 +1,4 @@
-"""What each process of a declared strategy runs: the same training with its share of every batch,
-and a note of what it saw.
-"""
+"""The program of each process of a declared strategy: trains its share, and writes a note."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _FRAME = re.compile(r'File "(?:[^"/]*/)*([^"/]+)", line (\d+ in \w+)')
 
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
-    """The recipe of one process of several. Without dropout, whose random numbers differ between
-    processes, and without workers.
-    """
+    """Return the recipe of one of several processes: no dropout, which differs, no workers."""
     device = recipe.device if launch.gpus else "cpu"
     # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still
     # learns.
@@ -55,9 +51,7 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
 def write_task(
     folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool
 ) -> Path:
-    """Write down what each process is to do; `whole` keeps the first one's weights, for strategies
-    in which it has all of them.
-    """
+    """Write the task of each process; `whole` keeps the first one's weights, if it has them all."""
     file = folder / "task.json"
     file.write_text(
         json.dumps(
@@ -75,10 +69,8 @@ def write_task(
 
 
 def main(task: str) -> None:
-    """Train as one process of several, and write rank-N.json beside the task; what is raised is
-    written down too.
-    """
-    from ..stage import die_with_parent
+    """Train as one of several processes, and write rank-N.json with results or the error."""
+    from ...core.process import die_with_parent
 
     die_with_parent()
     folder, rank = Path(task).parent, int(os.environ.get("RANK", "0"))
@@ -95,7 +87,7 @@ def main(task: str) -> None:
 
 
 def stuck_frames(folder: Path) -> list[str]:
-    """Where the processes that ended themselves had waited: the innermost frame of each."""
+    """Return the innermost frames in which stuck processes waited."""
     stacks = [
         (file.stem, file.read_text(encoding="utf-8", errors="replace"))
         for file in sorted(folder.glob("rank-*.stack"))

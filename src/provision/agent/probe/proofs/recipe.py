@@ -1,6 +1,4 @@
-"""What every proof trains: the data, the step counts, the learning rate of each optimizer, and how
-weights become one hash.
-"""
+"""The recipe of every proof: data, steps, learning rates, and the hash of weights."""
 
 from __future__ import annotations
 
@@ -41,13 +39,11 @@ that the proof builds.
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One run. `device` is "cpu", "cuda" or "mps"; `precision` is the declared one, whether or not
-    the device has it.
+    """One run; `device` is "cpu", "cuda" or "mps", `precision` the declared one.
 
     `attention` is the implementation that is declared by a locked package; "" leaves it to
-    transformers. `batch` counts
-    the samples of one of `ranks` processes, which together take the same samples as one process
-    with all of them would.
+    transformers. `batch` counts the samples of one of `ranks` processes, which together take
+    the same samples as one process with all of them would.
     """
 
     precision: str = "fp32"
@@ -69,9 +65,7 @@ class Recipe:
     def of(cls, expected: Expectations) -> Recipe:
         """The recipe for the declared training."""
         training = expected.training
-        device = (
-            "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
-        )
+        device = expected.device
         flash = (
             device == "cuda"
             and "flash-attn" in expected.packages
@@ -90,13 +84,11 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutcome:
-    """What one run gave: the loss of each step, the hash of the final weights, the type that a
-    linear layer's output had, and the step it ended at.
+    """Result of a run: losses, hash of the final weights, a linear layer's type, last step.
 
-    `made` counts the steps that this process made, which after a resume are fewer; `still` names
-    the weights that are as they were before.
-    `product_error` is the relative error of that layer's first product against float64; None
-    where the run does not keep it.
+    `made` counts the steps that this process made, which after a resume are fewer; `still`
+    names the weights that are as they were before. `product_error` is the relative error of
+    that layer's first product against float64; None where the run does not keep it.
     """
 
     losses: tuple[float, ...]
@@ -109,7 +101,7 @@ class TrainingOutcome:
 
 
 class TrainingRun(Protocol):
-    """A run that is ready to train. `options` maps each declared option to (declared, in effect)."""  # noqa: E501
+    """A run that is ready to train; `options` maps names to (declared, in effect)."""
 
     options: dict[str, tuple[Any, Any]]
     notes: dict[str, Any]
@@ -119,9 +111,7 @@ class TrainingRun(Protocol):
         ...
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs, as readings: device, number of GPUs that one process spreads over,
-        parallel mode, classes wrapped around the model.
-        """
+        """Readings of the placement: device, GPUs, parallel mode, classes around the model."""
         ...
 
     def record_effective_options(self) -> None:
@@ -130,9 +120,7 @@ class TrainingRun(Protocol):
 
 
 class SequenceDataset:
-    """Sequences in which each symbol follows from the one before: x' = (5 x + 3) mod 124. Needs no
-    torch, so workers import little.
-    """
+    """Sequences with x' = (5 x + 3) mod 124. Needs no torch, so workers import little."""
 
     def __len__(self) -> int:
         return EXAMPLES
@@ -150,7 +138,7 @@ def optimizer_family(optimizer: str) -> str:
 
 
 def checkpoint_folder(folder: Path, recipe: Recipe) -> Path:
-    """Where the checkpoint of a run lies, in either proof."""
+    """Return the folder of a run's checkpoint, in either proof."""
     return folder / f"checkpoint-{recipe.save_at}"
 
 
@@ -161,9 +149,7 @@ def prepare_environment(
     *,
     every_device: bool = False,
 ) -> None:
-    """Point caches at the scratch folder and show the run one device at most, or all of them; has
-    to happen before torch is imported.
-    """
+    """Set caches and visible devices; has to happen before torch is imported."""
     environ["HF_HOME"] = str(scratch / "hf")
     environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"
     if expected.gpu_type is None:
@@ -174,9 +160,7 @@ def prepare_environment(
 
 
 def weights_hash(tensors: Mapping[str, Any]) -> str:
-    """sha256 over names, types, shapes and bytes of a state dict, in the order of the names. Needs
-    no numpy.
-    """
+    """Return the sha256 over names, types, shapes and bytes of a state dict. Needs no numpy."""
     total = hashlib.sha256()
     for name in sorted(tensors):
         # Of a tensor that is spread over processes, the part that is here.

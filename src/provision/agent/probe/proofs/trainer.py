@@ -44,8 +44,9 @@ are checked, their values are not applied.
 
 
 class Build:
-    """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared
-    names are noted, not raised.
+    """Builds model, arguments and Trainer. Raises what transformers raises.
+
+    Declared names that it does not know are noted.
     """
 
     def __init__(
@@ -113,9 +114,7 @@ class Build:
         )
 
     def placement(self) -> dict[str, Any]:
-        """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its
-        parallel mode, and what is wrapped around the model.
-        """
+        """Readings of the placement: Trainer's device, GPUs, parallel mode, wrapping classes."""
         arguments = self.trainer.args
         return {
             "train.device": next(self.model.parameters()).device.type,
@@ -125,9 +124,7 @@ class Build:
         }
 
     def record_effective_options(self) -> None:
-        """After training: the class of the optimizer, whether layers were recomputed, the workers
-        that lived, the attention that is called.
-        """
+        """Record, after training, the optimizer's class, recomputation, workers and attention."""
         import torch
 
         recipe = self.recipe
@@ -178,9 +175,7 @@ class Build:
 
 
 def tiny_model(recipe: Recipe) -> Any:
-    """A Llama of 90 432 random parameters; how it is initialised follows from the random state of
-    the moment.
-    """
+    """Return a Llama of 90 432 random parameters, which follow from torch's random state."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     configuration = LlamaConfig(
@@ -205,9 +200,7 @@ def first_linear(model: Any) -> Any:
 
 
 def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
-    """What a run of a recipe asks of TrainingArguments; names that are not among `fields` are for
-    the caller to drop.
-    """
+    """Return TrainingArguments of a recipe; callers drop names that are not in `fields`."""
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
     checkpointing = (
         "activation_checkpointing"
@@ -241,9 +234,7 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
 def _refused_without_use_cpu(
     wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]
 ) -> str | None:
-    """What transformers says on a CPU to the declared precision of a program that does not give
-    `use_cpu`, as the proof does; None where it says nothing.
-    """
+    """Return transformers' error for this precision on a CPU without `use_cpu`; None for none."""
     from transformers import TrainingArguments
 
     if not wanted["use_cpu"] or "use_cpu" in arguments:

@@ -1,5 +1,6 @@
-"""Notes at a Python's end what torch took, where the program has imported it; whatever else is
-called sitecustomize runs as if this were not here.
+"""Notes torch's memory at the end of a Python that imported it.
+
+Another module named sitecustomize runs as if this one did not exist.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Compares the files of an installed package with what its RECORD lists, and with what was noted of
-them when they were installed.
-"""
+"""Comparison of an installed package's files with its RECORD and the note of its installation."""
 
 from __future__ import annotations
 
@@ -26,11 +24,10 @@ _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A package's own list of its files: path, hash and size of each as strings, and the sha256 of
-    the list itself.
+    """A package's own list of its files: path, hash and size as strings, and the list's sha256.
 
-    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not a
-    table of three columns.
+    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not
+    a table of three columns.
     """
 
     metadata_folder: str
@@ -44,11 +41,21 @@ class RecordFile:
         """The rows with a hash: all files but bytecode and the RECORD itself."""
         return [row for row in self.rows if row[1]]
 
+    @property
+    def hashed_files(self) -> list[tuple[str, str, str]]:
+        """The rows with a hash, with the absolute and normal path of each file."""
+        root = os.path.dirname(self.metadata_folder)
+        return [
+            (os.path.normpath(os.path.join(root, path)), digest, size)
+            for path, digest, size in self.hashed_rows
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class InstallNote:
-    """What an installer noted of a package after installing it: the sha256 of its RECORD, and the
-    snapshot of its files; "" for what it did not note.
+    """Note of an installer about one package: sha256 of its RECORD, and a snapshot of its files.
+
+    "" stands for what was not noted.
 
     `fits` is false for a package whose RECORD does not fit the files of its own wheel.
     """
@@ -59,9 +66,7 @@ class InstallNote:
 
     @classmethod
     def from_install_result(cls, note: object, name: str) -> InstallNote:
-        """Return what an installer's note (`provision.installed/1`) says of a package; nothing for
-        an older note, a damaged one, or none.
-        """
+        """Return the note in a result (`provision.installed/1`); empty if it has none."""
         packages = note.get("packages") if isinstance(note, dict) else None
         entry = packages.get(name) if isinstance(packages, dict) else None
         if not isinstance(entry, dict):
@@ -73,14 +78,13 @@ class InstallNote:
         )
 
     def to_json(self) -> dict[str, str]:
-        """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""  # noqa: E501
+        """Return the entry of a result, without `record_fits`."""
         return {"record": self.record_sha256, "snapshot": self.snapshot}
 
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """How the files of a package compare: how many were compared, how many of them by sha256, and a
-    short text for each that differs, by its path.
+    """Result of a comparison: files compared, files compared by sha256, and flaws by path.
 
     Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of
     change of all of them are as noted.
@@ -93,8 +97,10 @@ class FileComparison:
 
 
 def read_record(metadata: str) -> RecordFile:
-    """Return the RECORD in a metadata folder; one that is missing, is not a table of three columns
-    or lists no file with a hash has a flaw.
+    """Return the RECORD in a metadata folder.
+
+    It has a flaw if it is missing, is not a table of three columns, or lists no file with a
+    hash.
     """
     try:
         with open(os.path.join(metadata, "RECORD"), "rb") as file:
@@ -127,13 +133,11 @@ def make_install_note(record: RecordFile) -> InstallNote:
 def compare_files(
     record: RecordFile, noted: InstallNote | None = None, *, hashed: bool = False
 ) -> FileComparison:
-    """Compare the files that a RECORD lists with what it says: by size, with `hashed` by sha256
-    too.
+    """Compare the files of a RECORD with it: by size, with `hashed` by sha256 too.
 
     With the note of the installation it takes one look at each file: where size, mode and time
-    of change are as noted, nothing was changed since. Where
-    they are not, the package's files are compared by sha256. An edit that keeps size and time is
-    seen with `hashed` only.
+    of change are as noted, nothing was changed since. Where they are not, the package's files
+    are compared by sha256. An edit that keeps size and time is seen with `hashed` only.
     """
     if record.flaw:
         return FileComparison(0, 0, {os.path.join(record.metadata_folder, "RECORD"): record.flaw})
@@ -167,26 +171,22 @@ def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
 def find_matching_files(
     files: Collection[str], records: Iterable[RecordFile], *, hashed: bool
 ) -> frozenset[str]:
-    """Return those of the files that some RECORD fits: packages that bring a file of one name
-    (README.md, tests/__init__.py) overwrite each other's.
+    """Return the files that fit some RECORD.
+
+    Packages that bring files of one name (README.md, tests/__init__.py) overwrite each other's.
     """
     if not files:
         return frozenset()
-    rows = (
-        (os.path.normpath(os.path.join(os.path.dirname(one.metadata_folder), path)), listed, size)
-        for one in records
-        for path, listed, size in one.hashed_rows
-    )
     return frozenset(
-        file
-        for file, listed, size in rows
-        if file in files and not _flaw(file, listed, size, hashed=hashed)
+        path
+        for record in records
+        for path, digest, size in record.hashed_files
+        if path in files and not _flaw(path, digest, size, hashed=hashed)
     )
 
 
 def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[list[str], list[str]]:
-    """Return what lies at the top of a site-packages folder that none of these packages lists: what
-    Python reads at each start, and other names.
+    """Return unlisted files at the top of site-packages: those read at starts, and others.
 
     Bytecode caches are left out.
     """
@@ -209,9 +209,7 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
 
 
 def _snapshot(record: RecordFile) -> str:
-    """Return a digest over path, size, mode and time of change (in ns) of every file that a RECORD
-    lists with a hash; no file is opened.
-    """
+    """Return a digest over path, size, mode and time (ns) of all hashed files; opens no file."""
     root, lines = os.path.dirname(record.metadata_folder), []
     for path, _, _ in record.hashed_rows:
         try:

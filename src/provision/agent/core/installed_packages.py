@@ -1,0 +1,154 @@
+"""Installed packages of an interpreter, and the audit of their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from .record_audit import compare_files, find_matching_files, read_record
+from .versions import normalize_name
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPackage:
+    """An installed package; two installations of one version are not equal.
+
+    Attributes:
+        name: canonical name.
+        version: version in the name of the metadata folder.
+        metadata_folder: path of NAME.dist-info or NAME.egg-info.
+        stamp: inode, time and size of its RECORD, which installers write anew and never link from
+            a cache, because it lists their own files too.
+        installed_ns: time at which the RECORD got its place on the disk; 0 if unknown.
+    """
+
+    name: str
+    version: str
+    metadata_folder: str
+    stamp: tuple[int, ...]
+    installed_ns: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """Comparison of a package's files with its RECORD.
+
+    Attributes:
+        files: number of files compared.
+        flaws: one short text for each file that differs, or for the RECORD.
+        record_is_garbled: the RECORD exists, and is not a table of three columns.
+        altered_files: paths of the files that differ.
+    """
+
+    files: int
+    flaws: tuple[str, ...]
+    record_is_garbled: bool = False
+    altered_files: tuple[str, ...] = ()
+
+
+def find_installed_packages(folders: Iterable[str]) -> dict[str, InstalledPackage]:
+    """Return the packages in these folders by name; of two, the one that Python would import.
+
+    A package is known by the name of its metadata folder, as installers know it: a folder without
+    METADATA counts, and fails its audit.
+    """
+    packages: dict[str, InstalledPackage] = {}
+    for folder in folders:
+        for package in _packages_in(folder):
+            packages.setdefault(package.name, package)
+    return packages
+
+
+def find_flaw(package: InstalledPackage) -> str:
+    """Return the first difference of a package's files from its RECORD, by size; "" for none."""
+    return next(iter(_audit(package, hashed=False).flaws), "")
+
+
+def audit_packages(
+    packages: Mapping[str, InstalledPackage],
+    *,
+    hashed: bool,
+    among: Iterable[InstalledPackage] = (),
+) -> dict[str, AuditResult]:
+    """Compare every file that the RECORDs of packages list: by size, with `hashed` by sha256 too.
+
+    A RECORD is a package's own list. That all files fit it means that nothing was changed since
+    the installation, not that the installed files are those that a lock names. Lines without a
+    hash (bytecode, the RECORD itself) are left out.
+
+    Args:
+        packages: the packages by name.
+        hashed: read all files.
+        among: other packages in the same folders. A file that several packages bring has to fit
+            the RECORD of one of them.
+    """
+    if hashed:
+        # Hashing releases the interpreter's lock.
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            audits = list(pool.map(lambda package: _audit(package, hashed=True), packages.values()))
+    else:
+        audits = [_audit(package, hashed=False) for package in packages.values()]
+    fitting = find_matching_files(
+        {path for audit in audits for path in audit.altered_files},
+        (read_record(package.metadata_folder) for package in (*packages.values(), *among)),
+        hashed=hashed,
+    )
+    return {
+        name: _without_files(audit, fitting) for name, audit in zip(packages, audits, strict=True)
+    }
+
+
+def _without_files(audit: AuditResult, fitting: frozenset[str]) -> AuditResult:
+    if not fitting.intersection(audit.altered_files):
+        return audit
+    left = [
+        (flaw, path)
+        for flaw, path in zip(audit.flaws, audit.altered_files, strict=True)
+        if path not in fitting
+    ]
+    return replace(
+        audit,
+        flaws=tuple(flaw for flaw, _ in left),
+        altered_files=tuple(path for _, path in left),
+    )
+
+
+def _packages_in(folder: str) -> Iterator[InstalledPackage]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for name in names:
+        stem, dot, kind = name.rpartition(".")
+        package, dash, version = stem.partition("-")
+        if not dot or not dash or kind not in ("dist-info", "egg-info"):
+            continue
+        if kind == "egg-info":
+            version = version.partition("-")[0]
+        path = os.path.join(folder, name)
+        yield InstalledPackage(normalize_name(package), version, path, *_stamp(path))
+
+
+def _stamp(metadata_folder: str) -> tuple[tuple[int, ...], int]:
+    for path in (os.path.join(metadata_folder, "RECORD"), metadata_folder):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        return (status.st_ino, status.st_mtime_ns, status.st_size), status.st_ctime_ns
+    return (), 0
+
+
+def _audit(package: InstalledPackage, *, hashed: bool) -> AuditResult:
+    record = read_record(package.metadata_folder)
+    comparison = compare_files(record, hashed=hashed)
+    if record.flaw:
+        return AuditResult(comparison.files, (record.flaw,), record.garbled)
+    return AuditResult(
+        comparison.files,
+        tuple(comparison.flaws.values()),
+        record.garbled,
+        tuple(comparison.flaws),
+    )
