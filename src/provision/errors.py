@@ -49,7 +49,7 @@ class Refused(ProvisionError):
 class ExternalError(ProvisionError):
     """Disk, permissions, an interpreter or another program stands in the way.
 
-    `left` is what an effect that costs money left running elsewhere: () for nothing, None where
+    `still_running` is what an effect that costs money left running elsewhere: () for nothing, None where
     that is not known.
     """
 

@@ -59,9 +59,9 @@ Confirm = Callable[[Adoption], None]
 
 def adopt(
     path: Path,
-    world: System,
-    agree: Confirm,
-    tell: ProgressCallback,
+    system: System,
+    confirm: Confirm,
+    progress: ProgressCallback,
     *,
     lock_wait_s: float = 0,
     sandbox: bool = False,
@@ -74,26 +74,26 @@ def adopt(
     is damaged, tracked by git or another user's, Refused when declined.
     """
     folder = state_folder(path, sandbox=sandbox)
-    store = LocalStore(folder, world)
+    store = LocalStore(folder, system)
     state_file = folder / "state.json"
-    if not world.exists(state_file):
+    if not system.exists(state_file):
         raise UsageError(
             f"there is no {state_file}",
             hint="a state is there once something was made; `provision apply` makes one",
         )
-    shown = _adoption(state_file, store.load_ledger(), folder, world)
+    shown = _adoption(state_file, store.load_ledger(), folder, system)
     if not shown.foreign_reason:
         return shown
-    agree(shown)
+    confirm(shown)
     with store.exclusive(lock_wait_s, lambda _: None):
         ledger = store.load_ledger()
-        adoption = _adoption(state_file, ledger, folder, world)
+        adoption = _adoption(state_file, ledger, folder, system)
         if adoption != shown:
-            agree(adoption)  # another run changed something while this one was waiting
+            confirm(adoption)  # another run changed something while this one was waiting
         state = ledger.state
         for one in adoption.resources:
             if one.becomes == _RECORD_DROPPED:
-                tell(f"{one.where} stays; its record is dropped")
+                progress(f"{one.where} stays; its record is dropped")
                 state = state.with_record(one.address, one.part, None)
         store.bind(state)
     return adoption

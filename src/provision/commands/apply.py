@@ -163,10 +163,10 @@ class ApplyResult:
 def apply(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    wishes: ApplyOptions,
-    world: System,
-    agree: Confirm,
-    tell: ProgressCallback,
+    options: ApplyOptions,
+    system: System,
+    confirm: Confirm,
+    progress: ProgressCallback,
 ) -> ApplyResult:
     """Make the named targets as the spec says, and verify them.
 
@@ -176,33 +176,39 @@ def apply(
     error of one target among several stops that one alone.
     """
     refuse_unknown_kinds(loaded, names)
-    store = LocalStore(loaded.folder, world)
-    locked = ensure_lock(loaded, world, tell, frozen=wishes.frozen)
+    store = LocalStore(loaded.folder, system)
+    locked = ensure_lock(loaded, system, progress, frozen=options.frozen)
     shown = plan_targets(
         loaded,
         locked.lock,
         names,
         store.load_ledger(),
-        world,
-        verify=wishes.verify,
-        adopt=wishes.adopt,
+        system,
+        verify=options.verify,
+        adopt=options.adopt,
     )
-    if wishes.saved_plan is not None:
-        check_saved_plan(wishes.saved_plan, shown.plan, world)
-    agree(shown.plan, locked)
-    with store.exclusive(wishes.lock_wait_s, tell):
+    if options.saved_plan is not None:
+        check_saved_plan(options.saved_plan, shown.plan, system)
+    confirm(shown.plan, locked)
+    with store.exclusive(options.lock_wait_s, progress):
         ledger = store.load_or_create_ledger()
         proposal = plan_targets(
-            loaded, locked.lock, names, ledger, world, verify=wishes.verify, adopt=wishes.adopt
+            loaded, locked.lock, names, ledger, system, verify=options.verify, adopt=options.adopt
         )
-        if wishes.saved_plan is not None:
-            check_saved_plan(wishes.saved_plan, proposal.plan, world)
+        if options.saved_plan is not None:
+            check_saved_plan(options.saved_plan, proposal.plan, system)
         elif proposal.plan.fingerprint() != shown.plan.fingerprint():
-            agree(proposal.plan, locked)  # another run changed something while this one was waiting
+            confirm(
+                proposal.plan, locked
+            )  # another run changed something while this one was waiting
         if locked.fresh:
-            write_lock(loaded, locked.lock, world, tell)
+            write_lock(loaded, locked.lock, system, progress)
         begun_with = _recover_intents(
-            ledger, {place.address for place in proposal.contexts.values()}, store, world, tell
+            ledger,
+            {context.address for context in proposal.contexts.values()},
+            store,
+            system,
+            progress,
         )
         failed: ErrorsByTarget = {}
         found: list[TargetResult | PendingTarget] = []
@@ -214,29 +220,31 @@ def apply(
                     name,
                     names,
                     failed,
-                    tell,
-                    lambda error: _recover_after_error(error, begun_with, store, world, tell),
+                    progress,
+                    lambda error: _recover_after_error(error, begun_with, store, system, progress),
                 ):
                     _apply_target(
-                        proposal, name, _current_state(begun_with, store), store, world, tell
+                        proposal, name, _current_state(begun_with, store), store, system, progress
                     )
             for intent in (
                 one
                 for one in ledger.intents
                 if one in store.read_intents() and one.address.rpartition("/")[2] not in failed
             ):
-                _close_planned_intent(intent, _current_state(begun_with, store), store, world, tell)
+                _close_planned_intent(
+                    intent, _current_state(begun_with, store), store, system, progress
+                )
             for name in (name for name in names if name not in failed):
-                with collect_errors(name, names, failed, tell):
+                with collect_errors(name, names, failed, progress):
                     found.append(
                         _verify_target(
                             name,
                             proposal,
                             _current_state(begun_with, store),
                             store,
-                            world,
-                            tell,
-                            wishes,
+                            system,
+                            progress,
+                            options,
                         )
                     )
     results = tuple(one for one in found if isinstance(one, TargetResult))
@@ -261,21 +269,21 @@ def _apply_target(
     name: str,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> None:
-    place = proposal.contexts[name]
+    context = proposal.contexts[name]
     for action in proposal.plan.actions:
-        if action.address == place.address:
-            state = _perform_action(action, state, store, world, tell)
+        if action.address == context.address:
+            state = _perform_action(action, state, store, system, progress)
 
 
 def _recover_after_error(
     error: ProvisionError,
     begun_with: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> None:
     """See to what an error left half-made, as the next run would: what may be there is in the
     state, and the journal is free for the next target.
@@ -283,7 +291,10 @@ def _recover_after_error(
     ledger = (
         store.load_ledger() if store.load().serial else Ledger(begun_with, store.read_intents())
     )
-    state, left = _recover_intents(ledger, set(), store, world, tell), getattr(error, "left", ())
+    state, left = (
+        _recover_intents(ledger, set(), store, system, progress),
+        getattr(error, "still_running", ()) or (),
+    )
     for intent in ledger.intents:
         if (
             left
@@ -305,7 +316,11 @@ def _recover_after_error(
 
 
 def _recover_intents(
-    ledger: Ledger, addresses: set[str], store: LocalStore, world: System, tell: ProgressCallback
+    ledger: Ledger,
+    addresses: set[str],
+    store: LocalStore,
+    system: System,
+    progress: ProgressCallback,
 ) -> State:
     """Close intents that earlier runs left open, and return the state after.
 
@@ -317,28 +332,28 @@ def _recover_intents(
     state = ledger.state
     for intent in ledger.intents:
         if not intent.names or intent.address not in addresses:
-            state = _recover_intent(intent, replace(ledger, state=state), store, world, tell)
+            state = _recover_intent(intent, replace(ledger, state=state), store, system, progress)
     return state
 
 
 def _close_planned_intent(
-    intent: Intent, state: State, store: LocalStore, world: System, tell: ProgressCallback
+    intent: Intent, state: State, store: LocalStore, system: System, progress: ProgressCallback
 ) -> None:
     """Close an intent whose address was planned and made anew: the state holds its result, or what
     it had begun is looked for once more.
     """
     if intent.names:
-        recover_instance_intent(intent, state, store, world, tell, planned=True)
+        recover_instance_intent(intent, state, store, system, progress, planned=True)
     else:
         store.close_intent(intent)
 
 
 def _recover_intent(
-    intent: Intent, ledger: Ledger, store: LocalStore, world: System, tell: ProgressCallback
+    intent: Intent, ledger: Ledger, store: LocalStore, system: System, progress: ProgressCallback
 ) -> State:
     state = ledger.state
     if intent.part == SESSION_PART:
-        stop_interrupted_session(intent, store, world, tell)
+        stop_interrupted_session(intent, store, system, progress)
         return state
     if (
         intent.part == NAME and intent.details
@@ -348,24 +363,24 @@ def _recover_intent(
         store.close_intent(intent)
         return after
     if intent.names:
-        return recover_instance_intent(intent, state, store, world, tell)
+        return recover_instance_intent(intent, state, store, system, progress)
     refuse_foreign_removals(
         ledger, (RemoveTree(store.folder / path) for path in intent.paths), store.folder
     )
     recorded = {path for record in state.resources.values() for path in record.get("paths", ())}
     for path in intent.paths:
         if path not in recorded and path.startswith("envs/") and ".." not in Path(path).parts:
-            world.perform(RemoveTree(store.folder / path), tell)
+            system.perform(RemoveTree(store.folder / path), progress)
     store.close_intent(intent)
     return state
 
 
 def _perform_action(
-    action: Action, state: State, store: LocalStore, world: System, tell: ProgressCallback
+    action: Action, state: State, store: LocalStore, system: System, progress: ProgressCallback
 ) -> State:
     if not action.effects and state.resource(action.address, action.part) == action.record:
         return state
-    tell(
+    progress(
         f"{action.operation} "
         f"{action.title}{f': {action.reason}' if action.operation is Operation.KEEP else ''}"
     )
@@ -379,10 +394,10 @@ def _perform_action(
         action.part,
         str(action.operation),
         _created_paths(action.effects, store.folder),
-        world.now(),
+        system.now(),
         details=named,
     )
-    intent = build_instance_intent(action, world.now()) or here
+    intent = build_instance_intent(action, system.now()) or here
     formers = find_deleted_last(state, action, intent.names)
     for former in formers:
         store.save(
@@ -404,16 +419,14 @@ def _perform_action(
         for effect in action.effects:
             if isinstance(effect, CreateInstance):  # from here on an instance may come to be
                 store.open_intent(
-                    intent := replace(intent, details={**intent.details, "asked": world.now()})
+                    intent := replace(intent, details={**intent.details, "asked": system.now()})
                 )
-            world.perform(effect, tell)
+            system.perform(effect, progress)
     except ExternalError as error:
-        if (
-            getattr(error, "left", None) == ()
-        ):  # no zone took it, and what a try had left is deleted
+        if error.still_running == ():  # no zone took it, and what a try had left is deleted
             discard_intent(action, intent, state, store)
         raise
-    after = state.after_action(done := with_zone(action, world))
+    after = state.after_action(done := with_zone(action, system))
     for record in (*formers, *(one for one in (done.record,) if one is not None)):
         if record.get("zone"):
             after = forget_former_instance(after, action.address, record)
@@ -446,32 +459,32 @@ def _verify_target(
     proposal: TargetPlans,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
-    wishes: ApplyOptions,
+    system: System,
+    progress: ProgressCallback,
+    options: ApplyOptions,
 ) -> TargetResult | PendingTarget:
-    place = proposal.contexts[name]
-    seat = DRIVERS[place.spec.targets[name].kind].get_interpreter(place)
-    ours = [action for action in proposal.plan.changes if action.address == place.address]
+    context = proposal.contexts[name]
+    interpreter = DRIVERS[context.spec.targets[name].kind].get_interpreter(context)
+    ours = [action for action in proposal.plan.changes if action.address == context.address]
     changed, installed = (
         bool(ours),
         any(isinstance(effect, InstallPackages) for action in ours for effect in action.effects),
     )
-    kernel = (state.resource(place.address, "kernel") or {}).get("name")
-    activation = build_activation_command(state.resource(place.address, NAME))
+    kernel = (state.resource(context.address, "kernel") or {}).get("name")
+    activation = build_activation_command(state.resource(context.address, NAME))
     instance, notebook = (
-        state.resource(place.address, "instance"),
-        state.resource(place.address, NOTEBOOK_PART),
+        state.resource(context.address, "instance"),
+        state.resource(context.address, NOTEBOOK_PART),
     )
     if not proposal.plan.verifications[name].needed:
-        record = state.resource(place.address, "verification") or {}
-        path = place.folder / str(record.get("report"))
-        report = _read_stored_report(path, world)
+        record = state.resource(context.address, "verification") or {}
+        path = context.folder / str(record.get("report"))
+        report = _read_stored_report(path, system)
         if report is not None:
-            page = place.folder / str(record.get("html"))
+            page = context.folder / str(record.get("html"))
             told = TargetResult(
-                place,
-                seat,
+                context,
+                interpreter,
                 report,
                 path,
                 page,
@@ -481,24 +494,25 @@ def _verify_target(
                 kernel=kernel,
                 instance=instance,
             )
-            session = str((state.resource(place.address, SESSION_PART) or {}).get("session", ""))
+            session = str((state.resource(context.address, SESSION_PART) or {}).get("session", ""))
             return replace(
                 told,
                 notebook=notebook,
                 session=session,
                 activation=activation,
-                compared=_file_comparison(proposal, place, installed=installed),
+                compared=_file_comparison(proposal, context, installed=installed),
             )
-    if notebook is not None and runs_in_browser(place):
-        world.perform(
-            MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell
+    if notebook is not None and runs_in_browser(context):
+        system.perform(
+            MakeFolder(context.folder / "reports" / f"{context.stem}.{context.target}", 0o700),
+            progress,
         )  # to drop the report into
-        return PendingTarget(place, None, notebook, _pending_reason(proposal, name))
-    if uses_colab_cli(place):
-        ran = verify_on_colab(place, state, store, world, tell, keep=wishes.keep)
+        return PendingTarget(context, None, notebook, _pending_reason(proposal, name))
+    if uses_colab_cli(context):
+        ran = verify_on_colab(context, state, store, system, progress, keep=options.keep)
         told = TargetResult(
-            place,
-            seat,
+            context,
+            interpreter,
             ran.report,
             ran.json_path,
             ran.html_path,
@@ -510,17 +524,17 @@ def _verify_target(
         )
         return replace(told, session=ran.running_session)
     if instance is not None:
-        stored = state.resource(place.address, "verification")
+        stored = state.resource(context.address, "verification")
         if stored is not None and stored.get("nonce") == instance.get("nonce"):
-            state = request_verification(place, store, state, world, tell)
-            instance = state.resource(place.address, "instance") or {}
-        if wishes.detach:
-            return PendingTarget(place, instance)
-        proven = await_report(place, state, store, world, tell)
+            state = request_verification(context, store, state, system, progress)
+            instance = state.resource(context.address, "instance") or {}
+        if options.detach:
+            return PendingTarget(context, instance)
+        proven = await_report(context, state, store, system, progress)
         paths = (proven.report, proven.json_path, proven.html_path)
         return TargetResult(
-            place,
-            seat,
+            context,
+            interpreter,
             *paths,
             fresh=True,
             changed=changed,
@@ -529,10 +543,10 @@ def _verify_target(
             instance=instance,
             on_failure_note=proven.on_failure_note,
         )
-    done: VerificationResult = run_probe_locally(place, state, store, world, tell)
+    done: VerificationResult = run_probe_locally(context, state, store, system, progress)
     told = TargetResult(
-        place,
-        seat,
+        context,
+        interpreter,
         done.report,
         done.json_path,
         done.html_path,
@@ -542,11 +556,13 @@ def _verify_target(
         kernel=kernel,
     )
     return replace(
-        told, activation=activation, compared=_file_comparison(proposal, place, installed=installed)
+        told,
+        activation=activation,
+        compared=_file_comparison(proposal, context, installed=installed),
     )
 
 
-def _file_comparison(proposal: TargetPlans, place: TargetContext, *, installed: bool) -> str:
+def _file_comparison(proposal: TargetPlans, context: TargetContext, *, installed: bool) -> str:
     """Return what the files of a local environment were compared with; "" for another target, and
     when conda compares files by itself.
     """
@@ -554,7 +570,7 @@ def _file_comparison(proposal: TargetPlans, place: TargetContext, *, installed: 
         (
             action
             for action in proposal.plan.actions
-            if action.address == place.address and action.part == "environment"
+            if action.address == context.address and action.part == "environment"
         ),
         None,
     )
@@ -570,9 +586,9 @@ def _pending_reason(proposal: TargetPlans, name: str) -> str:
     return check.reason if check.needed else "its report is gone"
 
 
-def _read_stored_report(path: Path, world: System) -> Report | None:
+def _read_stored_report(path: Path, system: System) -> Report | None:
     """Return the stored report, or None when it is gone or damaged: then the device is asked again."""  # noqa: E501
     try:
-        return read_report(world.read(path, MAX_REPORT_BYTES), str(path))
+        return read_report(system.read(path, MAX_REPORT_BYTES), str(path))
     except ExternalError:
         return None

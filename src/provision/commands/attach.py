@@ -17,8 +17,8 @@ from provision.state_store import LocalStore
 def attach(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     lock_wait_s: float = 0,
     failed: ErrorsByTarget | None = None,
@@ -29,27 +29,27 @@ def attach(
     With `failed`, an error of one target among several is kept there, and the others are waited
     for.
     """
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
             hint=f"make the instance with `provision apply {loaded.path}`",
         )
-    store = LocalStore(loaded.folder, world)
+    store = LocalStore(loaded.folder, system)
     done = []
-    with store.exclusive(lock_wait_s, tell):
-        places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
-        for place in places.values():
-            if store.load().resource(place.address, "instance") is None:
+    with store.exclusive(lock_wait_s, progress):
+        contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
+        for context in contexts.values():
+            if store.load().resource(context.address, "instance") is None:
                 raise Refused(
-                    f"no instance is recorded for {place.address}",
-                    hint=f"make it with `{place.command('apply')}`",
+                    f"no instance is recorded for {context.address}",
+                    hint=f"make it with `{context.command('apply')}`",
                 )
-        with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
-            for name, place in places.items():
-                with collect_errors(name, names, failed, tell):
-                    proven = await_report(place, store.load(), store, world, tell)
-                    sandbox = place.sandbox_sources is not None
+        with note_on_interrupt(lambda: leftover_notice(contexts.values(), store.load_ledger())):
+            for name, context in contexts.items():
+                with collect_errors(name, names, failed, progress):
+                    proven = await_report(context, store.load(), store, system, progress)
+                    sandbox = context.sandbox_sources is not None
                     done.append(
                         VerificationResult(
                             proven.report,
@@ -63,9 +63,9 @@ def attach(
     return tuple(done)
 
 
-def list_instance_targets(loaded: LoadedSpec, world: System) -> tuple[str, ...]:
+def list_instance_targets(loaded: LoadedSpec, system: System) -> tuple[str, ...]:
     """Return the targets of a spec for which an instance is recorded."""
-    state = LocalStore(loaded.folder, world).load_ledger().state
+    state = LocalStore(loaded.folder, system).load_ledger().state
     return tuple(
         name
         for name in loaded.spec.targets

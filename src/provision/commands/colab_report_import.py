@@ -69,8 +69,8 @@ def import_report(
     name: str,
     spec: Path | None,
     target: str | None,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     lock_wait_s: float = 0,
 ) -> ImportedReport:
@@ -83,12 +83,12 @@ def import_report(
     and SourceError as every command with a spec.
     """
     report = read_untrusted_report(content, name)
-    loaded = load_spec(spec or find_spec_for_report(report, Path(), name, world), world)
-    store = LocalStore(loaded.folder, world)
+    loaded = load_spec(spec or find_spec_for_report(report, Path(), name, system), system)
+    store = LocalStore(loaded.folder, system)
     chosen = find_target_of_report(report, loaded, target, store.load_ledger().state, name)
-    with store.exclusive(lock_wait_s, tell):
+    with store.exclusive(lock_wait_s, progress):
         return import_report_for_target(
-            report, name, loaded, chosen, store.load_ledger().state, store, world, tell
+            report, name, loaded, chosen, store.load_ledger().state, store, system, progress
         )
 
 
@@ -149,17 +149,17 @@ def import_report_for_target(
     target: str,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> ImportedReport:
     """File a report that was read by `read_foreign` under a target, and return it; the lock of the
     store is held. Raises as `receive` does.
     """
-    place, record = _read_pending_notebook(loaded, target, state, world)
-    _refuse_other_target(report, name, place, record)
-    _refuse_outdated(loaded, place, record, name)
-    check_probe_version(report, name, place)
-    if wrong := find_contradictions(report.document, _expectations(place)):
+    context, record = _read_pending_notebook(loaded, target, state, system)
+    _refuse_other_target(report, name, context, record)
+    _refuse_outdated(loaded, context, record, name)
+    check_probe_version(report, name, context)
+    if wrong := find_contradictions(report.document, _expectations(context)):
         why = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise Refused(
             f"{name} does not follow from itself",
@@ -169,33 +169,43 @@ def import_report_for_target(
     content = serialize_report(report)
     sha256, stored = (
         hashlib.sha256(content).hexdigest(),
-        state.resource(place.address, "verification") or {},
+        state.resource(context.address, "verification") or {},
     )
-    reconsidered = compare_with_facts(loaded, place, report.document)
-    path = report_path(place)
+    reconsidered = compare_with_facts(loaded, context, report.document)
+    path = report_path(context)
     if (
         stored.get("sha256") == sha256
         and stored.get("nonce") == record["nonce"]
-        and _has_content(path, content, world)
+        and _has_content(path, content, system)
     ):
         return ImportedReport(
             loaded,
-            place,
+            context,
             report,
             path,
-            place.folder / str(stored["html"]),
+            context.folder / str(stored["html"]),
             state,
             False,
             reconsidered,
         )
-    check_report_time(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
-    world.perform(MakeFolder(path.parent, 0o700), tell)
-    world.perform(WriteFile(path, content, 0o600), tell)
+    check_report_time(
+        report, name, stored if stored.get("nonce") == record["nonce"] else {}, system
+    )
+    system.perform(MakeFolder(path.parent, 0o700), progress)
+    system.perform(WriteFile(path, content, 0o600), progress)
     filed = store_report(
-        report, path, place, state, store, world, tell, nonce=str(record["nonce"]), sha256=sha256
+        report,
+        path,
+        context,
+        state,
+        store,
+        system,
+        progress,
+        nonce=str(record["nonce"]),
+        sha256=sha256,
     )
     return ImportedReport(
-        loaded, place, report, path, filed.html_path, filed.state, True, reconsidered
+        loaded, context, report, path, filed.html_path, filed.state, True, reconsidered
     )
 
 
@@ -205,7 +215,9 @@ def find_target_of_report(
     """Return the target that a report is of: the one named, else the one that waits for its nonce,
     else the only one that it can be of.
     """
-    known = [one for one, place in loaded.spec.targets.items() if isinstance(place, ColabTarget)]
+    known = [
+        one for one, context in loaded.spec.targets.items() if isinstance(context, ColabTarget)
+    ]
     if target is not None:
         if target not in loaded.spec.targets:
             raise Refused(
@@ -243,18 +255,18 @@ def find_target_of_report(
     )
 
 
-def report_path(place: TargetContext) -> Path:
+def report_path(context: TargetContext) -> Path:
     """Return where the report of a target lies."""
-    return place.folder / "reports" / f"{place.stem}.{place.target}" / "report.json"
+    return context.folder / "reports" / f"{context.stem}.{context.target}" / "report.json"
 
 
 def _read_pending_notebook(
-    loaded: LoadedSpec, target: str, state: State, world: System
+    loaded: LoadedSpec, target: str, state: State, system: System
 ) -> tuple[TargetContext, Mapping[str, Any]]:
     """Return a place and the record of its notebook; raises LockError and Refused where no report
     can be of it.
     """
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     again = (
         f"render it with `provision apply {shlex.quote(str(loaded.path))} --target {target}`, "
         "run it, and add the report that it offers then"
@@ -272,24 +284,24 @@ def _read_pending_notebook(
         raise LockError(
             "the spec moved since the notebook was made", why="; ".join(moved), hint=again
         )
-    return get_driver_and_context(loaded, lock, target, world)[1], record
+    return get_driver_and_context(loaded, lock, target, system)[1], record
 
 
-def _expectations(place: TargetContext) -> dict[str, Any]:
+def _expectations(context: TargetContext) -> dict[str, Any]:
     """Return what the cell gives the probe, but for where the environment lies: that is known on
     the runtime only, and nothing judged here hangs on it.
     """
     promised = expectations_of(
-        place.effective_spec, place.target, place.lock, place.environment, PurePosixPath()
+        context.effective_spec, context.target, context.lock, context.environment, PurePosixPath()
     )
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     return {**promised, "shared": isinstance(target, ColabTarget) and target.isolation == "system"}
 
 
 def _refuse_other_target(
-    report: Report, name: str, place: TargetContext, record: Mapping[str, Any]
+    report: Report, name: str, context: TargetContext, record: Mapping[str, Any]
 ) -> None:
-    told = list(_compare_subject(report.document, place, record))
+    told = list(_compare_subject(report.document, context, record))
     differing = [what for what, there, ours in told if there != ours]
     if not differing:
         return
@@ -300,37 +312,39 @@ def _refuse_other_target(
     )
     if "nonce" in differing and not {"spec", "target", "kind"} & set(differing):
         hint = (
-            f"open the notebook of {place.address} as it is now, run it, and add the report "
+            f"open the notebook of {context.address} as it is now, run it, and add the report "
             "that it offers then"
         )
         raise Refused(
-            f"{name} is of another rendering of the notebook of {place.address}", why=why, hint=hint
+            f"{name} is of another rendering of the notebook of {context.address}",
+            why=why,
+            hint=hint,
         )
     hint = "name its own spec and target with --spec and --target, or run the notebook of this one"
-    raise Refused(f"{name} is not of {place.address}", why=why, hint=hint)
+    raise Refused(f"{name} is not of {context.address}", why=why, hint=hint)
 
 
 def _compare_subject(
-    document: Mapping[str, Any], place: TargetContext, record: Mapping[str, Any]
+    document: Mapping[str, Any], context: TargetContext, record: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield what says whose a report is: in words, as the report says it, as it is here."""
     subject, lock = document["subject"], document["lock"]
-    yield "spec", document["spec"]["name"], place.spec.name
-    yield "target", subject["target"], place.target
-    yield "kind", subject["kind"], place.spec.targets[place.target].kind
+    yield "spec", document["spec"]["name"], context.spec.name
+    yield "target", subject["target"], context.target
+    yield "kind", subject["kind"], context.spec.targets[context.target].kind
     yield "nonce", subject["nonce"], str(record["nonce"])
     yield "lock digest", lock["digest"], str(record["lock"])
     yield "environment digest", lock["environment_digest"], str(record["digest"])
-    yield "spec digest", document["spec"]["digest"], str(_expectations(place)["spec"]["digest"])
+    yield "spec digest", document["spec"]["digest"], str(_expectations(context)["spec"]["digest"])
 
 
 def _refuse_outdated(
-    loaded: LoadedSpec, place: TargetContext, record: Mapping[str, Any], name: str
+    loaded: LoadedSpec, context: TargetContext, record: Mapping[str, Any], name: str
 ) -> None:
     """Refuse a report of a notebook that is not the one that spec and lock make now."""
     if (
         record.get("via") != "browser"
-        or (nonce := build_agent_config(place, loaded.facts, read_pinned_uv())["nonce"])
+        or (nonce := build_agent_config(context, loaded.facts, read_pinned_uv())["nonce"])
         == record["nonce"]
     ):
         return
@@ -339,13 +353,13 @@ def _refuse_outdated(
         "something that was promised then is promised otherwise now"
     )
     hint = (
-        f"run `provision apply {shlex.quote(str(loaded.path))} --target {place.target}`, run "
+        f"run `provision apply {shlex.quote(str(loaded.path))} --target {context.target}`, run "
         "the notebook again, and add the report that it offers then"
     )
-    raise Refused(f"{name} is of an earlier state of {place.address}", why=why, hint=hint)
+    raise Refused(f"{name} is of an earlier state of {context.address}", why=why, hint=hint)
 
 
-def check_probe_version(report: Report, name: str, place: TargetContext) -> None:
+def check_probe_version(report: Report, name: str, context: TargetContext) -> None:
     """Raise Refused for a report that another probe wrote than this version's."""
     told, ours = report.document["tool"], probe_digest()
     if told["name"] == "provision" and told["probe_sha256"] == ours:
@@ -356,13 +370,13 @@ def check_probe_version(report: Report, name: str, place: TargetContext) -> None
         f"{ours}"
     )
     hint = (
-        f"make the notebook of {place.address} again with this version of provision and run "
+        f"make the notebook of {context.address} again with this version of provision and run "
         "it, or add the report with the version that made it"
     )
     raise Refused(f"{name} was written by another probe", why=why, hint=hint)
 
 
-def check_report_time(report: Report, name: str, stored: Mapping[str, Any], world: System) -> None:
+def check_report_time(report: Report, name: str, stored: Mapping[str, Any], system: System) -> None:
     """Raise Refused for a report that lies in the future, or is older than the `stored` one."""
     told = report.document["subject"]["created_utc"]
     made = _parse_time(told)
@@ -372,7 +386,7 @@ def check_report_time(report: Report, name: str, stored: Mapping[str, Any], worl
             why=f"its time is {_shorten(told)!r}",
             hint="take report.json again from where it was made",
         )
-    now = world.now()
+    now = system.now()
     if made > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _AHEAD:
         raise Refused(
             f"{name} lies in the future",
@@ -394,9 +408,9 @@ def check_report_time(report: Report, name: str, stored: Mapping[str, Any], worl
         )
 
 
-def _has_content(path: Path, content: bytes, world: System) -> bool:
+def _has_content(path: Path, content: bytes, system: System) -> bool:
     try:
-        return world.read(path, MAX_REPORT_BYTES) == content
+        return system.read(path, MAX_REPORT_BYTES) == content
     except ExternalError:
         return False
 

@@ -45,18 +45,18 @@ class SessionResult(NamedTuple):
     running_session: str
 
 
-def uses_colab_cli(place: TargetContext) -> bool:
+def uses_colab_cli(context: TargetContext) -> bool:
     """Tell whether a place is a Colab machine that is taken through Google's command line."""
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     return isinstance(target, ColabTarget) and target.via == "colab-cli"
 
 
 def verify_on_colab(
-    place: TargetContext,
+    context: TargetContext,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     keep: bool = False,
 ) -> SessionResult:
@@ -67,44 +67,44 @@ def verify_on_colab(
     runs, or, with `keep`, that the state names it.
     Raises Refused while another intent is open, WorldError, NoReport.
     """
-    if (other := store.load_ledger().find_interrupted(place.address)) is not None:
+    if (other := store.load_ledger().find_interrupted(context.address)) is not None:
         raise Refused(
             f"an earlier run was cut short at {other.address}",
             why="what it had begun would be forgotten",
             hint="go on with it: provision apply",
         )
-    state = _stop_kept_session(place.address, state, store, world, tell)
-    nonce = world.token()
+    state = _stop_kept_session(context.address, state, store, system, progress)
+    nonce = system.token()
     session = f"provision-{nonce[:12]}"
-    path = place.folder / "reports" / f"{place.stem}.{place.target}" / "report.json"
-    world.perform(MakeFolder(path.parent, 0o700), tell)
-    world.perform(RemoveTree(path), tell)
-    intent = Intent(place.address, SESSION_PART, "+", (), world.now(), (), {"session": session})
+    path = context.folder / "reports" / f"{context.stem}.{context.target}" / "report.json"
+    system.perform(MakeFolder(path.parent, 0o700), progress)
+    system.perform(RemoveTree(path), progress)
+    intent = Intent(context.address, SESSION_PART, "+", (), system.now(), (), {"session": session})
     store.open_intent(intent)
     try:
-        world.perform(_session_request(place, session, nonce, path, keep=keep), tell)
+        system.perform(_session_request(context, session, nonce, path, keep=keep), progress)
     except ExternalError as error:
         if error.still_running == ():
             store.close_intent(intent)
         raise
     if keep:
         state = _record_session(
-            place.address, {"title": f"Colab session {session}", "session": session}, state, store
+            context.address, {"title": f"Colab session {session}", "session": session}, state, store
         )
     store.close_intent(intent)
-    content = world.read(path, MAX_REPORT_BYTES)
+    content = system.read(path, MAX_REPORT_BYTES)
     report = read_report(content, str(path), nonce=nonce)
     question = str(
-        (state.resource(place.address, NOTEBOOK) or {}).get("nonce", "")
+        (state.resource(context.address, NOTEBOOK) or {}).get("nonce", "")
     )  # what the verdict is valid for
     filed = store_report(
         report,
         path,
-        place,
+        context,
         state,
         store,
-        world,
-        tell,
+        system,
+        progress,
         nonce=question,
         sha256=hashlib.sha256(content).hexdigest(),
     )
@@ -112,7 +112,7 @@ def verify_on_colab(
 
 
 def stop_interrupted_session(
-    intent: Intent, store: LocalStore, world: System, tell: ProgressCallback
+    intent: Intent, store: LocalStore, system: System, progress: ProgressCallback
 ) -> None:
     """Give back what an earlier run that was cut short may have taken, and close its intent; does
     nothing for an intent of another kind.
@@ -122,30 +122,30 @@ def stop_interrupted_session(
     if intent.part != SESSION_PART:
         return
     session = intent.details["session"]
-    tell(f"an earlier run was cut short: stopping {session} on Colab, in case it runs")
-    world.perform(StopColabSession(session, get_sessions_folder(store.folder)), tell)
+    progress(f"an earlier run was cut short: stopping {session} on Colab, in case it runs")
+    system.perform(StopColabSession(session, get_sessions_folder(store.folder)), progress)
     store.close_intent(intent)
 
 
 def _session_request(
-    place: TargetContext, session: str, nonce: str, path: Path, *, keep: bool
+    context: TargetContext, session: str, nonce: str, path: Path, *, keep: bool
 ) -> RunOnColab:
-    target, kind = place.spec.targets[place.target], DRIVERS["colab"]
+    target, kind = context.spec.targets[context.target], DRIVERS["colab"]
     assert isinstance(target, ColabTarget)  # noqa: S101
     assert isinstance(kind, ColabDriver)  # noqa: S101
     facts = kind.facts()
-    shape = find_shape(place.spec.gpu, target.shape, facts)
-    gpu, high = (shape.colab, shape.shape == "high") if shape else (place.spec.gpu.type, False)
-    cell = render_files(place, facts, nonce=nonce).cell.encode()
-    timeout_s = _INSTALL_S + parse_duration(place.spec.verify.timeout)
+    shape = find_shape(context.spec.gpu, target.shape, facts)
+    gpu, high = (shape.colab, shape.shape == "high") if shape else (context.spec.gpu.type, False)
+    cell = render_files(context, facts, nonce=nonce).cell.encode()
+    timeout_s = _INSTALL_S + parse_duration(context.spec.verify.timeout)
     return RunOnColab(
         session,
         gpu,
         high,
         cell,
         nonce,
-        place.lock.digest,
-        get_sessions_folder(place.folder),
+        context.lock.digest,
+        get_sessions_folder(context.folder),
         path,
         timeout_s,
         keep,
@@ -153,12 +153,14 @@ def _session_request(
 
 
 def _stop_kept_session(
-    address: str, state: State, store: LocalStore, world: System, tell: ProgressCallback
+    address: str, state: State, store: LocalStore, system: System, progress: ProgressCallback
 ) -> State:
     kept = state.resource(address, SESSION_PART)
     if kept is None:
         return state
-    world.perform(StopColabSession(str(kept["session"]), get_sessions_folder(store.folder)), tell)
+    system.perform(
+        StopColabSession(str(kept["session"]), get_sessions_folder(store.folder)), progress
+    )
     return _record_session(address, None, state, store)
 
 

@@ -53,9 +53,9 @@ def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
 def destroy(
     path: Path,
     names: tuple[str, ...],
-    world: System,
-    agree: Confirm,
-    tell: ProgressCallback,
+    system: System,
+    confirm: Confirm,
+    progress: ProgressCallback,
     *,
     everything: bool = False,
     lock_wait_s: float = 0,
@@ -72,46 +72,46 @@ def destroy(
     in an environment, but with `force`; StateError and WorldError.
     """
     folder = state_folder(path, sandbox=sandbox)
-    store = LocalStore(folder, world)
-    if not world.exists(folder):
+    store = LocalStore(folder, system)
+    if not system.exists(folder):
         return _check_spec_exists(path)
     shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
         return ()
-    agree(shown)
-    with store.exclusive(lock_wait_s, tell):
+    confirm(shown)
+    with store.exclusive(lock_wait_s, progress):
         ledger = store.load_ledger()
         actions = _removals(path, names, ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
-            agree(actions)  # another run changed something while this one was waiting
+            confirm(actions)  # another run changed something while this one was waiting
         state, gone = ledger.state, list[Action]()
         targets = {
             address: tuple(group)
             for address, group in groupby(actions, key=lambda action: action.address)
         }
         for address, group in targets.items():
-            with collect_errors(address.rpartition("/")[2], tuple(targets), failed, tell):
-                refuse_pending_creation(ledger.find_all_interrupted(address), world)
+            with collect_errors(address.rpartition("/")[2], tuple(targets), failed, progress):
+                refuse_pending_creation(ledger.find_all_interrupted(address), system)
                 if not force:
-                    _refuse_in_use(group, world)
+                    _refuse_in_use(group, system)
                 for action in group:
-                    tell(f"- {action.title}")
+                    progress(f"- {action.title}")
                     for effect in action.effects:
-                        world.perform(effect, tell)
+                        system.perform(effect, progress)
                     store.save(after := state.after_action(action), expecting=state.serial)
                     state, gone = after, [*gone, action]
                 for intent in ledger.find_all_interrupted(address):
                     store.close_intent(intent)
         if not state.resources and not store.read_intents():
             for name in _FILES:
-                world.perform(RemoveTree(folder / name), tell)
+                system.perform(RemoveTree(folder / name), progress)
             for name in _FOLDERS:
-                if world.list_folder(folder / name) == ():
-                    world.perform(RemoveTree(folder / name), tell)
-                elif world.exists(folder / name):
-                    tell(f"{folder / name} stays: it holds what this state does not name")
-            if world.list_folder(folder) in ((), (".gitignore",)):
-                world.perform(RemoveTree(folder), tell)
+                if system.list_folder(folder / name) == ():
+                    system.perform(RemoveTree(folder / name), progress)
+                elif system.exists(folder / name):
+                    progress(f"{folder / name} stays: it holds what this state does not name")
+            if system.list_folder(folder) in ((), (".gitignore",)):
+                system.perform(RemoveTree(folder), progress)
     return tuple(gone)
 
 
@@ -145,7 +145,7 @@ def _removals(
     )
 
 
-def _refuse_in_use(actions: tuple[Action, ...], world: System) -> None:
+def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
     """Raise Refused where a program runs in an environment that would be removed."""
     for path in (
         effect.path
@@ -153,7 +153,7 @@ def _refuse_in_use(actions: tuple[Action, ...], world: System) -> None:
         for effect in action.effects
         if isinstance(effect, RemoveTree)
     ):
-        if path.parent.name == "envs" and (users := world.find_running_programs(path)):
+        if path.parent.name == "envs" and (users := system.find_running_programs(path)):
             hint = "end it first, or remove the environment under it with --force"
             raise Refused(f"{path.name} is in use", why="\n".join(users), hint=hint)
 

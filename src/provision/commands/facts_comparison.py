@@ -96,36 +96,36 @@ class _Observed(NamedTuple):
 
 
 def compare_with_facts(
-    loaded: LoadedSpec, place: TargetContext, document: Mapping[str, Any]
+    loaded: LoadedSpec, context: TargetContext, document: Mapping[str, Any]
 ) -> FactsComparison:
     """Compare the report of a Colab place with the facts, and ask the rules again of what was
     observed; nothing of it for other kinds.
     """
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     if not isinstance(target, ColabTarget):
         return FactsComparison()
     seen = _Observed(
         target,
-        place.effective_spec,
+        context.effective_spec,
         loaded.facts,
         {row["key"]: row["value"] for row in document["readings"]},
     )
-    moved = tuple(_list_differences(seen, place))
+    moved = tuple(_list_differences(seen, context))
     as_of = loaded.facts.conditions[_DRIVER].evidence.as_of
     return FactsComparison(
         as_of,
         moved,
-        _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else (),
+        _findings(loaded, context, seen, str(document["subject"]["created_utc"])) if moved else (),
     )
 
 
-def _list_differences(seen: _Observed, place: TargetContext) -> Iterator[FactDifference]:
+def _list_differences(seen: _Observed, context: TargetContext) -> Iterator[FactDifference]:
     runtime, shape, card = seen.runtime, seen.shape, seen.card
     if (
         runtime is not None and seen.target.isolation == "system"
     ):  # an environment of its own has a Python and a torch of its own
         yield from _text_difference("Python", runtime.python, seen.text("python.version"))
-        locked = place.lock.versions(place.environment).get("torch", "").partition("+")[0]
+        locked = context.lock.versions(context.environment).get("torch", "").partition("+")[0]
         torch = (seen.text("package.torch") or "").partition("+")[0]
         if locked == runtime.torch and torch:  # else the lock has replaced what the runtime brought
             yield from _text_difference("torch", runtime.torch, torch)
@@ -174,26 +174,26 @@ def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
 
 
 def _findings(
-    loaded: LoadedSpec, place: TargetContext, seen: _Observed, when: str
+    loaded: LoadedSpec, context: TargetContext, seen: _Observed, when: str
 ) -> tuple[Diagnostic, ...]:
     """Return what the rules find with the observed values, and do not with the listed ones: of this
     target alone, for the spec and for what it is locked to.
     """
-    one = loaded.spec.model_copy(update={"targets": {place.target: seen.target}})
-    facts, there = _observed_facts(seen, when), _with_observed_card(one, place.target, seen)
-    known = {(found.id, found.message) for found in _run_rules(loaded, one, loaded.facts, place)}
+    one = loaded.spec.model_copy(update={"targets": {context.target: seen.target}})
+    facts, there = _observed_facts(seen, when), _with_observed_card(one, context.target, seen)
+    known = {(found.id, found.message) for found in _run_rules(loaded, one, loaded.facts, context)}
     found = {
         (finding.id, finding.message): finding
-        for finding in _run_rules(loaded, there, facts, place)
+        for finding in _run_rules(loaded, there, facts, context)
     }
     return tuple(finding for key, finding in found.items() if key not in known)
 
 
 def _run_rules(
-    loaded: LoadedSpec, spec: Spec, facts: Facts, place: TargetContext
+    loaded: LoadedSpec, spec: Spec, facts: Facts, context: TargetContext
 ) -> Iterator[Diagnostic]:
     yield from rules.run_rules(LintContext(spec, loaded.source, facts))
-    for part, resolved in resolved_sets(spec, place.lock):
+    for part, resolved in resolved_sets(spec, context.lock):
         yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
 
 

@@ -29,27 +29,27 @@ class InstanceAccess:
 
 
 def describe_access(
-    loaded: LoadedSpec, names: tuple[str, ...], world: System
+    loaded: LoadedSpec, names: tuple[str, ...], system: System
 ) -> tuple[InstanceAccess, ...]:
     """Return the ways onto the instance of each named target; raises Refused where none is
     recorded, or it is gone.
     """
-    state = LocalStore(loaded.folder, world).load_ledger().state
+    state = LocalStore(loaded.folder, system).load_ledger().state
     return tuple(
-        _instance_access(loaded, name, state.resource(f"{loaded.stem}/{name}", "instance"), world)
+        _instance_access(loaded, name, state.resource(f"{loaded.stem}/{name}", "instance"), system)
         for name in names
     )
 
 
 def _instance_access(
-    loaded: LoadedSpec, name: str, record: object, world: System
+    loaded: LoadedSpec, name: str, record: object, system: System
 ) -> InstanceAccess:
     if not isinstance(record, dict) or not record.get("zone"):
         raise Refused(
             f"no instance is recorded for {loaded.stem}/{name}",
             hint=f"make it with `provision apply {shlex.quote(str(loaded.path))} --target {name}`",
         )
-    found = world.cloud().instance(build_resource_name(record))
+    found = system.cloud().instance(build_resource_name(record))
     if found is None:
         raise Refused(
             f"{record['instance']} is gone",

@@ -39,25 +39,27 @@ def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
     )
 
 
-def running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
+def running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
     """Say that an instance runs on, what it costs, and the commands that wait for it or remove it."""  # noqa: E501
     where = f"{record['instance']} in {record['zone']}"
-    return f"{where} runs on{_cost(place, record)}\n{_next_commands(place, 'wait on', 'attach')}"
+    return (
+        f"{where} runs on{_cost(context, record)}\n{_next_commands(context, 'wait on', 'attach')}"
+    )
 
 
-def possibly_running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
+def possibly_running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
     """Say that an instance whose creation was asked for may be there, and the commands that go on
     with it or remove it.
     """
     zones = [record["zone"]] if record.get("zone") else record["zones"]
     return (
         f"{record['instance']} may be there, in "
-        f"{' or '.join(zones)}{_cost(place, record)}\n{_next_commands(place, 'go on', 'apply')}"
+        f"{' or '.join(zones)}{_cost(context, record)}\n{_next_commands(context, 'go on', 'apply')}"
     )
 
 
-def _cost(place: TargetContext, record: Mapping[str, Any]) -> str:
-    if place.sandbox_sources is not None:
+def _cost(context: TargetContext, record: Mapping[str, Any]) -> str:
+    if context.sandbox_sources is not None:
         return " in the sandbox: it costs nothing"
     return (
         ", and costs "
@@ -65,30 +67,30 @@ def _cost(place: TargetContext, record: Mapping[str, Any]) -> str:
     )
 
 
-def _next_commands(place: TargetContext, words: str, verb: str) -> str:
+def _next_commands(context: TargetContext, words: str, verb: str) -> str:
     again = (
         " (which boots its device again, unless `provision sandbox up` keeps it running)"
-        if place.sandbox_sources is not None
+        if context.sandbox_sources is not None
         else ""
     )
-    return f"{words}: {place.command(verb)}{again}\nremove it: {place.command('destroy')}"
+    return f"{words}: {context.command(verb)}{again}\nremove it: {context.command('destroy')}"
 
 
-def leftover_notice(places: Iterable[TargetContext], ledger: Ledger) -> str:
+def leftover_notice(contexts: Iterable[TargetContext], ledger: Ledger) -> str:
     """Say of every instance that is recorded, or was being made, that it runs and costs, and how to
     go on; "" where there is none.
     """
-    return "\n".join(filter(None, (_target_notice(place, ledger) for place in places)))
+    return "\n".join(filter(None, (_target_notice(context, ledger) for context in contexts)))
 
 
-def _target_notice(place: TargetContext, ledger: Ledger) -> str:
+def _target_notice(context: TargetContext, ledger: Ledger) -> str:
     record, intent = (
-        ledger.state.resource(place.address, "instance"),
-        ledger.find_interrupted(place.address),
+        ledger.state.resource(context.address, "instance"),
+        ledger.find_interrupted(context.address),
     )
     if intent is not None and intent.names:
         return possibly_running_notice(
-            place,
+            context,
             {
                 **(record or {}),
                 **intent.details,
@@ -99,9 +101,9 @@ def _target_notice(place: TargetContext, ledger: Ledger) -> str:
     if record is None or record.get("ended"):
         return ""
     return (
-        running_notice(place, record)
+        running_notice(context, record)
         if record.get("zone")
-        else possibly_running_notice(place, record)
+        else possibly_running_notice(context, record)
     )
 
 

@@ -71,9 +71,9 @@ class InstanceVerification(NamedTuple):
     on_failure_note: str = ""
 
 
-def is_remote(place: TargetContext) -> bool:
+def is_remote(context: TargetContext) -> bool:
     """Tell whether the device is elsewhere."""
-    return isinstance(DRIVERS[place.spec.targets[place.target].kind], WorkbenchDriver)
+    return isinstance(DRIVERS[context.spec.targets[context.target].kind], WorkbenchDriver)
 
 
 def build_instance_intent(action: Action, now: str) -> Intent | None:
@@ -95,11 +95,11 @@ def build_instance_intent(action: Action, now: str) -> Intent | None:
     return Intent(action.address, action.part, str(action.operation), (), now, names, details)
 
 
-def find_interrupted_instance(intent: Intent, world: System) -> dict[str, Any] | None:
+def find_interrupted_instance(intent: Intent, system: System) -> dict[str, Any] | None:
     """Return a record of what an intent that was cut short had begun, where the instance is shown;
     None where it is not.
     """
-    cloud = world.cloud()
+    cloud = system.cloud()
     shown = {name: cloud.instance(name) for name in intent.names}
     for project in {
         name.split("/")[1] for name in intent.names
@@ -116,14 +116,14 @@ def find_interrupted_instance(intent: Intent, world: System) -> dict[str, Any] |
     return None
 
 
-def may_still_appear(intent: Intent, world: System) -> bool:
+def may_still_appear(intent: Intent, system: System) -> bool:
     """Tell whether an instance that is not shown may still come to be: its creation is at work, or
     was asked for a short while ago and did not fail.
     """
     if "asked" not in intent.details:
         return False
     latest = [
-        one for name in intent.names if (one := world.cloud().last_operation(name)) is not None
+        one for name in intent.names if (one := system.cloud().last_operation(name)) is not None
     ]
     if any(not one.get("done") for one in latest):
         return True
@@ -132,19 +132,19 @@ def may_still_appear(intent: Intent, world: System) -> bool:
     ]
     return (
         len(failed) < len(intent.names)
-        and _age_s(intent.details["asked"], world.now()) < _CREATION_GRACE_S
+        and _age_s(intent.details["asked"], system.now()) < _CREATION_GRACE_S
     )
 
 
-def refuse_pending_creation(intents: tuple[Intent, ...], world: System) -> None:
+def refuse_pending_creation(intents: tuple[Intent, ...], system: System) -> None:
     """Raise WorldError where an instance that an interrupted run asked for may still appear: what
     is removed before that would come back unseen.
     """
     for intent in intents:
         if (
             intent.names
-            and find_interrupted_instance(intent, world) is None
-            and may_still_appear(intent, world)
+            and find_interrupted_instance(intent, system) is None
+            and may_still_appear(intent, system)
         ):
             raise ExternalError(
                 f"{intent.details.get('instance', 'an instance')} was asked for at "
@@ -160,8 +160,8 @@ def recover_instance_intent(
     intent: Intent,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     planned: bool = False,
 ) -> State:
@@ -171,10 +171,10 @@ def recover_instance_intent(
     With `planned`, the instance of its target has been made as the spec says now: another one is
     to go.
     """
-    record = find_interrupted_instance(intent, world)
+    record = find_interrupted_instance(intent, system)
     if record is None:
-        if may_still_appear(intent, world):
-            tell(
+        if may_still_appear(intent, system):
+            progress(
                 "an earlier run was cut short: "
                 f"{intent.details.get('instance', 'its instance')} is not shown yet, and "
                 "stays in the journal"
@@ -188,7 +188,7 @@ def recover_instance_intent(
         or not current.get("zone")
         or build_resource_name(current) != build_resource_name(record)
     ):
-        tell(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
+        progress(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
         if planned and current is not None:
             after = record_former_instance(state, intent.address, record)
         else:
@@ -213,35 +213,39 @@ def _age_s(began: str, now: str) -> float:
 
 
 def request_verification(
-    place: TargetContext, store: LocalStore, state: State, world: System, tell: ProgressCallback
+    context: TargetContext,
+    store: LocalStore,
+    state: State,
+    system: System,
+    progress: ProgressCallback,
 ) -> State:
     """Have the instance verify itself again under a new nonce; returns the state that records it.
     Raises Refused where there is none.
     """
-    kind = DRIVERS[place.spec.targets[place.target].kind]
+    kind = DRIVERS[context.spec.targets[context.target].kind]
     assert isinstance(kind, WorkbenchDriver)  # noqa: S101
-    have = kind.observe(place, Ledger(state), world)
-    if not have.exists:
+    observed = kind.observe(context, Ledger(state), system)
+    if not observed.exists:
         raise Refused(
-            f"there is no instance for {place.address}",
-            hint=f"make it: provision apply --target {place.target}",
+            f"there is no instance for {context.address}",
+            hint=f"make it: provision apply --target {context.target}",
         )
-    effects, record = kind.plan_rerun(place, have, world.token())
+    effects, record = kind.plan_rerun(context, observed, system.token())
     action = Action(
         Operation.CHANGE,
-        place.address,
+        context.address,
         INSTANCE_PART,
         record["title"],
         "it is to verify itself again",
         effects,
         dict(record),
     )
-    tell(f"~ {action.title}: {action.reason}")
-    intent = build_instance_intent(action, world.now())
+    progress(f"~ {action.title}: {action.reason}")
+    intent = build_instance_intent(action, system.now())
     assert intent is not None  # noqa: S101
     store.open_intent(intent)
     for effect in effects:
-        world.perform(effect, tell)
+        system.perform(effect, progress)
     after = state.after_action(action)
     store.save(after, expecting=state.serial)
     store.close_intent(intent)
@@ -249,7 +253,11 @@ def request_verification(
 
 
 def await_report(
-    place: TargetContext, state: State, store: LocalStore, world: System, tell: ProgressCallback
+    context: TargetContext,
+    state: State,
+    store: LocalStore,
+    system: System,
+    progress: ProgressCallback,
 ) -> InstanceVerification:
     """Wait for the report of the run that is recorded, file it, and do what `on_failure` says where
     the instance is not verified.
@@ -257,24 +265,24 @@ def await_report(
     Whatever else ends the wait (the network, Ctrl-C) says nothing of the device: it runs on, and
     is told so.
     """
-    found = state.resource(place.address, INSTANCE_PART)
+    found = state.resource(context.address, INSTANCE_PART)
     if found is None or not found.get("zone"):
         raise Refused(
-            f"nothing is recorded of an instance for {place.address}",
-            hint=f"make it with `{place.command('apply')}`",
+            f"nothing is recorded of an instance for {context.address}",
+            hint=f"make it with `{context.command('apply')}`",
         )
     record = unmark_run_ended(found)
     nonce, uri = get_run_location(record)
-    folder = place.folder / "reports" / f"{place.stem}.{place.target}"
+    folder = context.folder / "reports" / f"{context.stem}.{context.target}"
     path = folder / "report.json"
-    world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(RemoveTree(path), tell)
-    proving = parse_duration(place.spec.verify.timeout) + _REPORT_GRACE_S
+    system.perform(MakeFolder(folder, 0o700), progress)
+    system.perform(RemoveTree(path), progress)
+    proving = parse_duration(context.spec.verify.timeout) + _REPORT_GRACE_S
     limits = (_BOOT_AND_INSTALL_S + proving, proving)
     missing: ReportUnavailable | None = None
-    with add_hint_on_error(lambda: running_notice(place, record)):
+    with add_hint_on_error(lambda: running_notice(context, record)):
         try:
-            world.perform(
+            system.perform(
                 AwaitReport(
                     build_resource_name(record),
                     record["project"],
@@ -284,34 +292,36 @@ def await_report(
                     path,
                     *limits,
                 ),
-                tell,
+                progress,
             )
-            report = _read(path, nonce, world)
+            report = _read(path, nonce, system)
         except ReportUnavailable as error:
             missing = error
     if missing is not None:
         raise _missing_report_error(
-            missing, folder / "log.txt", place, record, state, store, world, tell
+            missing, folder / "log.txt", context, record, state, store, system, progress
         ) from missing
     if record != found:
-        state = _record_instance(place, record, state, store)
-    filed = store_report(report, path, place, state, store, world, tell, nonce=nonce)
+        state = _record_instance(context, record, state, store)
+    filed = store_report(report, path, context, state, store, system, progress, nonce=nonce)
     fine = report.verdict == "verified" or (
-        report.verdict == "simulated" and place.sandbox_sources is not None
+        report.verdict == "simulated" and context.sandbox_sources is not None
     )
     if fine:
         return InstanceVerification(report, path, filed.html_path, filed.state)
-    taken, after = apply_on_failure(place, record, filed.state, store, world, tell)
+    taken, after = apply_on_failure(context, record, filed.state, store, system, progress)
     if record.get("on_failure", "stop") == "stop":
-        after = _record_instance(place, mark_run_ended(record, report.verdict, world), after, store)
+        after = _record_instance(
+            context, mark_run_ended(record, report.verdict, system), after, store
+        )
     return InstanceVerification(report, path, filed.html_path, after, taken)
 
 
-def mark_run_ended(record: Mapping[str, Any], why: str, world: System) -> dict[str, Any]:
+def mark_run_ended(record: Mapping[str, Any], why: str, system: System) -> dict[str, Any]:
     """Return the record of an instance whose run is over without a verdict that holds: what it told
     is not read again, the next apply begins a new run.
     """
-    return {**record, "nonce": world.token(), "ended": {"nonce": record["nonce"], "why": why}}
+    return {**record, "nonce": system.token(), "ended": {"nonce": record["nonce"], "why": why}}
 
 
 def unmark_run_ended(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,9 +332,9 @@ def unmark_run_ended(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record_instance(
-    place: TargetContext, record: Mapping[str, Any], state: State, store: LocalStore
+    context: TargetContext, record: Mapping[str, Any], state: State, store: LocalStore
 ) -> State:
-    after = state.with_record(place.address, INSTANCE_PART, record)
+    after = state.with_record(context.address, INSTANCE_PART, record)
     store.save(after, expecting=state.serial)
     return after
 
@@ -332,72 +342,72 @@ def _record_instance(
 def _missing_report_error(
     error: ReportUnavailable,
     log: Path,
-    place: TargetContext,
+    context: TargetContext,
     record: Mapping[str, Any],
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> ReportUnavailable:
     """Bring the log home, do what `on_failure` says, and return the error with what is left and how
     to go on.
     """
-    text = read_run_log(get_run_location(record)[1], world.cloud())
-    world.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), tell)
+    text = read_run_log(get_run_location(record)[1], system.cloud())
+    system.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), progress)
     try:
-        taken, after = apply_on_failure(place, record, state, store, world, tell)
+        taken, after = apply_on_failure(context, record, state, store, system, progress)
     except ExternalError as trouble:
-        taken, after = f"{trouble.what}: {trouble.why}\n{running_notice(place, record)}", state
-    if after.resource(place.address, INSTANCE_PART) is not None:
+        taken, after = f"{trouble.what}: {trouble.why}\n{running_notice(context, record)}", state
+    if after.resource(context.address, INSTANCE_PART) is not None:
         _record_instance(
-            place,
-            mark_run_ended(record, error.why.partition("\n")[0] or error.what, world),
+            context,
+            mark_run_ended(record, error.why.partition("\n")[0] or error.what, system),
             after,
             store,
         )
     late = isinstance(error, ReportTimeout) and record.get("on_failure") == "keep"
-    again = "" if late else f"try it again, as a new run: {place.command('apply')}"
+    again = "" if late else f"try it again, as a new run: {context.command('apply')}"
     hints = (error.hint, taken, again, f"the whole log: {log}" if text else "")
     return type(error)(error.what, why=error.why, hint="\n".join(filter(None, hints)))
 
 
-def _read(path: Path, nonce: str, world: System) -> Report:
+def _read(path: Path, nonce: str, system: System) -> Report:
     try:
-        return read_report(world.read(path, MAX_REPORT_BYTES), str(path), nonce=nonce)
+        return read_report(system.read(path, MAX_REPORT_BYTES), str(path), nonce=nonce)
     except ExternalError as error:
         raise ReportUnavailable(error.what, why=error.why, hint=error.hint) from error
 
 
 def apply_on_failure(
-    place: TargetContext,
+    context: TargetContext,
     record: Any,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> tuple[str, State]:
     """Do with an instance that was not verified what the spec says; returns it in words, and the
     state after.
     """
     name, wish = build_resource_name(record), str(record.get("on_failure", "stop"))
     instance = record["instance"]
-    if world.cloud().instance(name) is None:
+    if system.cloud().instance(name) is None:
         return f"{instance} is gone", state
     if wish == "keep":
-        return f"on_failure: keep: {running_notice(place, record)}", state
+        return f"on_failure: keep: {running_notice(context, record)}", state
     if wish == "stop":
-        world.perform(StopInstance(name), tell)
+        system.perform(StopInstance(name), progress)
         return (
             (
                 f"{instance} is "
-                f"stopped{'' if place.sandbox_sources else '; its disks still cost'} "
+                f"stopped{'' if context.sandbox_sources else '; its disks still cost'} "
                 "(on_failure: stop)"
             ),
             state,
         )
-    world.perform(DeleteInstance(name, str(record["lineage"])), tell)
-    world.perform(DeleteObjects(str(record["bucket"])), tell)
-    after = state.with_record(place.address, INSTANCE_PART, None)
+    system.perform(DeleteInstance(name, str(record["lineage"])), progress)
+    system.perform(DeleteObjects(str(record["bucket"])), progress)
+    after = state.with_record(context.address, INSTANCE_PART, None)
     store.save(after, expecting=state.serial)
     return f"{instance} is deleted (on_failure: delete)", after
 
@@ -409,14 +419,14 @@ def discard_intent(action: Action, intent: Intent, state: State, store: LocalSto
     old, after = state.resource(action.address, INSTANCE_PART), state
     if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
         after = state.with_record(action.address, action.part, None)
-    for place in expand_zones(old):
-        after = forget_former_instance(after, action.address, place)
+    for context in expand_zones(old):
+        after = forget_former_instance(after, action.address, context)
     if after is not state:
         store.save(after, expecting=state.serial)
     store.close_intent(intent)
 
 
-def with_zone(action: Action, world: System) -> Action:
+def with_zone(action: Action, system: System) -> Action:
     """Return an action with its record completed by what only the world knows once it is done: the
     zone that an instance is in.
     """
@@ -427,7 +437,8 @@ def with_zone(action: Action, world: System) -> Action:
         zone
         for zone in record["zones"]
         if _has_lineage(
-            world.cloud().instance(build_resource_name({**record, "zone": zone})), record["lineage"]
+            system.cloud().instance(build_resource_name({**record, "zone": zone})),
+            record["lineage"],
         )
     ]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action

@@ -49,7 +49,7 @@ class OrphanList:
         return 1 if self.orphans else next((error.exit_code for error in self.failed.values()), 0)
 
 
-def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
+def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
     """Return the instances that carry our labels and are in no state or journal next to these
     specs.
 
@@ -64,7 +64,7 @@ def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
     for loaded in specs:
         spec, ledger = (
             loaded.declared or loaded.spec,
-            LocalStore(loaded.folder, world).load_ledger(),
+            LocalStore(loaded.folder, system).load_ledger(),
         )
         projects |= dict.fromkeys(
             target.project
@@ -84,7 +84,7 @@ def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
     orphans, failed = list[Orphan](), dict[str, ProvisionError]()
     for project in projects:
         try:
-            instances = world.cloud().instances(project)
+            instances = system.cloud().instances(project)
         except ProvisionError as error:
             failed[project] = error
             continue

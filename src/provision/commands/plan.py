@@ -42,8 +42,8 @@ class PlanResult:
 def plan(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     frozen: bool = False,
     adopt: bool = False,
@@ -56,8 +56,8 @@ def plan(
     """
     if len(names) == 1:
         refuse_unknown_kinds(loaded, names)
-    locked = ensure_lock(loaded, world, tell, frozen=frozen)
-    ledger = LocalStore(loaded.folder, world).load_ledger()
+    locked = ensure_lock(loaded, system, progress, frozen=frozen)
+    ledger = LocalStore(loaded.folder, system).load_ledger()
     failed: ErrorsByTarget = dict(loaded.target_errors)
     left = tuple(name for name in names if name not in failed)
     return PlanResult(
@@ -66,7 +66,7 @@ def plan(
             locked.lock,
             left,
             ledger,
-            world,
+            system,
             adopt=adopt,
             failed=failed if len(names) > 1 else None,
         ),

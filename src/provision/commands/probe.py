@@ -39,32 +39,32 @@ class ProbeExport:
 
 
 def export(
-    folder: Path, loaded: LoadedSpec, target: str, world: System, tell: ProgressCallback
+    folder: Path, loaded: LoadedSpec, target: str, system: System, progress: ProgressCallback
 ) -> ProbeExport:
     """Write probe.pyz, expectations.json and README.txt into `folder`.
 
     Raises LockError without a lock that holds, Refused for a folder that holds anything else,
     WorldError where it cannot be written.
     """
-    check_output_folder(folder, world)
-    place = get_locked_context(loaded, target, world)
+    check_output_folder(folder, system)
+    context = get_locked_context(loaded, target, system)
     exported = ProbeExport(
         folder,
-        place,
+        context,
         f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}",
         _import_command(loaded, target),
     )
-    world.perform(MakeFolder(folder), tell)
-    world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), tell)
-    world.perform(
+    system.perform(MakeFolder(folder), progress)
+    system.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), progress)
+    system.perform(
         WriteFile(
             folder / "expectations.json",
-            json.dumps(build_probe_expectations(place), indent=1, sort_keys=True) + "\n",
+            json.dumps(build_probe_expectations(context), indent=1, sort_keys=True) + "\n",
             0o644,
         ),
-        tell,
+        progress,
     )
-    world.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), tell)
+    system.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), progress)
     return exported
 
 
@@ -87,14 +87,14 @@ def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> Targe
     that holds, Refused for what cannot be made.
     """
     lock = read_current_lock(loaded, reader)
-    kind, place = get_driver_and_context(loaded, lock, target, reader)
+    kind, context = get_driver_and_context(loaded, lock, target, reader)
     platform = kind.platform or reader.platform()
     if lock.environment(target, platform) is None:
         raise Refused(
-            f"the lock holds nothing for {place.address} on {platform}",
+            f"the lock holds nothing for {context.address} on {platform}",
             hint=f"add {platform} to `platforms` of the spec, and lock again",
         )
-    return place
+    return context
 
 
 def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
@@ -108,16 +108,16 @@ def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
     return lock
 
 
-def build_probe_expectations(place: TargetContext) -> dict[str, Any]:
+def build_probe_expectations(context: TargetContext) -> dict[str, Any]:
     """Return the expectations of a carried probe. Its prefix is "": the environment is the one
     whose Python runs it.
 
     Its nonce follows from all that it is asked, so that a report can be told to be an answer to
     it with nothing recorded here.
     """
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     plain = expectations_of(
-        place.effective_spec, place.target, place.lock, place.environment, PurePosixPath()
+        context.effective_spec, context.target, context.lock, context.environment, PurePosixPath()
     )
     asked = {
         **plain,
@@ -163,10 +163,10 @@ def _import_command(loaded: LoadedSpec, target: str) -> str:
 
 
 def _readme(exported: ProbeExport) -> str:
-    place = exported.context
+    context = exported.context
     return f"""{_README_MARKER}.
 
-It says whether an environment is the one that the spec {place.spec.name}, target {place.target}, declares, and whether training works in it.
+It says whether an environment is the one that the spec {context.spec.name}, target {context.target}, declares, and whether training works in it.
 Carry the folder to that machine. In the folder, with the environment's own Python in the place of PYTHON (3.10 or newer; no network is needed):
 
     {exported.run}

@@ -71,8 +71,8 @@ def render(
     loaded: LoadedSpec,
     names: tuple[str, ...],
     wanted: RenderOptions,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> tuple[RenderedTarget, ...]:
     """Return what was written for each of the targets, all Colab targets where none is named; with
     `check` what would be, and nothing is written.
@@ -87,14 +87,16 @@ def render(
             hint="name an https address, as in https://example.com/NAME.payload",
         )
     chosen = _select_colab_targets(loaded, names)
-    lock = ensure_lock(loaded, world, tell, frozen=True).lock
+    lock = ensure_lock(loaded, system, progress, frozen=True).lock
     if wanted.check or wanted.out is not None:
         nothing = Ledger(create_empty_state(""))
-        found = tuple(_render_target(loaded, lock, name, wanted, nothing, world) for name in chosen)
+        found = tuple(
+            _render_target(loaded, lock, name, wanted, nothing, system) for name in chosen
+        )
         for _, action in () if wanted.check else found:
-            _perform(action, wanted, world, tell)
+            _perform(action, wanted, system, progress)
         return tuple(rendering for rendering, _ in found)
-    return _render_and_record(loaded, lock, chosen, wanted, world, tell)
+    return _render_and_record(loaded, lock, chosen, wanted, system, progress)
 
 
 def _select_colab_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -121,27 +123,27 @@ def _select_colab_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[s
 
 
 def _render_target(
-    loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, world: System
+    loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, system: System
 ) -> tuple[RenderedTarget, Action]:
-    kind, place = get_driver_and_context(loaded, lock, name, world)
+    kind, context = get_driver_and_context(loaded, lock, name, system)
     assert isinstance(kind, ColabDriver)  # noqa: S101
-    folder = place.folder.parent if wanted.out is None else wanted.out.absolute()
-    have = kind.observe_folder(folder, place, ledger, world, url=wanted.payload_url)
-    raise_refusals(loaded, kind.refusals(place, have))
-    (action,) = kind.plan(place, have)
+    folder = context.folder.parent if wanted.out is None else wanted.out.absolute()
+    observed = kind.observe_folder(folder, context, ledger, system, url=wanted.payload_url)
+    raise_refusals(loaded, kind.refusals(context, observed))
+    (action,) = kind.plan(context, observed)
     differing = tuple(
         effect.path.name for effect in action.effects if isinstance(effect, WriteFile)
     )
-    link = build_colab_link(folder / have.rendered.notebook_name, world)
+    link = build_colab_link(folder / observed.rendered.notebook_name, system)
     return RenderedTarget(
-        place,
-        have.rendered,
+        context,
+        observed.rendered,
         folder,
-        tuple(have.rendered.merge_files({})),
+        tuple(observed.rendered.merge_files({})),
         differing,
         action.record or {},
         link,
-        have.rendered.find_edited_copies(have.existing_files),
+        observed.rendered.find_edited_copies(observed.existing_files),
     ), action
 
 
@@ -150,17 +152,17 @@ def _render_and_record(
     lock: Lock,
     chosen: tuple[str, ...],
     wanted: RenderOptions,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> tuple[RenderedTarget, ...]:
-    store = LocalStore(loaded.folder, world)
+    store = LocalStore(loaded.folder, system)
     done = []
-    with store.exclusive(wanted.lock_wait_s, tell):
+    with store.exclusive(wanted.lock_wait_s, progress):
         ledger = store.load_ledger()
-        found = [_render_target(loaded, lock, name, wanted, ledger, world) for name in chosen]
+        found = [_render_target(loaded, lock, name, wanted, ledger, system) for name in chosen]
         state = ledger.state
         for rendering, action in found:
-            _perform(action, wanted, world, tell)
+            _perform(action, wanted, system, progress)
             if (
                 runs_in_browser(rendering.context)
                 and state.resource(action.address, action.part) != action.record
@@ -171,10 +173,12 @@ def _render_and_record(
     return tuple(done)
 
 
-def _perform(action: Action, wanted: RenderOptions, world: System, tell: ProgressCallback) -> None:
+def _perform(
+    action: Action, wanted: RenderOptions, system: System, progress: ProgressCallback
+) -> None:
     """Write the files, and do nothing else that an apply would do."""
     if wanted.out is not None:
-        world.perform(MakeFolder(wanted.out.absolute()), tell)
+        system.perform(MakeFolder(wanted.out.absolute()), progress)
     for effect in action.effects:
         if isinstance(effect, WriteFile | RemoveFileIfUnmodified):
-            world.perform(effect, tell)
+            system.perform(effect, progress)

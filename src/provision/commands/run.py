@@ -31,8 +31,8 @@ def run(
     loaded: LoadedSpec,
     target: str,
     argv: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     monitor: bool = True,
 ) -> RunResult:
@@ -43,57 +43,57 @@ def run(
     when a secret's variable is not set. When the spec has moved
     since the lock was made, it says so and runs in what was made.
     """
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
             hint=f"make the environment with `provision apply {quote(str(loaded.path))}`",
         )
     if moved := list_changed_inputs(loaded.spec, lock):
-        tell(
+        progress(
             f"the spec moved since the environment was made ({'; '.join(moved)}); "
             f"`provision apply {quote(str(loaded.path))}` brings it up to date"
         )
-    kind, place = get_driver_and_context(loaded, lock, target, world)
-    if is_remote(place):
+    kind, context = get_driver_and_context(loaded, lock, target, system)
+    if is_remote(context):
         hint = (
             f"open it, and run the program there: provision open {quote(str(loaded.path))} "
             f"--target {quote(target)}"
         )
         raise Refused(
-            f"{place.address} is an instance, and programs run on it",
+            f"{context.address} is an instance, and programs run on it",
             why="`run` starts and records programs on this machine",
             hint=hint,
         )
-    if is_notebook(place):
+    if is_notebook(context):
         hint = "run it there: in a cell of its own below those that make the environment"
         raise Refused(
-            f"{place.address} is a notebook, and programs run in it",
+            f"{context.address} is a notebook, and programs run in it",
             why="`run` starts and records programs on this machine",
             hint=hint,
         )
-    store = LocalStore(loaded.folder, world)
-    have = kind.observe(place, store.load_ledger(), world)
-    if not have.is_complete:
+    store = LocalStore(loaded.folder, system)
+    observed = kind.observe(context, store.load_ledger(), system)
+    if not observed.is_complete:
         hint = f"make it with `provision apply {quote(str(loaded.path))}`"
         raise Refused(
-            f"there is no whole environment for {place.address}",
-            why=f"looked in {kind.get_interpreter(place).prefix}",
+            f"there is no whole environment for {context.address}",
+            why=f"looked in {kind.get_interpreter(context).prefix}",
             hint=hint,
         )
-    if said := single_process_warning(build_launch(place.spec, target, lock), argv):
-        tell(said)
-    seat = kind.get_interpreter(place)
-    caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
+    if said := single_process_warning(build_launch(context.spec, target, lock), argv):
+        progress(said)
+    interpreter = kind.get_interpreter(context)
+    caller = {key: value for key, value in system.environment().items() if key != "PYTHONHOME"}
     environment = {
         **caller,
-        **kind.get_environment_variables(place, caller),
-        **activation_variables(seat.prefix, caller),
+        **kind.get_environment_variables(context, caller),
+        **activation_variables(interpreter.prefix, caller),
     }
     if not monitor:
-        return RunResult(world.run(argv, environment, prefix=seat.prefix), None)
-    watch = _monitor_request(loaded, target, argv, world)
-    return RunResult(world.run(argv, environment, watch, prefix=seat.prefix), watch.record)
+        return RunResult(system.run(argv, environment, prefix=interpreter.prefix), None)
+    watch = _monitor_request(loaded, target, argv, system)
+    return RunResult(system.run(argv, environment, watch, prefix=interpreter.prefix), watch.record)
 
 
 def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
@@ -102,12 +102,12 @@ def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
 
 
 def _monitor_request(
-    loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System
+    loaded: LoadedSpec, target: str, argv: tuple[str, ...], system: System
 ) -> MonitorRequest:
-    now = world.now()
+    now = system.now()
     record = (
         run_records_folder(loaded, target)
-        / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
+        / f"{now.replace(':', '').replace('-', '')}-{system.token()[:6]}.json"
     )
     # Arguments may hold secrets, and a script's name is what tells one run from another.
     script = next(

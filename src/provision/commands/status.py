@@ -109,14 +109,14 @@ def _target_status(
         return TargetStatus(
             name, kind, "outdated" if made else "absent", _where(loaded, made), *told
         )
-    target, place = get_driver_and_context(loaded, lock, name, reader)
-    check = plan_verification(place, ledger.state, reader)
+    target, context = get_driver_and_context(loaded, lock, name, reader)
+    check = plan_verification(context, ledger.state, reader)
     outdated = check.reason if record and check.needed else ""
-    if is_notebook(place):
+    if is_notebook(context):
         return TargetStatus(
             name,
             kind,
-            _notebook_condition(target, place, ledger, reader),
+            _notebook_condition(target, context, ledger, reader),
             _where(loaded, made),
             *told,
             outdated,
@@ -125,20 +125,20 @@ def _target_status(
         return TargetStatus(
             name,
             kind,
-            str(target.observe(place, ledger, reader).condition),
+            str(target.observe(context, ledger, reader).condition),
             _where(loaded, made),
             *told,
             outdated,
         )
-    have = target.observe(place, ledger, reader) if target.platform is None else None
-    if have is not None:
-        if have.is_complete and have.drift:
-            outdated = f"the environment was changed since: {join_limited(have.drift)}"
+    observed = target.observe(context, ledger, reader) if target.platform is None else None
+    if observed is not None:
+        if observed.is_complete and observed.differences:
+            outdated = f"the environment was changed since: {join_limited(observed.differences)}"
         return TargetStatus(
             name,
             kind,
-            _environment_condition(have, made),
-            str(target.get_interpreter(place).stable_prefix),
+            _environment_condition(observed, made),
+            str(target.get_interpreter(context).stable_prefix),
             *told,
             outdated,
         )
@@ -216,29 +216,32 @@ def _requested(intent: Intent | None) -> str:
 
 
 def _notebook_condition(
-    target: Driver, place: TargetContext, ledger: Ledger, reader: Reader
+    target: Driver, context: TargetContext, ledger: Ledger, reader: Reader
 ) -> str:
     """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""  # noqa: E501
-    have, intent = target.observe(place, ledger, reader), ledger.find_interrupted(place.address)
+    observed, intent = (
+        target.observe(context, ledger, reader),
+        ledger.find_interrupted(context.address),
+    )
     if intent is not None and intent.part == SESSION_PART:
         return (
             f"half-made: {intent.details['session']} may be running at Colab, and cost; apply "
             "or destroy gives it back"
         )
-    if have.recorded is None:
+    if observed.recorded is None:
         return "half-made" if intent else "absent"
-    if target.refusals(place, have):
+    if target.refusals(context, observed):
         return "outdated"
     return (
         "rendered"
-        if all(step.operation is Operation.KEEP for step in target.plan(place, have))
+        if all(step.operation is Operation.KEEP for step in target.plan(context, observed))
         else "outdated"
     )
 
 
-def _environment_condition(have: Any, recorded: Any) -> str:
-    if have.is_complete:
-        return "changed by hand" if have.drift else "current"
-    if have.exists or have.interrupted:
+def _environment_condition(observed: Any, recorded: Any) -> str:
+    if observed.is_complete:
+        return "changed by hand" if observed.differences else "current"
+    if observed.exists or observed.interrupted:
         return "half-made"
     return "outdated" if recorded else "absent"

@@ -69,8 +69,8 @@ class VerificationResult:
 def verify(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     only: tuple[str, ...] = (),
     lock_wait_s: float = 0,
@@ -82,7 +82,7 @@ def verify(
     With `failed`, an error of one target among several is kept there, and the others are verified.
     """
     _refuse_unknown_checks(only)
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
@@ -94,43 +94,47 @@ def verify(
             why="; ".join(moved),
             hint=f"bring it up to date: provision apply {loaded.path}",
         )
-    store = LocalStore(loaded.folder, world)
+    store = LocalStore(loaded.folder, system)
     done: list[VerificationResult] = []
-    with store.exclusive(lock_wait_s, tell):
+    with store.exclusive(lock_wait_s, progress):
         for intent in store.read_intents():
-            stop_interrupted_session(intent, store, world, tell)
-        places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
-        with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
-            for name, place in places.items():
-                with collect_errors(name, names, failed, tell):
-                    done.append(_verify_target(place, loaded, only, store, world, tell))
+            stop_interrupted_session(intent, store, system, progress)
+        contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
+        with note_on_interrupt(lambda: leftover_notice(contexts.values(), store.load_ledger())):
+            for name, context in contexts.items():
+                with collect_errors(name, names, failed, progress):
+                    done.append(_verify_target(context, loaded, only, store, system, progress))
     return tuple(done)
 
 
 def _verify_target(
-    place: TargetContext,
+    context: TargetContext,
     loaded: LoadedSpec,
     only: tuple[str, ...],
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> VerificationResult:
     ledger = store.load_ledger()
-    _refuse_notebook(place, loaded)
-    if only and (is_remote(place) or uses_colab_cli(place)):
+    _refuse_notebook(context, loaded)
+    if only and (is_remote(context) or uses_colab_cli(context)):
         raise Refused(
             "single checks are repeated on this machine only",
-            why=f"{place.address} verifies itself as a whole",
+            why=f"{context.address} verifies itself as a whole",
             hint="leave --only out",
         )
-    if uses_colab_cli(place):
-        ran = verify_on_colab(place, ledger.state, store, world, tell)
+    if uses_colab_cli(context):
+        ran = verify_on_colab(context, ledger.state, store, system, progress)
         return VerificationResult(ran.report, ran.json_path, ran.html_path, ran.state)
-    if is_remote(place):
+    if is_remote(context):
         proven = await_report(
-            place, request_verification(place, store, ledger.state, world, tell), store, world, tell
+            context,
+            request_verification(context, store, ledger.state, system, progress),
+            store,
+            system,
+            progress,
         )
-        sandbox = place.sandbox_sources is not None
+        sandbox = context.sandbox_sources is not None
         return VerificationResult(
             proven.report,
             proven.json_path,
@@ -139,63 +143,65 @@ def _verify_target(
             sandbox=sandbox,
             on_failure_note=proven.on_failure_note,
         )
-    kind = DRIVERS[place.spec.targets[place.target].kind]
-    if not kind.observe(place, ledger, world).is_complete:
+    kind = DRIVERS[context.spec.targets[context.target].kind]
+    if not kind.observe(context, ledger, system).is_complete:
         raise Refused(
-            f"there is no whole environment for {place.address}",
-            why=_incomplete_reason(kind.get_interpreter(place), world),
-            hint=place.command("apply"),
+            f"there is no whole environment for {context.address}",
+            why=_incomplete_reason(kind.get_interpreter(context), system),
+            hint=context.command("apply"),
         )
-    return run_probe_locally(place, ledger.state, store, world, tell, only=only)
+    return run_probe_locally(context, ledger.state, store, system, progress, only=only)
 
 
 def run_probe_locally(
-    place: TargetContext,
+    context: TargetContext,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     only: tuple[str, ...] = (),
 ) -> VerificationResult:
     """Verify a place with a whole environment; raises WorldError when the probe itself fails. With
     `only`, nothing is recorded as its verdict.
     """
-    kind = DRIVERS[place.spec.targets[place.target].kind]
-    seat = kind.get_interpreter(place)
-    promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
-    nonce = world.token()
-    folder = place.folder / "reports" / f"{place.stem}.{place.target}"
-    world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o600), tell)
-    world.perform(
+    kind = DRIVERS[context.spec.targets[context.target].kind]
+    interpreter = kind.get_interpreter(context)
+    promised = expectations_of(
+        context.spec, context.target, context.lock, context.environment, interpreter.prefix
+    )
+    nonce = system.token()
+    folder = context.folder / "reports" / f"{context.stem}.{context.target}"
+    system.perform(MakeFolder(folder, 0o700), progress)
+    system.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o600), progress)
+    system.perform(
         WriteFile(
             folder / "expectations.json",
             json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True),
             0o600,
         ),
-        tell,
+        progress,
     )
     report_path = folder / ("report-only.json" if only else "report.json")
-    if only or not (state.resource(place.address, "verification") or {}).get("verdict"):
-        world.perform(
-            RemoveTree(report_path), tell
+    if only or not (state.resource(context.address, "verification") or {}).get("verdict"):
+        system.perform(
+            RemoveTree(report_path), progress
         )  # nothing records it: it is of single checks, or of what was replaced since
     fresh = (
         folder / "report-new.json"
     )  # beside the last one, which stays the verdict until this run has ended
-    world.perform(RemoveTree(fresh), tell)
-    caller = world.environment()
+    system.perform(RemoveTree(fresh), progress)
+    caller = system.environment()
     variables = tuple(
         {
-            **kind.get_environment_variables(place, caller, partial=True),
-            **activation_variables(seat.prefix, caller),
+            **kind.get_environment_variables(context, caller, partial=True),
+            **activation_variables(interpreter.prefix, caller),
         }.items()
     )
     timeout_s = promised["timeout_s"]
-    world.perform(
+    system.perform(
         RunProbe(
-            seat.python,
+            interpreter.python,
             folder / "probe.pyz",
             folder / "expectations.json",
             fresh,
@@ -203,19 +209,19 @@ def run_probe_locally(
             variables,
             only,
         ),
-        _format_events(tell),
+        _format_events(progress),
     )
-    report = read_report(world.read(fresh, MAX_REPORT_BYTES), str(fresh), nonce=nonce)
-    world.perform(MoveFile(fresh, report_path), tell)
+    report = read_report(system.read(fresh, MAX_REPORT_BYTES), str(fresh), nonce=nonce)
+    system.perform(MoveFile(fresh, report_path), progress)
     if only:
         return VerificationResult(
             report,
             report_path,
-            write_report_page(report, report_path, place, world, tell),
+            write_report_page(report, report_path, context, system, progress),
             state,
             partial=True,
         )
-    filed = store_report(report, report_path, place, state, store, world, tell)
+    filed = store_report(report, report_path, context, state, store, system, progress)
     return VerificationResult(report, report_path, filed.html_path, filed.state)
 
 
@@ -227,25 +233,26 @@ def activation_variables(prefix: Path, caller: Mapping[str, str]) -> dict[str, s
     }
 
 
-def _incomplete_reason(seat: Interpreter, reader: Reader) -> str:
+def _incomplete_reason(interpreter: Interpreter, reader: Reader) -> str:
     """Return what is known of an environment that is not whole: that its Python went away is the
     usual cause where its folder is there.
     """
-    if reader.exists(seat.prefix) and not reader.exists(seat.python):
-        return f"{seat.python} is missing, or leads to a Python that was removed or upgraded since"
-    return f"looked in {seat.prefix}"
+    if reader.exists(interpreter.prefix) and not reader.exists(interpreter.python):
+        reason = "is missing, or leads to a Python that was removed or upgraded since"
+        return f"{interpreter.python} {reason}"
+    return f"looked in {interpreter.prefix}"
 
 
-def _refuse_notebook(place: TargetContext, loaded: LoadedSpec) -> None:
-    if not runs_in_browser(place):
+def _refuse_notebook(context: TargetContext, loaded: LoadedSpec) -> None:
+    if not runs_in_browser(context):
         return
-    words = f"{shlex.quote(str(loaded.path))} --target {place.target}"
+    words = f"{shlex.quote(str(loaded.path))} --target {context.target}"
     hint = (
         f"open the notebook (`provision apply {words}` says how), run all of it, and file what "
         "it offers: provision report add FILE"
     )
     raise Refused(
-        f"{place.address} is verified in its notebook",
+        f"{context.address} is verified in its notebook",
         why="provision reaches no runtime that a browser holds",
         hint=hint,
     )
@@ -268,20 +275,20 @@ def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
             )
 
 
-def _format_events(tell: ProgressCallback) -> ProgressCallback:
+def _format_events(progress: ProgressCallback) -> ProgressCallback:
     """Turn the probe's events into sentences; other lines of it are shown as they are."""
 
     def told(line: str) -> None:
         try:
             event = json.loads(line)
         except ValueError:
-            tell(line)
+            progress(line)
             return
         if (
             isinstance(event, dict)
             and event.get("event") == "stage"
             and event.get("status") == "started"
         ):
-            tell(f"verifying: {event.get('title', event.get('stage'))}")
+            progress(f"verifying: {event.get('title', event.get('stage'))}")
 
     return told

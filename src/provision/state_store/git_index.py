@@ -70,27 +70,27 @@ def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
     magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("no index of git")
-    place, before = _HEADER.size, b""
+    context, before = _HEADER.size, b""
     for _ in range(count):
-        start = place
-        (flags,) = struct.unpack_from(">H", index, place + _FIXED + digest)
-        place += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
+        start = context
+        (flags,) = struct.unpack_from(">H", index, context + _FIXED + digest)
+        context += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
         kept = b""
         if version == 4:
-            cut, place = _number(index, place)
+            cut, context = _number(index, context)
             kept = before[: len(before) - cut]
-        end = index.index(b"\0", place)
-        before = kept + index[place:end]
+        end = index.index(b"\0", context)
+        before = kept + index[context:end]
         if len(before) != flags & _NAME_LENGTH and len(before) < _NAME_LENGTH:
             raise ValueError("a name of another length")
-        place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        context = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         yield before
 
 
-def _number(index: bytes, place: int) -> tuple[int, int]:
+def _number(index: bytes, context: int) -> tuple[int, int]:
     """Return a number of variable width and the place behind it."""
-    value = index[place] & 0x7F
-    while index[place] & 0x80:
-        place += 1
-        value = ((value + 1) << 7) | (index[place] & 0x7F)
-    return value, place + 1
+    value = index[context] & 0x7F
+    while index[context] & 0x80:
+        context += 1
+        value = ((value + 1) << 7) | (index[context] & 0x7F)
+    return value, context + 1

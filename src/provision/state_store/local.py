@@ -36,30 +36,30 @@ class LocalStore:
     through `exclusive`.
     """
 
-    def __init__(self, folder: Path, world: System) -> None:
+    def __init__(self, folder: Path, system: System) -> None:
         self.folder = folder
-        self._world = world
+        self._system = system
 
     def load(self) -> State:
         """Return the saved state, or an empty one of a new lineage; raises StateError when it is
         damaged.
         """
         path = self.folder / "state.json"
-        if not self._world.exists(path):
-            return create_empty_state(self._world.token())
-        return loads(self._world.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
+        if not self._system.exists(path):
+            return create_empty_state(self._system.token())
+        return loads(self._system.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
 
     def save(self, state: State, *, expecting: int) -> None:
         """Save the state in one step; raises StateError when the saved serial is not `expecting`."""  # noqa: E501
         path = self.folder / "state.json"
-        saved = self.load() if self._world.exists(path) else create_empty_state("")
+        saved = self.load() if self._system.exists(path) else create_empty_state("")
         if saved.serial != expecting:
             raise StateError(
                 f"{path} was changed by someone else",
                 why=f"its serial is {saved.serial}, not {expecting}",
                 hint="run the command again",
             )
-        binding = state.binding or read_current_binding(self.folder, self._world)
+        binding = state.binding or read_current_binding(self.folder, self._system)
         projects = {
             *saved.projects,
             *saved.recorded_projects,
@@ -70,7 +70,7 @@ class LocalStore:
         """Save a state as one that was written here, whatever it was bound to; its serial stays.
         Needs the lock.
         """
-        bound = replace(state, binding=read_current_binding(self.folder, self._world))
+        bound = replace(state, binding=read_current_binding(self.folder, self._system))
         self._write(self.folder / "state.json", dumps(bound))
         return bound
 
@@ -79,7 +79,7 @@ class LocalStore:
         however this run ends. Needs the lock.
         """
         ledger = self.load_ledger()
-        if ledger.state.serial == 0 and not self._world.exists(self.folder / "state.json"):
+        if ledger.state.serial == 0 and not self._system.exists(self.folder / "state.json"):
             return replace(ledger, state=self.bind(ledger.state))
         return ledger
 
@@ -95,7 +95,7 @@ class LocalStore:
         no instance is shown.
         """
         path = self.folder / "state.json"
-        if not projects or not self._world.exists(path):
+        if not projects or not self._system.exists(path):
             return
         state = self.load()
         if not projects <= set(state.projects):
@@ -111,8 +111,8 @@ class LocalStore:
         """
         path = self.folder / "journal.json"
         text = (
-            self._world.read(path, _LIMIT).decode("utf-8", "replace").strip()
-            if self._world.exists(path)
+            self._system.read(path, _LIMIT).decode("utf-8", "replace").strip()
+            if self._system.exists(path)
             else ""
         )
         if not text:
@@ -157,13 +157,13 @@ class LocalStore:
         return Ledger(
             state,
             self.read_intents(),
-            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._world))
+            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._system))
             if state.binding is not None
             else "",
         )
 
     @contextmanager
-    def exclusive(self, wait_s: float, tell: ProgressCallback) -> Iterator[None]:
+    def exclusive(self, wait_s: float, progress: ProgressCallback) -> Iterator[None]:
         """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another
         holder.
 
@@ -171,32 +171,32 @@ class LocalStore:
         naming the holder, WorldError when the folder cannot be made.
         """
         deadline = time.monotonic() + wait_s
-        handle = self._acquire_lock(deadline, tell)
+        handle = self._acquire_lock(deadline, progress)
         try:
             os.ftruncate(handle, 0)
-            os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
-            self._settle_binding(tell)
+            os.pwrite(handle, f"process {os.getpid()} since {self._system.now()}".encode(), 0)
+            self._settle_binding(progress)
             yield
         finally:
             os.close(handle)
 
-    def _settle_binding(self, tell: ProgressCallback) -> None:
+    def _settle_binding(self, progress: ProgressCallback) -> None:
         """Bind a state that has no binding, or whose folder was moved on this machine; say of a
         foreign one that it is.
         """
         path = self.folder / "state.json"
-        if not self._world.exists(path):
+        if not self._system.exists(path):
             return
-        state, here = self.load(), read_current_binding(self.folder, self._world)
+        state, here = self.load(), read_current_binding(self.folder, self._system)
         if state.binding is None:
-            tell(f"{path} belongs to this machine and this folder from now on")
+            progress(f"{path} belongs to this machine and this folder from now on")
             self.bind(state)
         elif why := explain_foreign_binding(state.binding, here):
-            tell(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
+            progress(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
         elif state.binding != here:
             self.bind(state)
 
-    def _acquire_lock(self, deadline: float, tell: ProgressCallback) -> int:
+    def _acquire_lock(self, deadline: float, progress: ProgressCallback) -> int:
         """Return a descriptor of the lock file, locked; asks anew when the file was removed while
         waiting for it (a destroy ended).
         """
@@ -212,7 +212,7 @@ class LocalStore:
                     hint=_HINTS_BY_ERRNO.get(error.errno or 0, _NOT_A_PLAIN_FILE_HINT),
                 ) from error
             try:
-                _wait_for_lock(handle, path, deadline, tell)
+                _wait_for_lock(handle, path, deadline, progress)
                 if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
                     return handle
             except BaseException:
@@ -221,23 +221,23 @@ class LocalStore:
             os.close(handle)
 
     def _prepare(self) -> None:
-        for place in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
-            if place.is_symlink():
+        for context in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
+            if context.is_symlink():
                 raise StateError(
-                    f"{place} is a link",
+                    f"{context} is a link",
                     why="what is made and removed there could be anything elsewhere",
                     hint="remove the link",
                 )
         if self.folder.exists():
             _check_folder(self.folder)
             _restrict_permissions(self.folder)
-        self._world.perform(MakeFolder(self.folder, 0o700), _ignore_progress)
+        self._system.perform(MakeFolder(self.folder, 0o700), _ignore_progress)
         ignore = self.folder / ".gitignore"
-        if not self._world.exists(ignore):
+        if not self._system.exists(ignore):
             self._write(ignore, "*\n")
 
     def _write(self, path: Path, content: str) -> None:
-        self._world.perform(WriteFile(path, content, 0o600), _ignore_progress)
+        self._system.perform(WriteFile(path, content, 0o600), _ignore_progress)
 
 
 def _check_folder(folder: Path) -> None:
@@ -287,7 +287,7 @@ def _intent_of(document: dict[str, Any]) -> Intent:
     return Intent(words[0], words[1], words[2], lists[0], words[3], lists[1], StateRecord(details))
 
 
-def _wait_for_lock(handle: int, path: Path, deadline: float, tell: ProgressCallback) -> None:
+def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressCallback) -> None:
     told = False
     while True:
         try:
@@ -301,7 +301,7 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, tell: ProgressCallb
                     hint="wait for it, or use --lock-timeout",
                 ) from None
             if not told:
-                tell(f"waiting for another provision ({holder})")
+                progress(f"waiting for another provision ({holder})")
                 told = True
             time.sleep(0.1)
         else:

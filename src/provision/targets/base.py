@@ -116,13 +116,13 @@ class Driver(Protocol):
     def platform(self) -> str | None:
         """The platform of every place of this kind; None where it is that of the machine at hand."""  # noqa: E501
 
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> Any:
+    def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> Any:
         """Return what is there now, as a value that `refusals` and `plan` understand."""
 
-    def refusals(self, place: TargetContext, have: Any) -> tuple[Refusal, ...]:
+    def refusals(self, context: TargetContext, observed: Any) -> tuple[Refusal, ...]:
         """Return everything the spec asks for that this kind, on this machine, does not do."""
 
-    def plan(self, place: TargetContext, have: Any) -> tuple[Action, ...]:
+    def plan(self, context: TargetContext, observed: Any) -> tuple[Action, ...]:
         """Return the actions that make the place as declared; all KEEP when it is."""
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
@@ -130,11 +130,11 @@ class Driver(Protocol):
         included.
         """
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs of this place run once it is made."""
 
     def get_environment_variables(
-        self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+        self, context: TargetContext, caller: Mapping[str, str], *, partial: bool = False
     ) -> dict[str, str]:
         """Return the variables that programs get there; a secret whose source is not set raises
         Refused, or is left out when `partial`.

@@ -23,7 +23,7 @@ def collect_errors(
     name: str,
     names: tuple[str, ...],
     failed: ErrorsByTarget | None,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     settle: Callable[[ProvisionError], None] = lambda _: None,
 ) -> Iterator[None]:
     """Keep an error of one target among several in `failed`; of a single one, or without `failed`,
@@ -55,5 +55,5 @@ def collect_errors(
                 )
             )
             raise error from trouble
-        tell(f"target {name} failed: {error.what}")
+        progress(f"target {name} failed: {error.what}")
         failed[name] = error

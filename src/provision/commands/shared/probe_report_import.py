@@ -43,8 +43,8 @@ def import_probe_report(
     name: str,
     spec: Path | None,
     target: str | None,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     default: Path | None = None,
     lock_wait_s: float = 0,
@@ -60,25 +60,25 @@ def import_probe_report(
     meant = spec if spec is not None or report.document["subject"]["kind"] == "colab" else default
     if meant is None:
         return None
-    loaded = load_spec(meant, world)
-    place = _find_context(report, loaded, target, world)
-    if place is None:
+    loaded = load_spec(meant, system)
+    context = _find_context(report, loaded, target, system)
+    if context is None:
         _refuse_stray(report, name, loaded, target)
         return None
-    wrong = tuple(_list_contradictions(report, place))
+    wrong = tuple(_list_contradictions(report, context))
     if wrong:
         raise Refused(f"{name} does not follow from itself", why="; ".join(wrong[:5]), hint=_AGAIN)
-    check_probe_version(report, name, place)
-    check_report_time(report, name, {}, world)
-    store, path = LocalStore(loaded.folder, world), probe_report_path(loaded, place.target)
-    with store.exclusive(lock_wait_s, tell):
-        world.perform(MakeFolder(path.parent, 0o700), tell)
-        world.perform(WriteFile(path, serialize_report(report), 0o600), tell)
+    check_probe_version(report, name, context)
+    check_report_time(report, name, {}, system)
+    store, path = LocalStore(loaded.folder, system), probe_report_path(loaded, context.target)
+    with store.exclusive(lock_wait_s, progress):
+        system.perform(MakeFolder(path.parent, 0o700), progress)
+        system.perform(WriteFile(path, serialize_report(report), 0o600), progress)
         page = html.render_report(
-            dict(report.document), f"{place.stem} on {place.target}, carried by hand"
+            dict(report.document), f"{context.stem} on {context.target}, carried by hand"
         )
-        world.perform(WriteFile(path.with_suffix(".html"), page, 0o600), tell)
-    return ImportedProbeReport(place, report, path, path.with_suffix(".html"))
+        system.perform(WriteFile(path.with_suffix(".html"), page, 0o600), progress)
+    return ImportedProbeReport(context, report, path, path.with_suffix(".html"))
 
 
 def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
@@ -89,7 +89,7 @@ def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
 
 
 def _find_context(
-    report: Report, loaded: LoadedSpec, target: str | None, world: System
+    report: Report, loaded: LoadedSpec, target: str | None, system: System
 ) -> TargetContext | None:
     """Return the place whose exported probe a report answers, by its nonce."""
     for name in (
@@ -100,11 +100,11 @@ def _find_context(
         else ()
     ):
         try:
-            place = get_locked_context(loaded, name, world)
+            context = get_locked_context(loaded, name, system)
         except (LockError, Refused):
             continue
-        if build_probe_expectations(place)["nonce"] == report.document["subject"]["nonce"]:
-            return place
+        if build_probe_expectations(context)["nonce"] == report.document["subject"]["nonce"]:
+            return context
     return None
 
 
@@ -133,8 +133,8 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
     )
 
 
-def _list_contradictions(report: Report, place: TargetContext) -> Iterator[str]:
-    asked, document = build_probe_expectations(place), report.document
+def _list_contradictions(report: Report, context: TargetContext) -> Iterator[str]:
+    asked, document = build_probe_expectations(context), report.document
     yield from (
         f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}"
         for what, there, ours in _compare_subject(document, asked)

@@ -40,7 +40,7 @@ class InboxResult:
 
 
 def process_inbox(
-    loaded: LoadedSpec, world: System, tell: ProgressCallback, *, lock_wait_s: float = 0
+    loaded: LoadedSpec, system: System, progress: ProgressCallback, *, lock_wait_s: float = 0
 ) -> InboxResult:
     """File what was dropped for the Colab targets of a spec; where nothing was, nothing is locked
     or loaded.
@@ -48,35 +48,35 @@ def process_inbox(
     A file that is refused is moved to the folder `refused` beside it, with a .txt that says why:
     so it is named once, and not lost.
     """
-    store = LocalStore(loaded.folder, world)
-    if not any(_find_new_reports(loaded, store.load_ledger().state, world)):
+    store = LocalStore(loaded.folder, system)
+    if not any(_find_new_reports(loaded, store.load_ledger().state, system)):
         return InboxResult()
     filed: list[ImportedReport] = []
     refused: list[tuple[Path, ProvisionError]] = []
-    with store.exclusive(lock_wait_s, tell):
-        for target, path in tuple(_find_new_reports(loaded, store.load_ledger().state, world)):
+    with store.exclusive(lock_wait_s, progress):
+        for target, path in tuple(_find_new_reports(loaded, store.load_ledger().state, system)):
             try:
-                filed.append(_import_report(target, path, loaded, store, world, tell))
+                filed.append(_import_report(target, path, loaded, store, system, progress))
             except (Refused, LockError) as error:
-                refused.append((_reject_report(path, error, world, tell), error))
+                refused.append((_reject_report(path, error, system, progress), error))
     return InboxResult(tuple(filed), tuple(refused))
 
 
 def _find_new_reports(
-    loaded: LoadedSpec, state: State, world: System
+    loaded: LoadedSpec, state: State, system: System
 ) -> Iterator[tuple[str, Path]]:
     """Yield (target, path) of each file that is not one of ours; report.json is not where its
     content is another than we filed.
     """
-    for target, place in loaded.spec.targets.items():
+    for target, context in loaded.spec.targets.items():
         if (
-            not isinstance(place, ColabTarget)
+            not isinstance(context, ColabTarget)
             or state.resource(f"{loaded.stem}/{target}", NOTEBOOK_PART) is None
         ):
             continue
         folder = loaded.folder / "reports" / f"{loaded.stem}.{target}"
         recorded = (state.resource(f"{loaded.stem}/{target}", "verification") or {}).get("sha256")
-        for name in world.list_folder(folder):
+        for name in system.list_folder(folder):
             foreign = (
                 name.lower().endswith(".json")
                 and not name.startswith(".")
@@ -85,15 +85,15 @@ def _find_new_reports(
             # What a run through Colab's command line has fetched waits for that run to be gone on
             # with.
             ours = name == _REPORT and (
-                place.via != "browser" or _sha256(folder / name, world) == recorded
+                context.via != "browser" or _sha256(folder / name, system) == recorded
             )
             if foreign and not ours:
                 yield target, folder / name
 
 
-def _sha256(path: Path, world: System) -> str:
+def _sha256(path: Path, system: System) -> str:
     try:
-        return hashlib.sha256(world.read(path, MAX_REPORT_BYTES)).hexdigest()
+        return hashlib.sha256(system.read(path, MAX_REPORT_BYTES)).hexdigest()
     except ExternalError:
         return ""
 
@@ -103,8 +103,8 @@ def _import_report(
     path: Path,
     loaded: LoadedSpec,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> ImportedReport:
     from provision.commands.colab_report_import import (
         import_report_for_target,
@@ -113,7 +113,7 @@ def _import_report(
 
     name = path.relative_to(loaded.folder.parent).as_posix()
     try:
-        content = world.read(path, MAX_REPORT_BYTES)
+        content = system.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         raise Refused(error.what, why=error.why, hint=error.hint) from error
     received = import_report_for_target(
@@ -123,32 +123,32 @@ def _import_report(
         target,
         store.load_ledger().state,
         store,
-        world,
-        tell,
+        system,
+        progress,
     )
     if path.name != _REPORT:
-        world.perform(RemoveTree(path), tell)
+        system.perform(RemoveTree(path), progress)
     return received
 
 
 def _reject_report(
-    path: Path, error: ProvisionError, world: System, tell: ProgressCallback
+    path: Path, error: ProvisionError, system: System, progress: ProgressCallback
 ) -> Path:
     folder = path.parent / REJECTED_FOLDER
-    taken = world.list_folder(folder)
+    taken = system.list_folder(folder)
     name = next(
         name
         for number in range(1, 10_000)
         if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken
     )
-    world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(MoveFile(path, folder / name), tell)
-    world.perform(
+    system.perform(MakeFolder(folder, 0o700), progress)
+    system.perform(MoveFile(path, folder / name), progress)
+    system.perform(
         WriteFile(
             folder / f"{name}.txt",
             escape_control("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n",
             0o600,
         ),
-        tell,
+        progress,
     )
     return folder / name

@@ -21,17 +21,21 @@ class StoredReport(NamedTuple):
 
 
 def write_report_page(
-    report: Report, json_path: Path, place: TargetContext, world: System, tell: ProgressCallback
+    report: Report,
+    json_path: Path,
+    context: TargetContext,
+    system: System,
+    progress: ProgressCallback,
 ) -> Path:
     """Write the page of a report beside it."""
     html_path = json_path.with_suffix(".html")
-    world.perform(
+    system.perform(
         WriteFile(
             html_path,
-            html.render_report(dict(report.document), f"{place.stem} on {place.target}"),
+            html.render_report(dict(report.document), f"{context.stem} on {context.target}"),
             0o600,
         ),
-        tell,
+        progress,
     )
     return html_path
 
@@ -39,11 +43,11 @@ def write_report_page(
 def store_report(
     report: Report,
     json_path: Path,
-    place: TargetContext,
+    context: TargetContext,
     state: State,
     store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     nonce: str = "",
     sha256: str = "",
@@ -53,30 +57,37 @@ def store_report(
     """
     from provision.commands.shared.target_plans import expectations_digest
 
-    html_path = write_report_page(report, json_path, place, world, tell)
-    record = _record(report, json_path, html_path, place, expectations_digest(place), world.now())
+    html_path = write_report_page(report, json_path, context, system, progress)
+    record = _record(
+        report, json_path, html_path, context, expectations_digest(context), system.now()
+    )
     run = {"nonce": nonce} if nonce else {}
     file = (
         {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))}
         if sha256
         else {}
     )
-    after = state.with_record(place.address, "verification", {**record, **run, **file})
+    after = state.with_record(context.address, "verification", {**record, **run, **file})
     store.save(after, expecting=state.serial)
     return StoredReport(html_path, after)
 
 
 def _record(
-    report: Report, json_path: Path, html_path: Path, place: TargetContext, promised: str, now: str
+    report: Report,
+    json_path: Path,
+    html_path: Path,
+    context: TargetContext,
+    promised: str,
+    now: str,
 ) -> dict[str, Any]:
     return {
-        "title": f"verification of {place.target}: {report.verdict}",
+        "title": f"verification of {context.target}: {report.verdict}",
         "verdict": report.verdict,
         "sentence": report.sentence,
         "identity": report.identity,
         "expectations": promised,
-        "report": json_path.relative_to(place.folder).as_posix(),
-        "html": html_path.relative_to(place.folder).as_posix(),
+        "report": json_path.relative_to(context.folder).as_posix(),
+        "html": html_path.relative_to(context.folder).as_posix(),
         "at": now,
-        "paths": [json_path.parent.relative_to(place.folder).as_posix()],
+        "paths": [json_path.parent.relative_to(context.folder).as_posix()],
     }

@@ -43,8 +43,8 @@ class TargetPlans:
         """Whether a notebook's report is still to come home."""
         return any(
             self.plan.verifications[name].needed
-            for name, place in self.contexts.items()
-            if runs_in_browser(place)
+            for name, context in self.contexts.items()
+            if runs_in_browser(context)
         )
 
 
@@ -104,7 +104,7 @@ def get_driver_and_context(
     said = shlex.quote(str(loaded.path)) + (
         f" --target {name}" if len(loaded.spec.targets) > 1 else ""
     )
-    place = TargetContext(
+    context = TargetContext(
         spec,
         name,
         loaded.stem,
@@ -116,23 +116,23 @@ def get_driver_and_context(
         said,
     )
     if loaded.sandbox_sources is None:
-        return kind, place
+        return kind, context
     return kind, replace(
-        place,
+        context,
         sandbox_sources=with_package_sources(
-            loaded.sandbox_sources, lock, place.environment, reader
+            loaded.sandbox_sources, lock, context.environment, reader
         ),
     )
 
 
-def is_notebook(place: TargetContext) -> bool:
+def is_notebook(context: TargetContext) -> bool:
     """Tell whether the environment of a place is made by a notebook."""
-    return isinstance(place.spec.targets[place.target], ColabTarget)
+    return isinstance(context.spec.targets[context.target], ColabTarget)
 
 
-def runs_in_browser(place: TargetContext) -> bool:
+def runs_in_browser(context: TargetContext) -> bool:
     """Tell whether a person runs what was made of a target, in a notebook."""
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     return isinstance(target, ColabTarget) and target.via == "browser"
 
 
@@ -154,10 +154,10 @@ def plan_targets(
     others.
     """
     actions: list[Action] = []
-    verifications, places = {}, {}
+    verifications, contexts = {}, {}
     for name in names:
         try:
-            place, steps, check = _plan_target(
+            context, steps, check = _plan_target(
                 loaded, lock, name, ledger, reader, verify=verify, adopt=adopt
             )
         except ProvisionError as error:
@@ -166,7 +166,7 @@ def plan_targets(
             failed[name] = error
             continue
         actions += steps
-        places[name], verifications[name] = place, check
+        contexts[name], verifications[name] = context, check
     state = ledger.state
     spec_digest = digest_of(
         {"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())}
@@ -179,7 +179,7 @@ def plan_targets(
         state.lineage if state.serial else "",
         state.serial,
     )
-    return TargetPlans(plan, places)
+    return TargetPlans(plan, contexts)
 
 
 def _plan_target(
@@ -193,24 +193,24 @@ def _plan_target(
     adopt: bool,
 ) -> tuple[TargetContext, tuple[Action, ...], Verification]:
     kind, plain = get_driver_and_context(loaded, lock, name, reader)
-    place = replace(plain, adopt=adopt)
-    have = kind.observe(place, ledger, reader)
-    raise_refusals(loaded, kind.refusals(place, have))
-    steps = tuple(kind.plan(place, have))
+    context = replace(plain, adopt=adopt)
+    observed = kind.observe(context, ledger, reader)
+    raise_refusals(loaded, kind.refusals(context, observed))
+    steps = tuple(kind.plan(context, observed))
     refuse_foreign_removals(
-        ledger, (effect for step in steps for effect in step.effects), place.folder
+        ledger, (effect for step in steps for effect in step.effects), context.folder
     )
-    stored = ledger.state.resource(place.address, "verification") or {}
+    stored = ledger.state.resource(context.address, "verification") or {}
     changed = any(
         _changes_environment(step, ledger.state) and not _is_answered(step, stored)
         for step in steps
     )
-    check = plan_verification(place, ledger.state, reader, changed=changed, asked=verify)
+    check = plan_verification(context, ledger.state, reader, changed=changed, asked=verify)
     if (
         not check.needed and kind.platform is None and stored.get("verdict") == "failed"
     ):  # what made it fail may have been put right since
         check = replace(check, needed=True, reason=f"the last one failed, on {stored['at'][:10]}")
-    return place, steps, _restarting(check, steps, ledger.state)
+    return context, steps, _restarting(check, steps, ledger.state)
 
 
 def _is_answered(step: Action, stored: Mapping[str, Any]) -> bool:
@@ -277,7 +277,7 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
 
 
 def plan_verification(
-    place: TargetContext,
+    context: TargetContext,
     state: State,
     reader: Reader,
     *,
@@ -287,18 +287,18 @@ def plan_verification(
     """Return whether a place is to be verified and why: its stored verdict counts for the same
     promises, judged by the same probe, only.
     """
-    tier = place.spec.verify.tier
-    stored = state.resource(place.address, "verification")
+    tier = context.spec.verify.tier
+    stored = state.resource(context.address, "verification")
     if asked:
         return Verification(True, tier, "asked for with --verify")
-    if is_notebook(place):
-        made = state.resource(place.address, NOTEBOOK_PART) or {}
+    if is_notebook(context):
+        made = state.resource(context.address, NOTEBOOK_PART) or {}
         if stored is None or not stored["verdict"]:
             return Verification(
                 True,
                 tier,
                 "its report has not come home yet"
-                if runs_in_browser(place)
+                if runs_in_browser(context)
                 else "it was not verified yet",
             )
         if changed or stored.get("nonce") != made.get("nonce"):
@@ -311,27 +311,29 @@ def plan_verification(
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
-    if isinstance(place.spec.targets[place.target], LocalTarget) and not reader.exists(
-        place.folder / str(stored["report"])
+    if isinstance(context.spec.targets[context.target], LocalTarget) and not reader.exists(
+        context.folder / str(stored["report"])
     ):
         return Verification(True, tier, "its report is gone")
-    instance = state.resource(place.address, "instance")
+    instance = state.resource(context.address, "instance")
     if instance is not None and instance.get("ended"):
         return Verification(True, tier, "its last run ended without a proof")
     if instance is not None and stored.get("nonce") != instance.get("nonce"):
         return Verification(True, tier, "the device has not reported yet")
-    if stored["expectations"] != expectations_digest(place):
+    if stored["expectations"] != expectations_digest(context):
         return Verification(True, tier, "what is promised of it changed since it was verified")
     return Verification(
         False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since"
     )
 
 
-def expectations_digest(place: TargetContext) -> str:
+def expectations_digest(context: TargetContext) -> str:
     """Return the digest over what is promised of a place and the probe that would judge it."""
-    prefix = DRIVERS[place.spec.targets[place.target].kind].get_interpreter(place).prefix
+    prefix = DRIVERS[context.spec.targets[context.target].kind].get_interpreter(context).prefix
     return digest_of_expectations(
-        expectations_of(place.effective_spec, place.target, place.lock, place.environment, prefix),
+        expectations_of(
+            context.effective_spec, context.target, context.lock, context.environment, prefix
+        ),
         probe_digest(),
     )
 

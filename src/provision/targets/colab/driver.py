@@ -67,14 +67,14 @@ class ColabDriver:
     facts: Callable[[], Facts] = load_facts
     platform: str | None = "linux-x86_64"
 
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
+    def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
         """Return what was written for the place already. Nothing is asked of Colab: a runtime costs
         from the moment it is there.
         """
-        return self.observe_folder(place.folder.parent, place, ledger, reader)
+        return self.observe_folder(context.folder.parent, context, ledger, reader)
 
     def observe_folder(
-        self, folder: Path, place: TargetContext, ledger: Ledger, reader: Reader, *, url: str = ""
+        self, folder: Path, context: TargetContext, ledger: Ledger, reader: Reader, *, url: str = ""
     ) -> ColabObservation:
         """Return what was written for the place already in a folder; with `url`, the payload apart
         from the cell.
@@ -82,53 +82,53 @@ class ColabDriver:
         facts = self.facts()
         found = {
             name: reader.read(folder / name, _LIMIT)
-            for name in list_file_names(place, url)
+            for name in list_file_names(context, url)
             if reader.exists(folder / name)
         }
         others = tuple(name for name, content in found.items() if is_foreign_file(name, content))
-        made = render_files(place, facts, spec_file=get_spec_file_name(place, reader), url=url)
-        unfit = (*find_refusals(place, facts, others), *_size_refusals(place, made))
+        made = render_files(context, facts, spec_file=get_spec_file_name(context, reader), url=url)
+        unfit = (*find_refusals(context, facts, others), *_size_refusals(context, made))
         there = {name: content for name, content in found.items() if name not in others}
         return ColabObservation(
-            facts, folder, there, ledger.state.resource(place.address, NOTEBOOK_PART), unfit, made
+            facts, folder, there, ledger.state.resource(context.address, NOTEBOOK_PART), unfit, made
         )
 
-    def refusals(self, place: TargetContext, have: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
+    def refusals(self, context: TargetContext, observed: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
         """Return what the spec asks for that a runtime cannot be asked for."""
-        return have.found_refusals
+        return observed.found_refusals
 
-    def plan(self, place: TargetContext, have: ColabObservation) -> tuple[Action, ...]:
+    def plan(self, context: TargetContext, observed: ColabObservation) -> tuple[Action, ...]:
         """Return the one action: the notebook and its cell."""
-        files = have.rendered.merge_files(have.existing_files)
+        files = observed.rendered.merge_files(observed.existing_files)
         moved = {
             name: content
             for name, content in files.items()
-            if have.existing_files.get(name) != content
+            if observed.existing_files.get(name) != content
         }
         effects: tuple[Effect, ...] = tuple(
-            WriteFile(have.folder / name, _content(name, content), None)
+            WriteFile(observed.folder / name, _content(name, content), None)
             for name, content in moved.items()
         )
         effects = (
             *effects,
             *(
                 away
-                for away in _file_removals(have.recorded or {}, have.folder)
+                for away in _file_removals(observed.recorded or {}, observed.folder)
                 if away.path.name not in files
             ),
         )
-        record = _record(place, have.rendered)
+        record = _record(context, observed.rendered)
         copies = (
-            f"{have.rendered.notebook_name}: {describe_kept_copy(name)}"
-            for name in have.rendered.find_edited_copies(have.existing_files)
+            f"{observed.rendered.notebook_name}: {describe_kept_copy(name)}"
+            for name in observed.rendered.find_edited_copies(observed.existing_files)
         )
-        notes = (*_notes(place, have.facts), *copies)
+        notes = (*_notes(context, observed.facts), *copies)
 
         def act(verb: Operation, because: str) -> tuple[Action, ...]:
             return (
                 Action(
                     verb,
-                    place.address,
+                    context.address,
                     NOTEBOOK_PART,
                     record["title"],
                     because,
@@ -138,7 +138,7 @@ class ColabDriver:
                 ),
             )
 
-        if have.recorded is None and not have.existing_files:
+        if observed.recorded is None and not observed.existing_files:
             return act(Operation.CREATE, "there is none yet")
         if effects:
             return act(
@@ -146,7 +146,7 @@ class ColabDriver:
                 f"{', '.join(moved) or 'its name'} "
                 f"{'differ' if len(moved) > 1 else 'differs'} from what spec and lock make",
             )
-        if have.recorded == record:
+        if observed.recorded == record:
             return act(Operation.KEEP, "the files are what spec and lock make")
         return act(Operation.CHANGE, "the files are what spec and lock make, and are recorded now")
 
@@ -179,21 +179,21 @@ class ColabDriver:
             )
         return tuple(actions)
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run on the runtime; the paths are the runtime's."""
-        if get_colab_target(place).isolation == "venv":
+        if get_colab_target(context).isolation == "venv":
             return Interpreter(_VENV / "bin/python", _VENV, _VENV)
         return Interpreter(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
 
     def get_environment_variables(
         self,
-        place: TargetContext,
+        context: TargetContext,
         caller: Mapping[str, str],  # noqa: ARG002
         *,
         partial: bool = False,  # noqa: ARG002
     ) -> dict[str, str]:
         """Return the declared variables; secrets are read on the runtime."""
-        return declared_variables(place.spec)
+        return declared_variables(context.spec)
 
 
 def describe_kept_copy(name: str) -> str:
@@ -201,45 +201,45 @@ def describe_kept_copy(name: str) -> str:
     return f"the edited copy of the cell {name} stays, as a cell of its own"
 
 
-def get_spec_file_name(place: TargetContext, reader: Reader) -> str:
+def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
     """Return how the file of a place's spec is called."""
-    short = f"{place.stem}.yml"
-    return short if reader.exists(place.folder.parent / short) else f"{place.stem}.yaml"
+    short = f"{context.stem}.yml"
+    return short if reader.exists(context.folder.parent / short) else f"{context.stem}.yaml"
 
 
 def _content(name: str, content: bytes) -> str | bytes:
     return content if name.endswith(PAYLOAD_SUFFIX) else content.decode()
 
 
-def _size_refusals(place: TargetContext, made: RenderedFiles) -> Iterator[Refusal]:
+def _size_refusals(context: TargetContext, made: RenderedFiles) -> Iterator[Refusal]:
     if len(made.cell) > MAX_CELL_BYTES:
         why = (
             f"the cell would have {len(made.cell) // 2**10} KiB, and {MAX_CELL_BYTES // 2**10} "
             "KiB are as much as one is given"
         )
         yield Refusal(
-            ("targets", place.target),
+            ("targets", context.target),
             why,
             "`provision render SPEC --payload-url URL` writes what it carries into a file "
             "of its own",
         )
 
 
-def _record(place: TargetContext, made: RenderedFiles) -> dict[str, Any]:
+def _record(context: TargetContext, made: RenderedFiles) -> dict[str, Any]:
     return {
-        "title": f"notebook {build_file_stem(place)}{NOTEBOOK_SUFFIX} and cell "
-        f"{build_file_stem(place)}{CELL_SUFFIX}",
+        "title": f"notebook {build_file_stem(context)}{NOTEBOOK_SUFFIX} and cell "
+        f"{build_file_stem(context)}{CELL_SUFFIX}",
         "kind": "colab",
-        "via": get_colab_target(place).via,
-        "paths": [f"reports/{place.stem}.{place.target}"],
+        "via": get_colab_target(context).via,
+        "paths": [f"reports/{context.stem}.{context.target}"],
         # As they are without anything of other people: what `destroy` may remove.
         "files": {
             name: hashlib.sha256(content).hexdigest()
             for name, content in made.merge_files({}).items()
         },
         "nonce": made.nonce,
-        "digest": place.environment.digest,
-        "lock": place.lock.digest,
+        "digest": context.environment.digest,
+        "lock": context.lock.digest,
         "payload": made.sha256,
     }
 
@@ -258,11 +258,15 @@ def _file_removals(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveFi
         yield RemoveFileIfUnmodified(folder / name, str(sha256))
 
 
-def _notes(place: TargetContext, facts: Facts) -> Iterator[str]:
-    target, gpu, chosen = get_colab_target(place), place.spec.gpu, place.lock.targets[place.target]
+def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:
+    target, gpu, chosen = (
+        get_colab_target(context),
+        context.spec.gpu,
+        context.lock.targets[context.target],
+    )
     runtime, shape = (
         facts.runtimes.get(target.runtime),
-        find_shape(place.spec.gpu, target.shape, facts),
+        find_shape(context.spec.gpu, target.shape, facts),
     )
     known = (
         f", Python {runtime.python}, torch {runtime.torch}, as of "
@@ -294,7 +298,7 @@ def _notes(place: TargetContext, facts: Facts) -> Iterator[str]:
         yield f"packages: {len(chosen.kept)} kept, {len(chosen.changed)} changed, "
         f"{len(chosen.added)} added"
     )
-    versions = place.lock.versions(place.environment)
+    versions = context.lock.versions(context.environment)
     if chosen.changed:
         (
             yield "changed: "

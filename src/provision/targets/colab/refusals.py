@@ -15,24 +15,26 @@ from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_ref
 
 
 def find_refusals(
-    place: TargetContext, facts: Facts, foreign: tuple[str, ...]
+    context: TargetContext, facts: Facts, foreign: tuple[str, ...]
 ) -> Iterator[Refusal]:
     """Yield everything that is refused; `foreign` are files of others that stand where ours would."""  # noqa: E501
-    target = get_colab_target(place)
-    yield from find_common_refusals(place.spec)
-    yield from _runtime_refusals(place, target, facts)
-    yield from _gpu_refusals(place, target, facts)
-    yield from _unsupported_fields(place)
+    target = get_colab_target(context)
+    yield from find_common_refusals(context.spec)
+    yield from _runtime_refusals(context, target, facts)
+    yield from _gpu_refusals(context, target, facts)
+    yield from _unsupported_fields(context)
     for name in foreign:
         yield Refusal(
-            ("targets", place.target),
+            ("targets", context.target),
             f"{name} is there, and no render made it",
             "move it away, or rename the spec",
         )
 
 
-def _runtime_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
-    route = ("targets", place.target, "runtime")
+def _runtime_refusals(
+    context: TargetContext, target: ColabTarget, facts: Facts
+) -> Iterator[Refusal]:
+    route = ("targets", context.target, "runtime")
     if target.runtime not in facts.runtimes and target.isolation == "system":
         hint = f"write one of {', '.join(facts.runtimes)}, or isolation: venv"
         yield Refusal(route, f"what Colab runtime {target.runtime} holds is not known", hint)
@@ -44,15 +46,15 @@ def _runtime_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -
         )
 
 
-def _gpu_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
-    gpu, shape = place.spec.gpu, find_shape(place.spec.gpu, target.shape, facts)
-    route = ("targets", place.target, "gpu") if target.gpu is not None else ("gpu",)
+def _gpu_refusals(context: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
+    gpu, shape = context.spec.gpu, find_shape(context.spec.gpu, target.shape, facts)
+    route = ("targets", context.target, "gpu") if target.gpu is not None else ("gpu",)
     if shape is None:
         elsewhere = find_shape(gpu, "standard", facts)
         offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
         if elsewhere is not None:
             yield Refusal(
-                ("targets", place.target, "shape"),
+                ("targets", context.target, "shape"),
                 f"Colab has no machine of shape high with {gpu.type}",
                 "leave shape out, or name another card",
             )
@@ -66,7 +68,7 @@ def _gpu_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> It
             f"a Colab runtime has one GPU, and {gpu.count} are asked for",
             f"write gpu: {gpu.type}",
         )
-    if "torch" not in place.lock.versions(place.environment):
+    if "torch" not in context.lock.versions(context.environment):
         yield Refusal(
             route,
             f"gpu: {gpu} cannot be shown to compute without torch",
@@ -74,8 +76,8 @@ def _gpu_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> It
         )
 
 
-def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
-    spec = place.spec
+def _unsupported_fields(context: TargetContext) -> Iterator[Refusal]:
+    spec = context.spec
     if spec.cuda_toolkit is not None:
         yield Refusal(
             ("cuda_toolkit",),
@@ -83,7 +85,7 @@ def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
             "remove the field; a runtime with a GPU brings its own toolkit",
         )
     for name, reference in spec.secrets.items():
-        if get_colab_target(place).via == "colab-cli":
+        if get_colab_target(context).via == "colab-cli":
             yield Refusal(
                 ("secrets", name),
                 "Colab gives its secrets to a browser only, and via: colab-cli has none",
@@ -95,14 +97,14 @@ def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
                 "a notebook takes secrets from Colab's own store only",
                 f"write {{colab: {name}}}",
             )
-    if place.sandbox_sources is not None:
+    if context.sandbox_sources is not None:
         yield Refusal(
-            ("targets", place.target),
+            ("targets", context.target),
             "a sandbox has no Colab",
             "pick another target with --target, or leave --sandbox out",
         )
         return
-    for name, address in place.lock.indexes.items():
+    for name, address in context.lock.indexes.items():
         if address.startswith("file:"):
             yield Refusal(
                 ("indexes",),

@@ -73,30 +73,30 @@ class RenderedFiles:
         )
 
 
-def list_file_names(place: TargetContext, url: str = "") -> tuple[str, ...]:
+def list_file_names(context: TargetContext, url: str = "") -> tuple[str, ...]:
     """Return the names of the files of a target."""
     return tuple(
-        build_file_stem(place) + ending
+        build_file_stem(context) + ending
         for ending in (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if url else ()))
     )
 
 
 def render_files(
-    place: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
+    context: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
 ) -> RenderedFiles:
     """Return what is written for a target. `spec_file` is how people call the spec; a `url` is
     where the payload will lie, which is then not in the cell.
     """
-    document = build_agent_config(place, facts, read_pinned_uv(), nonce)
+    document = build_agent_config(context, facts, read_pinned_uv(), nonce)
     payload = cell.build_payload(encode_config(document), programs.build_payload_members())
     sha256 = cell.digest_payload(payload)
-    about = build_about(place, facts, document, spec_file or f"{place.stem}.yaml", sha256, url)
+    about = build_about(context, facts, document, spec_file or f"{context.stem}.yaml", sha256, url)
     text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)
     return RenderedFiles(
-        build_file_stem(place),
+        build_file_stem(context),
         document["nonce"],
         text,
-        _notebook(place, facts, about, text),
+        _notebook(context, facts, about, text),
         payload,
         sha256,
         url,
@@ -104,7 +104,7 @@ def render_files(
 
 
 def build_about(
-    place: TargetContext,
+    context: TargetContext,
     facts: Facts,
     document: Mapping[str, Any],
     spec_file: str,
@@ -113,20 +113,20 @@ def build_about(
 ) -> dict[str, Any]:
     """Return what a cell says of itself, for people."""
     return {
-        "what": f"environment {place.spec.name}: {', '.join(_contents(place, document))}",
-        "for": ", ".join(_machine(place, facts, document)),
+        "what": f"environment {context.spec.name}: {', '.join(_contents(context, document))}",
+        "for": ", ".join(_machine(context, facts, document)),
         "spec": spec_file,
-        "target": place.target,
-        "lock": place.lock.digest,
+        "target": context.target,
+        "lock": context.lock.digest,
         "nonce": document["nonce"],
         "made_by": f"provision {provision.__version__}",
-        "make_again": build_render_command(place, spec_file, url),
+        "make_again": build_render_command(context, spec_file, url),
         "payload_sha256": sha256,
     }
 
 
-def _contents(place: TargetContext, document: Mapping[str, Any]) -> Iterator[str]:
-    versions = place.lock.versions(place.environment)
+def _contents(context: TargetContext, document: Mapping[str, Any]) -> Iterator[str]:
+    versions = context.lock.versions(context.environment)
     yield f"Python {document['python']}"
     yield f"{len(versions)} packages"
     if "torch" in versions:
@@ -138,8 +138,8 @@ def _contents(place: TargetContext, document: Mapping[str, Any]) -> Iterator[str
     )
 
 
-def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
-    target, gpu, runtime = get_colab_target(place), place.spec.gpu, document["runtime"]
+def _machine(context: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
+    target, gpu, runtime = get_colab_target(context), context.spec.gpu, document["runtime"]
     known = (
         f" (Python {runtime['python']}, torch {runtime['torch']}, as of {runtime['as_of']})"
         if runtime
@@ -153,15 +153,15 @@ def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) ->
 
 
 def _notebook(
-    place: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
+    context: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
 ) -> dict[str, Any]:
-    shape = find_shape(place.spec.gpu, get_colab_target(place).shape, facts)
+    shape = find_shape(context.spec.gpu, get_colab_target(context).shape, facts)
     found = {"payload_sha256": about["payload_sha256"]}
     texts = {
         notebook.ENVIRONMENT_CELL: text,
         notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), found),
     }
-    if get_colab_target(place).isolation == "venv":
+    if get_colab_target(context).isolation == "venv":
         texts[notebook.RUN_CELL] = cell.fill_template(programs.read_run_template(), found)
     lines = {
         "made of": f"{about['spec']}, target {about['target']}",
@@ -172,9 +172,9 @@ def _notebook(
         "The first cell makes the environment of a lock, checks the machine, and proves that "
         "it works; the second shows the report. Run all runs both."
     )
-    title = f"Environment {notebook.format_code(place.spec.name)}"
+    title = f"Environment {notebook.format_code(context.spec.name)}"
     return notebook.build_notebook(
-        notebook.build_metadata(get_colab_target(place), shape.metadata if shape else {}),
+        notebook.build_metadata(get_colab_target(context), shape.metadata if shape else {}),
         notebook.format_markdown(lines, title, words),
         texts,
     )

@@ -39,7 +39,7 @@ class CondaLink:
 
 
 def find_conda_link(
-    place: TargetContext,
+    context: TargetContext,
     stable: Path,
     recorded: Mapping[str, Any] | None,
     program: CondaProgram | None,
@@ -48,7 +48,7 @@ def find_conda_link(
     """Return what is known of a place's name; None where no conda of the user's makes it. conda is
     asked only while there is no link of ours.
     """
-    if not uses_conda(place) or program is None or program.path is None:
+    if not uses_conda(context) or program is None or program.path is None:
         return None
     ours = _OwnLinks(str(stable), (recorded or {}).get("end", ""), reader)
     if recorded and recorded.get("link") and ours(link := Path(recorded["link"])):
@@ -93,7 +93,7 @@ def find_conda_link(
 
 
 def plan_conda_link(
-    place: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None
+    context: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None
 ) -> Action | None:
     """Return what is done about the name: given, kept, taken back, or why there is none."""
 
@@ -106,7 +106,7 @@ def plan_conda_link(
     ) -> Action:
         return Action(
             verb,
-            place.address,
+            context.address,
             CONDA_LINK_PART,
             title,
             because,
@@ -115,7 +115,7 @@ def plan_conda_link(
         )
 
     if naming is None:
-        return _plan_removal_without_conda(place, recorded)
+        return _plan_removal_without_conda(context, recorded)
     if naming.link is None:
         record = (
             {"name": naming.name, "rival": str(naming.conflicting_path)}
@@ -210,12 +210,12 @@ def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
 
 
 def _plan_removal_without_conda(
-    place: TargetContext, recorded: Mapping[str, Any] | None
+    context: TargetContext, recorded: Mapping[str, Any] | None
 ) -> Action | None:
     """Where no conda of the user's makes the environment: a name that it has stays, unless conda
     has no part in it any more.
     """
-    if recorded is None or uses_conda(place):
+    if recorded is None or uses_conda(context):
         return None
     because = "the environment is no longer one of conda"
     effects = (
@@ -225,7 +225,7 @@ def _plan_removal_without_conda(
     )
     return Action(
         Operation.DESTROY,
-        place.address,
+        context.address,
         CONDA_LINK_PART,
         str(recorded.get("title", CONDA_LINK_PART)),
         because,

@@ -18,36 +18,36 @@ INSTALL_RECORD = "installed.json"
 _HISTORY = "history"
 
 
-def uses_conda(place: TargetContext) -> bool:
+def uses_conda(context: TargetContext) -> bool:
     """Tell whether the target says `manager: conda`."""
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     return isinstance(target, LocalTarget) and target.manager == "conda"
 
 
-def build_prefix_effect(place: TargetContext, program: CondaProgram) -> CreateCondaPrefix:
+def build_prefix_effect(context: TargetContext, program: CondaProgram) -> CreateCondaPrefix:
     """Return the effect that makes the prefix of a place; the caller says where."""
-    held = place.lock.conda_records_in(place.environment)
-    indexes = place.spec.indexes
+    held = context.lock.conda_records_in(context.environment)
+    indexes = context.spec.indexes
     channels = tuple(
         CondaChannel(name, indexes[name].url if name in indexes else "")
         for name in sorted({package.channel for package in held})
     )
-    asked = requested_conda_names(place.spec)
-    wishes = tuple(
+    asked = requested_conda_names(context.spec)
+    options = tuple(
         f"{package.name} =={package.version} {package.build}"
         for package in held
         if package.name in asked
     )
-    return CreateCondaPrefix(place.folder, place.platform, channels, held, wishes, program)
+    return CreateCondaPrefix(context.folder, context.platform, channels, held, options, program)
 
 
 def find_conda_refusals(
-    place: TargetContext, program: CondaProgram | None, foreign: Path | None = None
+    context: TargetContext, program: CondaProgram | None, foreign: Path | None = None
 ) -> Iterator[Refusal]:
     """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was
     not made by us.
     """
-    route = ("targets", place.target, "manager")
+    route = ("targets", context.target, "manager")
     if program is None:
         from provision.extras import install_command
 
@@ -56,7 +56,7 @@ def find_conda_refusals(
             "conda environments need py-rattler, which is not installed",
             install_command("conda"),
         )
-    if not place.lock.conda_records_in(place.environment):
+    if not context.lock.conda_records_in(context.environment):
         yield Refusal(
             route,
             "the lock was made without what conda brings",
@@ -68,15 +68,17 @@ def find_conda_refusals(
             f"{foreign} is there already, and nothing says that it was made by provision",
             "look at it, and move it away or remove it",
         )
-    if place.platform.startswith("windows"):
+    if context.platform.startswith("windows"):
         yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
 
 
-def find_conda_drift(place: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
+def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
     """Return what conda's own records say differs from the lock; `entries` are the names in
     conda-meta.
     """
-    locked = {package.stem: package for package in place.lock.conda_records_in(place.environment)}
+    locked = {
+        package.stem: package for package in context.lock.conda_records_in(context.environment)
+    }
     found = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
     lost = [
         f"conda's {locked[name].name} {locked[name].version} is missing"
@@ -89,20 +91,23 @@ def find_conda_drift(place: TargetContext, entries: tuple[str, ...]) -> tuple[st
     )
 
 
-def list_python_names(place: TargetContext) -> frozenset[str]:
+def list_python_names(context: TargetContext) -> frozenset[str]:
     """Return the names, as Python's installers have them, of all that conda brings: by conda's own
     names, which mostly are the same.
     """
     return frozenset(
-        {to_index_name(record.name) for record in place.lock.conda_records_in(place.environment)}
+        {
+            to_index_name(record.name)
+            for record in context.lock.conda_records_in(context.environment)
+        }
     )
 
 
-def read_python_packages(place: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
+def read_python_packages(context: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
     """Return name and version of the Python packages that the locked files of conda brought, as was
     noted when they were linked.
     """
-    stems = {record.stem for record in place.lock.conda_records_in(place.environment)}
+    stems = {record.stem for record in context.lock.conda_records_in(context.environment)}
     packages = (note or {}).get("packages")
     told = packages.items() if isinstance(packages, Mapping) else ()
     return {
@@ -112,8 +117,8 @@ def read_python_packages(place: TargetContext, note: Mapping[str, Any] | None) -
     }
 
 
-def find_conda_program(place: TargetContext, reader: Reader) -> CondaProgram | None:
+def find_conda_program(context: TargetContext, reader: Reader) -> CondaProgram | None:
     """Return what makes conda environments on this machine; None where nothing does, or the place
     is not conda's.
     """
-    return reader.conda_program() if uses_conda(place) else None
+    return reader.conda_program() if uses_conda(context) else None

@@ -100,25 +100,25 @@ class LocalDriver:
 
     platform: str | None = None
 
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> LocalObservation:
+    def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> LocalObservation:
         """Return what this machine has of the place."""
-        path = _path(place)
+        path = _path(context)
         marker = read_json(path / MARKER_FILE, reader)
-        interrupted = ledger.find_interrupted(place.address)
+        interrupted = ledger.find_interrupted(context.address)
         needed = {
             "Python": "bin/python",
-            **({} if uses_conda(place) else {"pyvenv.cfg": "pyvenv.cfg"}),
+            **({} if uses_conda(context) else {"pyvenv.cfg": "pyvenv.cfg"}),
         }
         gone = next((name for name, file in needed.items() if not reader.exists(path / file)), "")
         begun = interrupted is not None and f"envs/{path.name}" in interrupted.paths
-        whole = marker == _marker(place) and not gone and not begun
+        whole = marker == _marker(context) and not gone and not begun
         kernel_folder = _kernels_folder(reader.environment()) / build_kernel_name(
-            place.address, place.folder
+            context.address, context.folder
         )
         kernel_file = kernel_folder / "kernel.json"
-        recorded = ledger.state.resource(place.address, "environment")
-        recorded_name = ledger.state.resource(place.address, conda_name.CONDA_LINK_PART)
-        program = conda.find_conda_program(place, reader)
+        recorded = ledger.state.resource(context.address, "environment")
+        recorded_name = ledger.state.resource(context.address, conda_name.CONDA_LINK_PART)
+        program = conda.find_conda_program(context, reader)
         ours = (
             marker is not None or begun or f"envs/{path.name}" in (recorded or {}).get("paths", ())
         )
@@ -128,7 +128,9 @@ class LocalDriver:
         kept = tuple(
             old
             for old in earlier
-            if reader.find_running_programs(resolve_own_folder(place.folder, old, place.address))
+            if reader.find_running_programs(
+                resolve_own_folder(context.folder, old, context.address)
+            )
         )
         flaw = "an interrupted run left it half-made"
         if marker is not None and not begun:
@@ -138,27 +140,27 @@ class LocalDriver:
                 else f"it was made at {marker.get('prefix')} and cannot be moved"
             )
         return LocalObservation(
-            pythons=reader.find_pythons(place.spec.python),
+            pythons=reader.find_pythons(context.spec.python),
             exists=reader.exists(path),
             is_complete=whole,
-            drift=find_drift(place, path, reader) if whole else (),
-            damage=find_damage(place, path, ledger, reader) if whole else Damage(),
-            is_linked=read_json(_stable_path(place) / MARKER_FILE, reader) == marker,
+            drift=find_drift(context, path, reader) if whole else (),
+            damage=find_damage(context, path, ledger, reader) if whole else Damage(),
+            is_linked=read_json(_stable_path(context) / MARKER_FILE, reader) == marker,
             recorded=recorded,
-            recorded_kernel=ledger.state.resource(place.address, "kernel"),
+            recorded_kernel=ledger.state.resource(context.address, "kernel"),
             interrupted=interrupted is not None,
             problem=flaw,
             kernel_text=reader.read(kernel_file, _LIMIT).decode("utf-8", "replace")
             if reader.exists(kernel_file)
             else None,
             kernel_folder=kernel_folder,
-            writable=reader.is_writable(place.folder),
+            writable=reader.is_writable(context.folder),
             missing_system_packages=reader.missing_system_packages(
-                tuple(place.spec.system_packages)
+                tuple(context.spec.system_packages)
             ),
             conda=program,
             conda_link=conda_name.find_conda_link(
-                place, _stable_path(place), recorded_name, program, reader
+                context, _stable_path(context), recorded_name, program, reader
             ),
             recorded_conda_link=recorded_name,
             is_foreign=reader.exists(path) and not ours,
@@ -167,31 +169,35 @@ class LocalDriver:
             unused_environments=tuple(old for old in earlier if old not in kept),
         )
 
-    def refusals(self, place: TargetContext, have: LocalObservation) -> tuple[Refusal, ...]:
+    def refusals(self, context: TargetContext, observed: LocalObservation) -> tuple[Refusal, ...]:
         """Return what the spec asks for that cannot be done here."""
         of_conda = (
-            conda.find_conda_refusals(place, have.conda, _path(place) if have.is_foreign else None)
-            if uses_conda(place)
+            conda.find_conda_refusals(
+                context, observed.conda, _path(context) if observed.is_foreign else None
+            )
+            if uses_conda(context)
             else ()
         )
         return (
-            *_spec_refusals(place.spec, place.target, place.platform),
-            *_machine_refusals(place, have),
+            *_spec_refusals(context.spec, context.target, context.platform),
+            *_machine_refusals(context, observed),
             *of_conda,
         )
 
-    def plan(self, place: TargetContext, have: LocalObservation) -> tuple[Action, ...]:
+    def plan(self, context: TargetContext, observed: LocalObservation) -> tuple[Action, ...]:
         """Return the actions: an interpreter if none fits, the environment, its name for conda, the
         kernel.
         """
-        name = conda_name.plan_conda_link(place, have.conda_link, have.recorded_conda_link)
+        name = conda_name.plan_conda_link(
+            context, observed.conda_link, observed.recorded_conda_link
+        )
         return tuple(
             action
             for action in (
-                _python(place, have),
-                _environment(place, have),
+                _python(context, observed),
+                _environment(context, observed),
                 name,
-                _kernel(place, have),
+                _kernel(context, observed),
             )
             if action
         )
@@ -254,19 +260,22 @@ class LocalDriver:
             )
         return tuple(actions)
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run: the environment of the lock on this platform, by its stable
         path too.
         """
-        return Interpreter(_path(place) / "bin/python", _path(place), _stable_path(place))
+        return Interpreter(_path(context) / "bin/python", _path(context), _stable_path(context))
 
     def get_environment_variables(
-        self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+        self, context: TargetContext, caller: Mapping[str, str], *, partial: bool = False
     ) -> dict[str, str]:
         """Return env, PROVISION_PATH_* and secrets of the spec; a secret whose variable is not set
         raises Refused, or is left out when `partial`.
         """
-        return {**declared_variables(place.spec), **_secrets(place.spec, caller, partial=partial)}
+        return {
+            **declared_variables(context.spec),
+            **_secrets(context.spec, caller, partial=partial),
+        }
 
 
 def declared_variables(spec: Spec) -> dict[str, str]:
@@ -277,13 +286,13 @@ def declared_variables(spec: Spec) -> dict[str, str]:
     }
 
 
-def _python(place: TargetContext, have: LocalObservation) -> Action | None:
-    if have.pythons.selected is not None or uses_conda(place):
+def _python(context: TargetContext, observed: LocalObservation) -> Action | None:
+    if observed.pythons.selected is not None or uses_conda(context):
         return None
-    minor = place.spec.python
+    minor = context.spec.python
     return Action(
         Operation.CREATE,
-        place.address,
+        context.address,
         "python",
         f"python {minor}, by uv",
         f"no Python {minor} on this machine",
@@ -291,83 +300,85 @@ def _python(place: TargetContext, have: LocalObservation) -> Action | None:
     )
 
 
-def _environment(place: TargetContext, have: LocalObservation) -> Action:
-    path = _path(place)
-    held = place.lock.packages_in(place.environment)
+def _environment(context: TargetContext, observed: LocalObservation) -> Action:
+    path = _path(context)
+    held = context.lock.packages_in(context.environment)
     torch = next((f", torch {package.version}" for package in held if package.name == "torch"), "")
     built = [package.name for package in held if package.built]
     source = f", {' and '.join(built)} built from source" if built else ""
-    brought = place.lock.conda_records_in(place.environment)
-    of_conda = f", {len(brought)} of conda by {have.conda.name}" if brought and have.conda else ""
+    brought = context.lock.conda_records_in(context.environment)
+    of_conda = (
+        f", {len(brought)} of conda by {observed.conda.name}" if brought and observed.conda else ""
+    )
     title = (
-        f"environment {path.name} (python {place.spec.python}, {len(held)} "
+        f"environment {path.name} (python {context.spec.python}, {len(held)} "
         f"packages{torch}{source}{of_conda})"
     )
-    moved = have.recorded is not None and _recorded_environments(have.recorded)[:1] != (
+    moved = observed.recorded is not None and _recorded_environments(observed.recorded)[:1] != (
         f"envs/{path.name}",
     )
     record = {
         "title": title,
         "kind": "local",
-        "manager": "conda" if uses_conda(place) else "uv",
-        "paths": [f"envs/{path.name}", f"envs/{_stable_path(place).name}"],
-        "digest": place.environment.digest,
+        "manager": "conda" if uses_conda(context) else "uv",
+        "paths": [f"envs/{path.name}", f"envs/{_stable_path(context).name}"],
+        "digest": context.environment.digest,
     }
     record |= {
-        "lock": place.lock.digest,
-        "python": place.spec.python,
-        **({"earlier": list(have.environments_in_use)} if have.environments_in_use else {}),
+        "lock": context.lock.digest,
+        "python": context.spec.python,
+        **({"earlier": list(observed.environments_in_use)} if observed.environments_in_use else {}),
     }
 
-    notes = tuple(f"{old} stays until its program ends" for old in have.environments_in_use)
+    notes = tuple(f"{old} stays until its program ends" for old in observed.environments_in_use)
 
     def act(verb: Operation, because: str, effects: tuple[Effect, ...] = ()) -> Action:
-        return Action(verb, place.address, "environment", title, because, effects, record, notes)
+        return Action(verb, context.address, "environment", title, because, effects, record, notes)
 
-    link = ReplaceSymlink(_stable_path(place), path.name)
+    link = ReplaceSymlink(_stable_path(context), path.name)
     removal = tuple(
-        RemoveTree(resolve_own_folder(place.folder, old, place.address))
-        for old in have.unused_environments
+        RemoveTree(resolve_own_folder(context.folder, old, context.address))
+        for old in observed.unused_environments
     )
-    if have.is_complete and not have.differences:
-        if have.recorded and not moved and have.is_linked and not removal:
+    if observed.is_complete and not observed.differences:
+        if observed.recorded and not moved and observed.is_linked and not removal:
             return act(
                 Operation.KEEP,
-                f"packages are as locked, files as installed (by {have.damage.compared_by})",
+                f"packages are as locked, files as installed (by {observed.damage.compared_by})",
             )
-        if have.recorded is None or moved:
+        if observed.recorded is None or moved:
             because = "a whole environment of this lock is there already"
         else:
             because = (
                 "the programs that ran in an earlier one have ended"
-                if have.is_linked
+                if observed.is_linked
                 else "its stable path is missing"
             )
         return act(Operation.CHANGE, because, (link, *removal))
-    make = tuple(_creation_effects(place, have, held))
+    make = tuple(_creation_effects(context, observed, held))
     # What conda has lost only conda can put back; files are links, so it is soon done. What no
     # package lists no installer takes away.
-    if have.differences and (uses_conda(place) or have.damage.startup_files):
-        return act(Operation.REPLACE, _describe_changes(have), (*make, link, *removal))
-    if have.differences:
-        again = tuple(name for name, _ in have.damage.packages)
+    if observed.differences and (uses_conda(context) or observed.damage.startup_files):
+        return act(Operation.REPLACE, _describe_changes(observed), (*make, link, *removal))
+    if observed.differences:
+        again = tuple(name for name, _ in observed.damage.packages)
         put_right = InstallPackages(
             path,
-            place.spec.python,
+            context.spec.python,
             tuple(_pin(package) for package in held),
-            _indexes(place, held),
+            _indexes(context, held),
             reinstall=again,
         )
-        return act(Operation.CHANGE, _describe_changes(have), (put_right, link, *removal))
+        return act(Operation.CHANGE, _describe_changes(observed), (put_right, link, *removal))
     if moved:
         return act(
             Operation.REPLACE,
             "the lock holds other packages than it was made from",
             (*make, link, *removal),
         )
-    because = have.problem if have.exists or have.interrupted else "there is none yet"
+    because = observed.problem if observed.exists or observed.interrupted else "there is none yet"
     return act(
-        Operation.REPLACE if have.recorded and have.exists else Operation.CREATE,
+        Operation.REPLACE if observed.recorded and observed.exists else Operation.CREATE,
         because,
         (*make, link, *removal),
     )
@@ -380,30 +391,32 @@ def _recorded_environments(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     return (*(record or {}).get("paths", ())[:1], *(record or {}).get("earlier", ()))
 
 
-def _describe_changes(have: LocalObservation) -> str:
-    return f"it was changed since it was made: {join_limited(have.differences)}"
+def _describe_changes(observed: LocalObservation) -> str:
+    return f"it was changed since it was made: {join_limited(observed.differences)}"
 
 
 def _creation_effects(
-    place: TargetContext, have: LocalObservation, held: tuple[LockedPackage, ...]
+    context: TargetContext, observed: LocalObservation, held: tuple[LockedPackage, ...]
 ) -> Iterator[Effect]:
-    path = _path(place)
-    if have.exists:
+    path = _path(context)
+    if observed.exists:
         yield RemoveTree(path)
     yield MakeFolder(path.parent, 0o700)
-    if uses_conda(place) and have.conda is not None:
-        yield conda.build_prefix_effect(place, have.conda)._replace(path=path)
+    if uses_conda(context) and observed.conda is not None:
+        yield conda.build_prefix_effect(context, observed.conda)._replace(path=path)
     else:
-        yield CreateVenv(path, place.spec.python)
+        yield CreateVenv(path, context.spec.python)
     yield InstallPackages(
         path,
-        place.spec.python,
+        context.spec.python,
         tuple(_pin(package) for package in held),
-        _indexes(place, held),
-        shared=uses_conda(place),
+        _indexes(context, held),
+        shared=uses_conda(context),
     )
     # Last, so that an environment with this file is whole.
-    yield WriteFile(path / MARKER_FILE, json.dumps(_marker(place), indent=1, sort_keys=True) + "\n")
+    yield WriteFile(
+        path / MARKER_FILE, json.dumps(_marker(context), indent=1, sort_keys=True) + "\n"
+    )
 
 
 def _pin(package: LockedPackage) -> Pin:
@@ -417,65 +430,69 @@ def _pin(package: LockedPackage) -> Pin:
     )
 
 
-def _indexes(place: TargetContext, held: tuple[LockedPackage, ...]) -> tuple[Index, ...]:
+def _indexes(context: TargetContext, held: tuple[LockedPackage, ...]) -> tuple[Index, ...]:
     used = {
         package.index: tuple(f"{p.name}=={p.version}" for p in held if p.index == package.index)
         for package in held
         if package.index != "pypi"
     }
-    flavours = {f"pytorch-{place.environment.flavour}": place.environment.flavour}
+    flavours = {f"pytorch-{context.environment.flavour}": context.environment.flavour}
     return tuple(
-        Index(name, place.lock.indexes[name], flavours.get(name), pins, (place.platform,))
+        Index(name, context.lock.indexes[name], flavours.get(name), pins, (context.platform,))
         for name, pins in sorted(used.items())
     )
 
 
-def _kernel(place: TargetContext, have: LocalObservation) -> Action | None:
-    target = place.spec.targets[place.target]
+def _kernel(context: TargetContext, observed: LocalObservation) -> Action | None:
+    target = context.spec.targets[context.target]
     wanted = isinstance(target, LocalTarget) and target.kernel
-    name = build_kernel_name(place.address, place.folder)
+    name = build_kernel_name(context.address, context.folder)
     if not wanted:
-        if have.recorded_kernel is None:
+        if observed.recorded_kernel is None:
             return None
-        gone = plan_kernel_removal(have.recorded_kernel, place.address)
+        gone = plan_kernel_removal(observed.recorded_kernel, context.address)
         return Action(
             Operation.DESTROY,
-            place.address,
+            context.address,
             "kernel",
             f"Jupyter kernel {name}",
             "the spec no longer asks for it",
             gone,
         )
-    text = _kernel_text(place)
-    record = {"title": f"Jupyter kernel {name}", "name": name, "outside": [str(have.kernel_folder)]}
+    text = _kernel_text(context)
+    record = {
+        "title": f"Jupyter kernel {name}",
+        "name": name,
+        "outside": [str(observed.kernel_folder)],
+    }
     if (
-        have.kernel_text == text
-        and have.recorded_kernel is not None
-        and have.recorded_kernel.get("outside") == record["outside"]
+        observed.kernel_text == text
+        and observed.recorded_kernel is not None
+        and observed.recorded_kernel.get("outside") == record["outside"]
     ):
         return Action(
             Operation.KEEP,
-            place.address,
+            context.address,
             "kernel",
             f"Jupyter kernel {name}",
             "it is as declared",
             (),
             record,
         )
-    verb = Operation.CREATE if have.kernel_text is None else Operation.CHANGE
+    verb = Operation.CREATE if observed.kernel_text is None else Operation.CHANGE
     elsewhere = tuple(
         effect
-        for effect in plan_kernel_removal(have.recorded_kernel or {}, place.address)
-        if effect.path != have.kernel_folder
+        for effect in plan_kernel_removal(observed.recorded_kernel or {}, context.address)
+        if effect.path != observed.kernel_folder
     )
     effects: tuple[Effect, ...] = (
         *elsewhere,
-        MakeFolder(have.kernel_folder),
-        WriteFile(have.kernel_folder / "kernel.json", text),
+        MakeFolder(observed.kernel_folder),
+        WriteFile(observed.kernel_folder / "kernel.json", text),
     )
     return Action(
         verb,
-        place.address,
+        context.address,
         "kernel",
         f"Jupyter kernel {name}",
         "the spec says kernel: true",
@@ -484,29 +501,29 @@ def _kernel(place: TargetContext, have: LocalObservation) -> Action | None:
     )
 
 
-def _kernel_text(place: TargetContext) -> str:
+def _kernel_text(context: TargetContext) -> str:
     # ${NAME} is filled in by Jupyter from its own environment, so no secret is written down; a $ of
     # the author's is doubled to stay one.
     secrets = {
         name: f"${{{reference.env}}}"
-        for name, reference in place.spec.secrets.items()
+        for name, reference in context.spec.secrets.items()
         if reference.env
     }
     declared = {
-        name: value.replace("$", "$$") for name, value in declared_variables(place.spec).items()
+        name: value.replace("$", "$$") for name, value in declared_variables(context.spec).items()
     }
-    prefix = _stable_path(place)
+    prefix = _stable_path(context)
     document = {
         "argv": build_kernel_argv(str(prefix / "bin/python")),
-        "display_name": f"{place.spec.name} ({place.target})",
+        "display_name": f"{context.spec.name} ({context.target})",
         "language": "python",
         "env": {
             **declared,
             **secrets,
-            "CONDA_PREFIX" if uses_conda(place) else "VIRTUAL_ENV": str(prefix),
+            "CONDA_PREFIX" if uses_conda(context) else "VIRTUAL_ENV": str(prefix),
             "PATH": f"{prefix / 'bin'}:${{PATH}}",
         },
-        "metadata": {"provision": {"environment_digest": place.environment.digest}},
+        "metadata": {"provision": {"environment_digest": context.environment.digest}},
     }
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
@@ -522,8 +539,8 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
 
 
 def _spec_refusals(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
-    place = spec.targets[target]
-    if isinstance(place, LocalTarget) and place.kernel and spec.package("ipykernel") is None:
+    declared = spec.targets[target]
+    if isinstance(declared, LocalTarget) and declared.kernel and spec.package("ipykernel") is None:
         yield Refusal(
             ("targets", target, "kernel"),
             "a Jupyter kernel needs ipykernel in the environment",
@@ -551,55 +568,59 @@ def _spec_refusals(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
             )
 
 
-def _machine_refusals(place: TargetContext, have: LocalObservation) -> Iterator[Refusal]:
-    known = have.pythons
-    if known.selected is None and not known.is_downloadable and not uses_conda(place):
+def _machine_refusals(context: TargetContext, observed: LocalObservation) -> Iterator[Refusal]:
+    known = observed.pythons
+    if known.selected is None and not known.is_downloadable and not uses_conda(context):
         found = (
             ", ".join(f"{python.version} ({python.path})" for python in known.installed) or "none"
         )
         why = f"no Python {known.requested} on this machine, and {known.why_not}; found: {found}"
         yield Refusal(("python",), why, f"install Python {known.requested}, or change `python`")
-    if os.pathsep in str(place.folder):
+    if os.pathsep in str(context.folder):
         yield Refusal(
             (),
-            f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold",
+            f"the folder {context.folder} has a {os.pathsep!r} in its name, which PATH cannot hold",
             "put the spec in another folder",
         )
-    if not place.spec.gpu.is_none and "torch" not in {
-        *place.lock.versions(place.environment),
-        *conda.list_python_names(place),
+    if not context.spec.gpu.is_none and "torch" not in {
+        *context.lock.versions(context.environment),
+        *conda.list_python_names(context),
     }:
         yield Refusal(
             ("gpu",),
-            f"gpu: {place.spec.gpu} cannot be shown to compute without torch",
+            f"gpu: {context.spec.gpu} cannot be shown to compute without torch",
             "add torch to `packages`, or write gpu: none",
         )
-    if have.running_programs and have.exists and (have.differences or not have.is_complete):
-        what = _describe_changes(have) if have.is_complete else have.problem
+    if (
+        observed.running_programs
+        and observed.exists
+        and (observed.differences or not observed.is_complete)
+    ):
+        what = _describe_changes(observed) if observed.is_complete else observed.problem
         why = (
             f"the environment has to be repaired ({what}) and is in use: "
-            f"{', '.join(have.running_programs)}"
+            f"{', '.join(observed.running_programs)}"
         )
         yield Refusal(
             (),
             why,
             "end that program, or remove the environment under it: "
-            f"{place.command('destroy')} --force",
+            f"{context.command('destroy')} --force",
         )
-    if not have.writable:
+    if not observed.writable:
         yield Refusal(
             (),
-            f"the folder {place.folder} cannot be written to",
+            f"the folder {context.folder} cannot be written to",
             "put the spec in a folder that you may write to",
         )
-    if have.missing_system_packages is None and place.spec.system_packages:
+    if observed.missing_system_packages is None and context.spec.system_packages:
         yield Refusal(
             ("system_packages",),
             "whether they are installed cannot be told here (no dpkg)",
             "remove the field for this machine and install them by its own means",
         )
-    elif have.missing_system_packages:
-        names = " ".join(have.missing_system_packages)
+    elif observed.missing_system_packages:
+        names = " ".join(observed.missing_system_packages)
         yield Refusal(
             ("system_packages",),
             f"not installed on this machine: {names}",
@@ -622,23 +643,20 @@ def _secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> dict[st
     return values
 
 
-def _marker(place: TargetContext) -> dict[str, Any]:
+def _marker(context: TargetContext) -> dict[str, Any]:
     return {
         "schema": _MARKER_SCHEMA,
-        "spec": place.stem,
-        "target": place.target,
-        "digest": place.environment.digest,
-        "prefix": str(_path(place)),
+        "spec": context.stem,
+        "target": context.target,
+        "digest": context.environment.digest,
+        "prefix": str(_path(context)),
     }
 
 
-def _path(place: TargetContext) -> Path:
-    return (
-        place.folder
-        / "envs"
-        / f"{place.stem}.{place.target}-{place.environment.digest.removeprefix('sha256:')[:12]}"
-    )
+def _path(context: TargetContext) -> Path:
+    digest = context.environment.digest.removeprefix("sha256:")[:12]
+    return context.folder / "envs" / f"{context.stem}.{context.target}-{digest}"
 
 
-def _stable_path(place: TargetContext) -> Path:
-    return place.folder / "envs" / f"{place.stem}.{place.target}"
+def _stable_path(context: TargetContext) -> Path:
+    return context.folder / "envs" / f"{context.stem}.{context.target}"

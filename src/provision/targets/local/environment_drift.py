@@ -22,26 +22,29 @@ MAX_NAMED = 3
 _LIMIT = 2**20
 
 
-def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
+def find_drift(context: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
     """Return how the packages of an environment differ from the lock, by its own records: removed,
     changed or added by hand.
     """
     installed: dict[str, str] = {}
-    for entry in reader.list_folder(path / f"lib/python{place.spec.python}/site-packages"):
+    for entry in reader.list_folder(path / f"lib/python{context.spec.python}/site-packages"):
         if entry.endswith(".dist-info"):
             name, _, version = entry.removesuffix(".dist-info").partition("-")
             installed[canonicalize_name(name)] = version
-    locked = {**_read_conda_packages(place, path, reader), **place.lock.versions(place.environment)}
+    locked = {
+        **_read_conda_packages(context, path, reader),
+        **context.lock.versions(context.environment),
+    }
     lost = [f"{name} is missing" for name in locked if name not in installed]
     other = [
         f"{name} is {installed[name]}, not {version}"
         for name, version in locked.items()
         if name in installed and not is_same_version(installed[name], version)
     ]
-    brought = conda.list_python_names(place)
+    brought = conda.list_python_names(context)
     of_conda = (
-        conda.find_conda_drift(place, reader.list_folder(path / "conda-meta"))
-        if conda.uses_conda(place)
+        conda.find_conda_drift(context, reader.list_folder(path / "conda-meta"))
+        if conda.uses_conda(context)
         else ()
     )
     return (
@@ -52,22 +55,25 @@ def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, .
     )
 
 
-def find_damage(place: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
+def find_damage(context: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
     """Return how the files of an environment's packages differ from what was installed; after a
     failed verification every file is read for that.
     """
-    stored = ledger.state.resource(place.address, "verification") or {}
+    stored = ledger.state.resource(context.address, "verification") or {}
     names = tuple(
         sorted(
-            {*_read_conda_packages(place, path, reader), *place.lock.versions(place.environment)}
+            {
+                *_read_conda_packages(context, path, reader),
+                *context.lock.versions(context.environment),
+            }
         )
     )
     return reader.find_damage(
         path,
-        place.spec.python,
+        context.spec.python,
         names,
         hashed=stored.get("verdict") == "failed",
-        shared=conda.uses_conda(place),
+        shared=conda.uses_conda(context),
     )
 
 
@@ -102,9 +108,9 @@ def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _read_conda_packages(place: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
+def _read_conda_packages(context: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
     return (
-        conda.read_python_packages(place, read_json(path / conda.INSTALL_RECORD, reader))
-        if conda.uses_conda(place)
+        conda.read_python_packages(context, read_json(path / conda.INSTALL_RECORD, reader))
+        if conda.uses_conda(context)
         else {}
     )

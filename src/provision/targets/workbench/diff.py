@@ -87,10 +87,10 @@ def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
     body: dict[str, Any] = {}
     masks = []
     for change in found:
-        place, (*above, last) = body, _parts(change.path)
+        context, (*above, last) = body, _parts(change.path)
         for key in above:
-            place = place.setdefault(key, {})
-        place[last] = (
+            context = context.setdefault(key, {})
+        context[last] = (
             change.desired
             if change.desired is not None
             else ""

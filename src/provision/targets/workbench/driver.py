@@ -54,25 +54,27 @@ class WorkbenchDriver:
 
     platform: str | None = "linux-x86_64"
 
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> WorkbenchObservation:
+    def observe(
+        self, context: TargetContext, ledger: Ledger, reader: Reader
+    ) -> WorkbenchObservation:
         """Return what there is of the instance: looked for by its name in every zone of the
         project, whatever the state says.
         """
         state, facts, cloud = ledger.state, load_facts(), reader.cloud()
-        names = build_resource_names(place, state.lineage)
+        names = build_resource_names(context, state.lineage)
         record, intent = (
-            state.resource(place.address, INSTANCE_PART),
-            ledger.find_interrupted(place.address),
+            state.resource(context.address, INSTANCE_PART),
+            ledger.find_interrupted(context.address),
         )
         zones = (
             (str(record["zone"]),)
             if record and record.get("zone") and record.get("project") == names.project
             else ()
         )
-        found = find_instances(place, names, zones, cloud, adopt=place.adopt)
+        found = find_instances(context, names, zones, cloud, adopt=context.adopt)
         target, card = (
-            get_workbench_target(place),
-            facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None,
+            get_workbench_target(context),
+            facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None,
         )
         image = get_source_image(record, found.instance)
         asked = is_image_unpinned(target.image) and (
@@ -84,62 +86,72 @@ class WorkbenchDriver:
             cloud.config(names.project, names.zones[0]) if asked else None,
             image,
         )
-        chosen = choose_machine(place.spec, target, facts, card)
+        chosen = choose_machine(context.spec, target, facts, card)
         fresh = hashlib.sha256(
-            f"{state.lineage} {state.serial} {place.address} "
-            f"{compute_declared_digest(place)}".encode()
+            f"{state.lineage} {state.serial} {context.address} "
+            f"{compute_declared_digest(context)}".encode()
         ).hexdigest()[:32]
-        formers = tuple(plan_former_removals(state, place.address, names))
-        have = WorkbenchObservation(
+        formers = tuple(plan_former_removals(state, context.address, names))
+        observed = WorkbenchObservation(
             facts, names, *found, record, intent, chosen, picked, fresh, former_instances=formers
         )
-        return _with_differences(place, have, cloud)
+        return _with_differences(context, observed, cloud)
 
-    def refusals(self, place: TargetContext, have: WorkbenchObservation) -> tuple[Refusal, ...]:
+    def refusals(
+        self, context: TargetContext, observed: WorkbenchObservation
+    ) -> tuple[Refusal, ...]:
         """Return what the spec asks for that this kind does not do, or that cannot be had."""
         # Beside one of ours, another is in the way only where the new one may have to lie.
-        others = (one for one in have.others if not is_owned(one, have.names))
+        others = (one for one in observed.others if not is_owned(one, observed.names))
         foreign = tuple(
             one
             for one in others
-            if not have.exists
+            if not observed.exists
             or (
-                have.needs_replacement
-                and str(one.get("name", "")).split("/")[3] in have.names.zones
+                observed.needs_replacement
+                and str(one.get("name", "")).split("/")[3] in observed.names.zones
             )
         )
         return tuple(
             find_refusals(
-                place, have.facts, have.machine_choice, have.image_choice, foreign, have.capacity
+                context,
+                observed.facts,
+                observed.machine_choice,
+                observed.image_choice,
+                foreign,
+                observed.capacity,
             )
         )
 
-    def plan(self, place: TargetContext, have: WorkbenchObservation) -> tuple[Action, ...]:
+    def plan(self, context: TargetContext, observed: WorkbenchObservation) -> tuple[Action, ...]:
         """Return the action on the instance, with all that runs on it, and the removals of former
         ones that a move left.
         """
-        stays = have.exists and not have.needs_replacement
+        stays = observed.exists and not observed.needs_replacement
         taken = {
-            have.names.instance_resource_name(zone)
-            for zone in ((have.zone,) if stays else have.names.zones)
+            observed.names.instance_resource_name(zone)
+            for zone in ((observed.zone,) if stays else observed.names.zones)
         }  # names that the instance has, or may get
         return (
-            *self._plan_instance(place, have),
-            *(action for name, action in have.former_instances if name not in taken),
+            *self._plan_instance(context, observed),
+            *(action for name, action in observed.former_instances if name not in taken),
         )
 
     def _plan_instance(
-        self, place: TargetContext, have: WorkbenchObservation
+        self, context: TargetContext, observed: WorkbenchObservation
     ) -> tuple[Action, ...]:
-        if have.recorded is not None and have.recorded.get("project") != have.names.project:
-            return (plan_move(place, have),)
-        if have.instance is None:
-            return (plan_create(place, have),)
-        found = find_differences(place, have, select_run(place, have))
+        if (
+            observed.recorded is not None
+            and observed.recorded.get("project") != observed.names.project
+        ):
+            return (plan_move(context, observed),)
+        if observed.instance is None:
+            return (plan_create(context, observed),)
+        found = find_differences(context, observed, select_run(context, observed))
         return (
-            plan_replace(place, have, found)
-            if have.needs_replacement
-            else plan_update(place, have, found),
+            plan_replace(context, observed, found)
+            if observed.needs_replacement
+            else plan_update(context, observed, found),
         )
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
@@ -188,28 +200,28 @@ class WorkbenchDriver:
             )
         return tuple(actions)
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run on the instance; the paths are the device's."""
-        prefix = Path(get_prefix(place))
+        prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, Path(STABLE_PREFIX))
 
     def get_environment_variables(
         self,
-        place: TargetContext,
+        context: TargetContext,
         caller: Mapping[str, str],  # noqa: ARG002
         *,
         partial: bool = False,  # noqa: ARG002
     ) -> dict[str, str]:
         """Return the declared variables; secrets are fetched on the instance."""
-        return declared_variables(place.spec)
+        return declared_variables(context.spec)
 
     def plan_rerun(
-        self, place: TargetContext, have: WorkbenchObservation, nonce: str
+        self, context: TargetContext, observed: WorkbenchObservation, nonce: str
     ) -> tuple[tuple[Effect, ...], Mapping[str, Any]]:
         """Return the effects that have the instance verify itself again, and the record that it
         then has.
         """
-        return plan_rerun_effects(place, have, nonce)
+        return plan_rerun_effects(context, observed, nonce)
 
 
 def get_run_location(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -218,25 +230,31 @@ def get_run_location(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _with_differences(
-    place: TargetContext, have: WorkbenchObservation, cloud: CloudReader
+    context: TargetContext, observed: WorkbenchObservation, cloud: CloudReader
 ) -> WorkbenchObservation:
     """Return what was found with what differs; where an instance has to be made for it, with what
     is known of the chance to get one.
     """
-    gpu = place.spec.gpu
-    card = have.facts.card(gpu.type) if not gpu.is_none else None
-    if not have.exists:
-        return replace(have, capacity=check_capacity(have.names, card, gpu.count, cloud))
-    if not have.is_resolved:
-        return have
-    found = find_differences(place, have, select_run(place, have))
-    doomed = not have.is_updatable or any(change.method is ChangeMethod.REPLACE for change in found)
-    whole = have.is_updatable and not have.is_interrupted
+    gpu = context.spec.gpu
+    card = observed.facts.card(gpu.type) if not gpu.is_none else None
+    if not observed.exists:
+        return replace(observed, capacity=check_capacity(observed.names, card, gpu.count, cloud))
+    if not observed.is_resolved:
+        return observed
+    found = find_differences(context, observed, select_run(context, observed))
+    doomed = not observed.is_updatable or any(
+        change.method is ChangeMethod.REPLACE for change in found
+    )
+    whole = observed.is_updatable and not observed.is_interrupted
     # The old one's cards come back only where it goes before the new one is made.
-    held = _released_gpus(have) if have.zone in have.names.zones else None
-    outlook = check_capacity(have.names, card, gpu.count, cloud, held) if doomed else have.capacity
+    held = _released_gpus(observed) if observed.zone in observed.names.zones else None
+    outlook = (
+        check_capacity(observed.names, card, gpu.count, cloud, held)
+        if doomed
+        else observed.capacity
+    )
     return replace(
-        have,
+        observed,
         drift=tuple(change.path for change in found),
         is_complete=whole,
         needs_replacement=doomed,
@@ -244,11 +262,11 @@ def _with_differences(
     )
 
 
-def _released_gpus(have: WorkbenchObservation) -> ReleasedGpus | None:
+def _released_gpus(observed: WorkbenchObservation) -> ReleasedGpus | None:
     """Return the cards that a running instance holds of the quota; None where it holds none."""
-    configs = (have.instance or {}).get("gceSetup", {}).get("acceleratorConfigs") or ()
-    if have.is_stopped or not configs:
+    configs = (observed.instance or {}).get("gceSetup", {}).get("acceleratorConfigs") or ()
+    if observed.is_stopped or not configs:
         return None
     return ReleasedGpus(
-        str(configs[0].get("type", "")), have.zone, int(configs[0].get("coreCount", 1))
+        str(configs[0].get("type", "")), observed.zone, int(configs[0].get("coreCount", 1))
     )

@@ -131,63 +131,69 @@ def get_source_image(
     )
 
 
-def prepare_run(place: TargetContext, have: WorkbenchObservation) -> tuple[AgentRun, bytes]:
+def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the run to be, and its document."""
     document = encode_config(
         build_agent_config(
-            place, have.names, have.next_nonce, programs.build_programs(), programs.read_pinned_uv()
+            context,
+            observed.names,
+            observed.next_nonce,
+            programs.build_programs(),
+            programs.read_pinned_uv(),
         )
     )
     return AgentRun(
-        have.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(place)
+        observed.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(context)
     ), document
 
 
-def select_run(place: TargetContext, have: WorkbenchObservation) -> AgentRun:
+def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentRun:
     """Return the run that the instance is at, where that is ours and for what is declared now, else
     a new one.
     """
-    told = read_run(have.instance or {})
-    ours = (have.intent.details.get("nonce") if have.intent else None) or (have.recorded or {}).get(
-        "nonce"
-    )
+    told = read_run(observed.instance or {})
+    ours = (observed.intent.details.get("nonce") if observed.intent else None) or (
+        observed.recorded or {}
+    ).get("nonce")
     if (
         told is not None
-        and told.declared_digest == compute_declared_digest(place)
+        and told.declared_digest == compute_declared_digest(context)
         and ours in (None, told.nonce)
-        and told.config_uri == f"{have.names.run_folder(told.nonce)}document.json"
+        and told.config_uri == f"{observed.names.run_folder(told.nonce)}document.json"
     ):
         return told
-    return prepare_run(place, have)[0]
+    return prepare_run(context, observed)[0]
 
 
 def build_desired_body(
-    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+    context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> dict[str, Any]:
     """Return the body of the instance that is wanted, told of a run."""
-    card = have.facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None
+    card = observed.facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None
     choices = InstanceChoices(
-        have.machine_choice.machine_type,
-        have.image_choice.project,
-        have.image_choice.name,
+        observed.machine_choice.machine_type,
+        observed.image_choice.project,
+        observed.image_choice.name,
         card,
-        place.spec.gpu.count if card else 0,
+        context.spec.gpu.count if card else 0,
     )
-    return build_body(place, have.names, choices, run, have.facts)
+    return build_body(context, observed.names, choices, run, observed.facts)
 
 
 def find_differences(
-    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+    context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> tuple[FieldChange, ...]:
     """Return what differs between the instance that is wanted, told of a run, and the one that is
     there.
     """
-    sent = (have.recorded or {}).get("body") or read_creation_body(have.instance or {})
-    found = find_changes(build_desired_body(place, have, run), have.instance or {}, sent)
-    if have.zone not in have.names.zones:
+    sent = (observed.recorded or {}).get("body") or read_creation_body(observed.instance or {})
+    found = find_changes(build_desired_body(context, observed, run), observed.instance or {}, sent)
+    if observed.zone not in observed.names.zones:
         found = (
             *found,
-            FieldChange("zone", have.zone, ", ".join(have.names.zones), ChangeMethod.REPLACE),
+            FieldChange(
+                "zone", observed.zone, ", ".join(observed.names.zones), ChangeMethod.REPLACE
+            ),
         )
     # Two texts of the same values are the same run.
     return tuple(
@@ -199,11 +205,11 @@ def find_differences(
     )
 
 
-def is_adopted(have: WorkbenchObservation) -> bool:
+def is_adopted(observed: WorkbenchObservation) -> bool:
     """Tell whether the instance was made by another state."""
     return (
-        have.instance is not None
-        and have.instance.get("labels", {}).get(LINEAGE_LABEL) != have.names.lineage
+        observed.instance is not None
+        and observed.instance.get("labels", {}).get(LINEAGE_LABEL) != observed.names.lineage
     )
 
 

@@ -26,7 +26,7 @@ class InstanceMatch(NamedTuple):
 
 
 def find_instances(
-    place: TargetContext,
+    context: TargetContext,
     names: ResourceNames,
     first: tuple[str, ...],
     cloud: CloudReader,
@@ -54,7 +54,7 @@ def find_instances(
             there.setdefault(zone, one)
     ours = [zone for zone, real in there.items() if is_owned(real, names)]
     if not ours and adopt and len(there) == 1:
-        ours = [zone for zone, real in there.items() if is_made_for(real, place)]
+        ours = [zone for zone, real in there.items() if is_made_for(real, context)]
     if not ours:
         return InstanceMatch(None, "", tuple(there.values()))
     return InstanceMatch(
@@ -72,13 +72,13 @@ def is_owned(real: Body, names: ResourceNames) -> bool:
     )
 
 
-def is_made_for(real: Body, place: TargetContext) -> bool:
+def is_made_for(real: Body, context: TargetContext) -> bool:
     """Tell whether an instance was made by provision, for a spec and target of these names."""
     labels = real.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
         and (labels.get("provision-spec"), labels.get("provision-target"))
-        == (to_label_value(place.stem), to_label_value(place.target))
+        == (to_label_value(context.stem), to_label_value(context.target))
     )
 
 

@@ -44,60 +44,65 @@ _NAMED = 3
 """Fields that a reason names one by one; the notes name all. Our choice."""
 
 
-def plan_create(place: TargetContext, have: WorkbenchObservation) -> Action:
+def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Action:
     """Return the action that makes the instance, where there is none."""
     because = "there is none yet"
-    if have.intent is not None and have.intent.verb == Operation.REPLACE:
+    if observed.intent is not None and observed.intent.verb == Operation.REPLACE:
         because = "an earlier run deleted it to make another, and was cut short"
-    elif have.recorded:
+    elif observed.recorded:
         because = "it is gone: someone deleted it"
-    uploads, create, record = _prepare_creation(place, have)
+    uploads, create, record = _prepare_creation(context, observed)
     return Action(
         Operation.CREATE,
-        place.address,
+        context.address,
         INSTANCE_PART,
-        _title(have),
+        _title(observed),
         because,
         (*uploads, create),
         record,
-        tuple(_notes(place, have)),
+        tuple(_notes(context, observed)),
     )
 
 
 def plan_replace(
-    place: TargetContext, have: WorkbenchObservation, found: tuple[FieldChange, ...]
+    context: TargetContext, observed: WorkbenchObservation, found: tuple[FieldChange, ...]
 ) -> Action:
     """Return the action that puts another instance in the place of the one that is there.
 
     Names are the same for everyone, and one zone holds each name once: within the same zones the
     old one has to go first. In other zones it goes last.
     """
-    old = DeleteInstance(have.names.instance_resource_name(have.zone), have.names.lineage)
-    first = have.zone in have.names.zones
-    uploads, create, record = _prepare_creation(place, have, instead_of=old.name if first else "")
+    old = DeleteInstance(
+        observed.names.instance_resource_name(observed.zone), observed.names.lineage
+    )
+    first = observed.zone in observed.names.zones
+    uploads, create, record = _prepare_creation(
+        context, observed, instead_of=old.name if first else ""
+    )
     effects: tuple[Effect, ...] = (old, *uploads, create) if first else (*uploads, create, old)
     never = tuple(change for change in found if change.method is ChangeMethod.REPLACE)
     because = (
-        f"{_named(never, have)} cannot be changed in place"
+        f"{_named(never, observed)} cannot be changed in place"
         if never
-        else f"its state is {have.state}"
+        else f"its state is {observed.state}"
     )
     order = (
         "the old one is deleted first, since the name is the same: if no zone has the machine "
         "then, there is none"
     )
     notes = (
-        *_lines(found, have),
-        f"lost: /home/jupyter and all else on the disks of {have.names.instance} in {have.zone}",
+        *_lines(found, observed),
+        "lost: /home/jupyter and all else on the disks of "
+        f"{observed.names.instance} in {observed.zone}",
         order if first else "the old one is deleted once the new one is there",
         *_shrink_notes(never),
-        *_notes(place, have),
+        *_notes(context, observed),
     )
     return Action(
         Operation.REPLACE,
-        place.address,
+        context.address,
         INSTANCE_PART,
-        _title(have),
+        _title(observed),
         because,
         effects,
         record,
@@ -105,14 +110,14 @@ def plan_replace(
     )
 
 
-def plan_move(place: TargetContext, have: WorkbenchObservation) -> Action:
+def plan_move(context: TargetContext, observed: WorkbenchObservation) -> Action:
     """Return the action that makes the instance in another project, and then removes the one that
     is recorded.
     """
-    old = have.recorded or {}
-    uploads, create, record = _prepare_creation(place, have)
+    old = observed.recorded or {}
+    uploads, create, record = _prepare_creation(context, observed)
     because = "project cannot be changed in place"
-    moved = f"project: {old.get('project')} -> {have.names.project}"
+    moved = f"project: {old.get('project')} -> {observed.names.project}"
     notes = (
         moved,
         f"lost: /home/jupyter and all else on the disks of {old.get('instance')}",
@@ -120,18 +125,18 @@ def plan_move(place: TargetContext, have: WorkbenchObservation) -> Action:
     )
     return Action(
         Operation.REPLACE,
-        place.address,
+        context.address,
         INSTANCE_PART,
-        _title(have),
+        _title(observed),
         because,
         (*uploads, create, *plan_instance_deletion(old)),
         record,
-        (*notes, *_notes(place, have)),
+        (*notes, *_notes(context, observed)),
     )
 
 
 def plan_update(
-    place: TargetContext, have: WorkbenchObservation, found: tuple[FieldChange, ...]
+    context: TargetContext, observed: WorkbenchObservation, found: tuple[FieldChange, ...]
 ) -> Action:
     """Return the action that brings an instance to what is wanted: nothing, while it runs, or with
     one stop and one start.
@@ -139,41 +144,41 @@ def plan_update(
     An instance that is started does its run once, so a start that comes from here brings a new
     run, and the device verifies itself anew.
     """
-    run = select_run(place, have)
+    run = select_run(context, observed)
     uploads: tuple[UploadObjects, ...] = ()
     again = any(change.path.endswith("/provision-run") for change in found)
     restart = again or any(
         change.method in (ChangeMethod.STOPPED, ChangeMethod.GROW) for change in found
     )
-    if restart or have.is_stopped:
-        uploads, _, run = prepare_start(place, have)
-        found = find_differences(place, have, run)
-    steps = _steps(have, found, restart=restart)
-    record = build_record(place, have, run)
+    if restart or observed.is_stopped:
+        uploads, _, run = prepare_start(context, observed)
+        found = find_differences(context, observed, run)
+    steps = _steps(observed, found, restart=restart)
+    record = build_record(context, observed, run)
     notes = (
-        *_lines(found, have),
-        *_adoption_notes(have),
-        *_unknown_creation_notes(have),
+        *_lines(found, observed),
+        *_adoption_notes(observed),
+        *_unknown_creation_notes(observed),
         *_growth_notes(found),
-        *_notes(place, have),
+        *_notes(context, observed),
     )
-    if not steps and have.recorded is not None and not have.is_interrupted:
+    if not steps and observed.recorded is not None and not observed.is_interrupted:
         return Action(
             Operation.KEEP,
-            place.address,
+            context.address,
             INSTANCE_PART,
-            _title(have),
+            _title(observed),
             "it is as declared",
             (),
             record,
             notes,
         )
-    because = _reason(have, found, place.environment.digest, again=again, restart=restart)
+    because = _reason(observed, found, context.environment.digest, again=again, restart=restart)
     return Action(
         Operation.CHANGE,
-        place.address,
+        context.address,
         INSTANCE_PART,
-        _title(have),
+        _title(observed),
         because,
         (*uploads, *steps),
         record,
@@ -182,70 +187,77 @@ def plan_update(
 
 
 def prepare_start(
-    place: TargetContext, have: WorkbenchObservation
+    context: TargetContext, observed: WorkbenchObservation
 ) -> tuple[tuple[UploadObjects, ...], dict[str, Any], AgentRun]:
     """Return the uploads for a new run, the body that starts it, and the run."""
-    run, document = prepare_run(place, have)
+    run, document = prepare_run(context, observed)
     parts = programs.build_programs()
     objects = [
-        (have.names.folder + STARTUP_PROGRAM, programs.read_startup_program()),
-        *((have.names.folder + part.file, part.content) for part in parts.values()),
+        (observed.names.folder + STARTUP_PROGRAM, programs.read_startup_program()),
+        *((observed.names.folder + part.file, part.content) for part in parts.values()),
     ]
     upload = UploadObjects(
-        (*objects, (f"{have.names.run_folder(run.nonce)}document.json", document))
+        (*objects, (f"{observed.names.run_folder(run.nonce)}document.json", document))
     )
-    return (upload,), build_desired_body(place, have, run), run
+    return (upload,), build_desired_body(context, observed, run), run
 
 
-def build_record(place: TargetContext, have: WorkbenchObservation, run: AgentRun) -> dict[str, Any]:
+def build_record(
+    context: TargetContext, observed: WorkbenchObservation, run: AgentRun
+) -> dict[str, Any]:
     """Return what the state records of an instance."""
-    target, names = get_workbench_target(place), have.names
+    target, names = get_workbench_target(context), observed.names
     return {
-        "title": _title(have),
+        "title": _title(observed),
         "kind": "workbench",
         "project": names.project,
         "zones": list(names.zones),
-        "zone": have.zone,
+        "zone": observed.zone,
         "instance": names.instance,
         "lineage": names.lineage,
         "bucket": names.folder,
         "image": {
-            "project": have.image_choice.project,
-            "name": have.image_choice.name,
-            "family": have.image_choice.family,
+            "project": observed.image_choice.project,
+            "name": observed.image_choice.name,
+            "family": observed.image_choice.family,
         },
-        "body": build_desired_body(place, have, run),
+        "body": build_desired_body(context, observed, run),
         "nonce": run.nonce,
-        "digest": place.environment.digest,
-        "lock": place.lock.digest,
+        "digest": context.environment.digest,
+        "lock": context.lock.digest,
         "on_failure": target.on_failure,
-        "labels": build_labels(place, names),
+        "labels": build_labels(context, names),
     }
 
 
 def _prepare_creation(
-    place: TargetContext, have: WorkbenchObservation, instead_of: str = ""
+    context: TargetContext, observed: WorkbenchObservation, instead_of: str = ""
 ) -> tuple[tuple[UploadObjects, ...], CreateInstance, dict[str, Any]]:
-    new = replace(have, instance=None, recorded=None, zone="")
-    uploads, body, run = prepare_start(place, new)
+    new = replace(observed, instance=None, recorded=None, zone="")
+    uploads, body, run = prepare_start(context, new)
     # One request for one plan: made again it is the same request to the service.
-    request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{have.names.instance} {run.nonce}"))
+    request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{observed.names.instance} {run.nonce}"))
     return (
         uploads,
         CreateInstance(
-            have.names.project, have.names.zones, have.names.instance, body, request, instead_of
+            observed.names.project,
+            observed.names.zones,
+            observed.names.instance,
+            body,
+            request,
+            instead_of,
         ),
-        build_record(place, new, run),
+        build_record(context, new, run),
     )
 
 
 def _steps(
-    have: WorkbenchObservation, found: tuple[FieldChange, ...], *, restart: bool
+    observed: WorkbenchObservation, found: tuple[FieldChange, ...], *, restart: bool
 ) -> tuple[Effect, ...]:
     """Return the steps of a change. What is cut short among them leaves the instance stopped, and
     the next run starts it.
     """
-    name = have.names.instance_resource_name(have.zone)
+    name = observed.names.instance_resource_name(observed.zone)
     patched = tuple(
         change for change in found if change.method in (ChangeMethod.RUNNING, ChangeMethod.STOPPED)
     )
@@ -253,20 +265,20 @@ def _steps(
     steps += tuple(
         _resize_disk(name, change) for change in found if change.method is ChangeMethod.GROW
     )
-    if restart or have.is_stopped:
-        before = (StopInstance(name),) if have.state != "STOPPED" else ()
+    if restart or observed.is_stopped:
+        before = (StopInstance(name),) if observed.state != "STOPPED" else ()
         steps = (*before, *steps, StartInstance(name))
-    elif have.state != "ACTIVE":
+    elif observed.state != "ACTIVE":
         steps = (*steps, StartInstance(name))  # waits for what an interrupted run had begun
-    return (*steps, *_delete_old_objects(have))
+    return (*steps, *_delete_old_objects(observed))
 
 
-def _delete_old_objects(have: WorkbenchObservation) -> Iterator[Effect]:
+def _delete_old_objects(observed: WorkbenchObservation) -> Iterator[Effect]:
     """Yield what removes our objects from the folder that the instance had before its `bucket`
     changed.
     """
-    old = have.recorded or {}
-    if old.get("bucket") and old["bucket"] != have.names.folder and has_own_names(old):
+    old = observed.recorded or {}
+    if old.get("bucket") and old["bucket"] != observed.names.folder and has_own_names(old):
         yield DeleteObjects(str(old["bucket"]))
 
 
@@ -280,7 +292,7 @@ def _resize_disk(name: str, change: FieldChange) -> ResizeDisk:
 
 
 def _reason(
-    have: WorkbenchObservation,
+    observed: WorkbenchObservation,
     found: tuple[FieldChange, ...],
     digest: str,
     *,
@@ -291,23 +303,23 @@ def _reason(
     is wanted.
     """
     reasons = []
-    if is_adopted(have):
+    if is_adopted(observed):
         reasons.append("it is taken over from another state (--adopt)")
-    elif have.recorded is None:
+    elif observed.recorded is None:
         reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
-    words, ended = _named(found, have), (have.recorded or {}).get("ended")
+    words, ended = _named(found, observed), (observed.recorded or {}).get("ended")
     if ended:
         reasons.append(
             f"its last run ended without a proof ({escape_line(str(ended['why']))[:200]}): "
             "it runs again"
         )
-    if again and have.recorded is not None and have.recorded.get("digest") != digest:
+    if again and observed.recorded is not None and observed.recorded.get("digest") != digest:
         reasons.append("the environment changed")
-    elif again and not words and not ended and not is_adopted(have):
+    elif again and not words and not ended and not is_adopted(observed):
         reasons.append("what is declared for the device changed")
     if words:
         reasons.append(f"{words} changed")
-    if have.is_stopped:
+    if observed.is_stopped:
         reasons.append("it is stopped: it is started, and verifies itself anew")
     elif restart:
         reasons.append(RESTART_NOTE)
@@ -316,33 +328,36 @@ def _reason(
     return "; ".join(reasons or ["an earlier run was cut short"])
 
 
-def _lines(found: tuple[FieldChange, ...], have: WorkbenchObservation) -> Iterator[str]:
-    yield from (f"{field}: {words}" for field, words in describe_changes(found, have.facts))
+def _lines(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
+    yield from (f"{field}: {words}" for field, words in describe_changes(found, observed.facts))
 
 
-def _named(found: tuple[FieldChange, ...], have: WorkbenchObservation) -> str:
+def _named(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
     words = [
         field
-        for field, _ in describe_changes(found, have.facts)
+        for field, _ in describe_changes(found, observed.facts)
         if not field.startswith(f"labels.{MANAGED_LABEL}-")
     ]
     more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
     return ", ".join(words[:_NAMED]) + more
 
 
-def _adoption_notes(have: WorkbenchObservation) -> Iterator[str]:
+def _adoption_notes(observed: WorkbenchObservation) -> Iterator[str]:
     folder = str(
-        (have.instance or {}).get("gceSetup", {}).get("metadata", {}).get("post-startup-script", "")
+        (observed.instance or {})
+        .get("gceSetup", {})
+        .get("metadata", {})
+        .get("post-startup-script", "")
     ).rpartition("/")[0]
-    if is_adopted(have) and folder:
+    if is_adopted(observed) and folder:
         yield f"reports and logs of the state before stay in {folder}/"
 
 
-def _unknown_creation_notes(have: WorkbenchObservation) -> Iterator[str]:
+def _unknown_creation_notes(observed: WorkbenchObservation) -> Iterator[str]:
     if (
-        have.instance is not None
-        and have.recorded is None
-        and not read_creation_body(have.instance)
+        observed.instance is not None
+        and observed.recorded is None
+        and not read_creation_body(observed.instance)
     ):
         (
             yield "it does not say how it was made: disks, service account, network and owner are "
@@ -370,41 +385,41 @@ def _shrink_notes(never: tuple[FieldChange, ...]) -> Iterator[str]:
         )
 
 
-def _title(have: WorkbenchObservation) -> str:
-    return f"instance {have.names.instance}"
+def _title(observed: WorkbenchObservation) -> str:
+    return f"instance {observed.names.instance}"
 
 
-def _notes(place: TargetContext, have: WorkbenchObservation) -> Iterator[str]:
-    gpu = "" if place.spec.gpu.is_none else f" with {place.spec.gpu}"
-    tried = ", ".join(have.names.zones)
-    yield f"machine: {have.machine_choice.machine_type}{gpu}"
-    if have.instance is None or have.needs_replacement:
-        ordered = f"{tried}, in this order" if len(have.names.zones) > 1 else tried
+def _notes(context: TargetContext, observed: WorkbenchObservation) -> Iterator[str]:
+    gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
+    tried = ", ".join(observed.names.zones)
+    yield f"machine: {observed.machine_choice.machine_type}{gpu}"
+    if observed.instance is None or observed.needs_replacement:
+        ordered = f"{tried}, in this order" if len(observed.names.zones) > 1 else tried
         yield (
-            f"zone: it is in {have.zone}; the new one is tried in {ordered}"
-            if have.zone
+            f"zone: it is in {observed.zone}; the new one is tried in {ordered}"
+            if observed.zone
             else f"zones, in this order: {tried}"
         )
     else:
-        yield f"zone: {have.zone}"
-    yield f"cost: {have.machine_choice.price}"
-    if have.image_choice.family:
+        yield f"zone: {observed.zone}"
+    yield f"cost: {observed.machine_choice.price}"
+    if observed.image_choice.family:
         yield (
-            f"image: {have.image_choice.name}, the newest of {have.image_choice.family}"
-            if have.recorded is None and have.instance is None
-            else f"image: {have.image_choice.name}"
+            f"image: {observed.image_choice.name}, the newest of {observed.image_choice.family}"
+            if observed.recorded is None and observed.instance is None
+            else f"image: {observed.image_choice.name}"
         )
-    yield from have.capacity.notes
-    yield from describe_duplicates(have.others)
+    yield from observed.capacity.notes
+    yield from describe_duplicates(observed.others)
 
 
 def plan_rerun_effects(
-    place: TargetContext, have: WorkbenchObservation, nonce: str
+    context: TargetContext, observed: WorkbenchObservation, nonce: str
 ) -> tuple[tuple[Effect, ...], Mapping[str, Any]]:
     """Return the effects that have an instance verify itself again under a nonce, and the record
     that it then has.
     """
-    new = replace(have, next_nonce=nonce)
-    uploads, _, run = prepare_start(place, new)
-    found = find_differences(place, new, run)
-    return (*uploads, *_steps(new, found, restart=True)), build_record(place, new, run)
+    new = replace(observed, next_nonce=nonce)
+    uploads, _, run = prepare_start(context, new)
+    found = find_differences(context, new, run)
+    return (*uploads, *_steps(new, found, restart=True)), build_record(context, new, run)

@@ -18,15 +18,15 @@ from provision.targets.workbench.machine_type import MachineChoice
 from provision.targets.workbench.ownership import describe_owner, is_made_for
 
 
-def get_workbench_target(place: TargetContext) -> WorkbenchTarget:
+def get_workbench_target(context: TargetContext) -> WorkbenchTarget:
     """Return the target of a place; the registry asks by kind."""
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target
 
 
 def find_refusals(
-    place: TargetContext,
+    context: TargetContext,
     facts: Facts,
     chosen: MachineChoice,
     picked: ImageChoice,
@@ -36,10 +36,10 @@ def find_refusals(
     """Yield everything that is refused; `foreign` are instances that bear our name, are not ours,
     and stand in the way.
     """
-    target, own = get_workbench_target(place), ("targets", place.target)
-    yield from find_common_refusals(place.spec)
-    yield from _unsupported_fields(place, target)
-    yield from _gpu_refusals(place, facts)
+    target, own = get_workbench_target(context), ("targets", context.target)
+    yield from find_common_refusals(context.spec)
+    yield from _unsupported_fields(context, target)
+    yield from _gpu_refusals(context, facts)
     if target.bucket is None:
         hint = (
             "make one (gcloud storage buckets create gs://NAME "
@@ -68,7 +68,7 @@ def find_refusals(
             "--project=cloud-notebooks-managed --no-standard-images",
         )
     yield from (
-        _refuse_foreign_instance(place, own, real, alone=len(foreign) == 1) for real in foreign
+        _refuse_foreign_instance(context, own, real, alone=len(foreign) == 1) for real in foreign
     )
     if outlook.problem:
         yield Refusal(
@@ -79,13 +79,13 @@ def find_refusals(
 
 
 def _refuse_foreign_instance(
-    place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
+    context: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
 ) -> Refusal:
     """Return what is said of an instance that bears our name and that the state at hand did not
     make.
     """
     renamed = "rename the spec file or the target"
-    if not is_made_for(real, place):
+    if not is_made_for(real, context):
         hint = f"it is not touched: {renamed}, or delete it yourself"
         return Refusal(
             own,
@@ -95,7 +95,7 @@ def _refuse_foreign_instance(
         )
     adopt = (
         "if that state is lost, take the instance over with `provision apply --adopt --target "
-        f"{place.target}`"
+        f"{context.target}`"
     )
     ways = (
         renamed,
@@ -109,8 +109,8 @@ def _refuse_foreign_instance(
     )
 
 
-def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterator[Refusal]:
-    spec, own = place.spec, ("targets", place.target)
+def _unsupported_fields(context: TargetContext, target: WorkbenchTarget) -> Iterator[Refusal]:
+    spec, own = context.spec, ("targets", context.target)
     if spec.cuda_toolkit is not None:
         yield Refusal(
             ("cuda_toolkit",),
@@ -137,8 +137,8 @@ def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterat
                 "an instance fetches secrets from Secret Manager only",
                 "write {secret: projects/PROJECT/secrets/NAME/versions/1}",
             )
-    if place.sandbox_sources is None:
-        for name, address in {**place.lock.indexes, **target.mirrors}.items():
+    if context.sandbox_sources is None:
+        for name, address in {**context.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
                 yield Refusal(
                     (*own, "mirrors"),
@@ -147,8 +147,8 @@ def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterat
                 )
 
 
-def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
-    gpu = place.spec.gpu
+def _gpu_refusals(context: TargetContext, facts: Facts) -> Iterator[Refusal]:
+    gpu = context.spec.gpu
     if gpu.is_none:
         return
     card = facts.card(gpu.type)
@@ -159,7 +159,7 @@ def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
         yield Refusal(
             ("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none"
         )
-    elif "torch" not in place.lock.versions(place.environment):
+    elif "torch" not in context.lock.versions(context.environment):
         yield Refusal(
             ("gpu",),
             f"gpu: {gpu} cannot be shown to compute without torch",

@@ -91,7 +91,7 @@ def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_body(
-    place: TargetContext,
+    context: TargetContext,
     names: ResourceNames,
     choices: InstanceChoices,
     run: AgentRun,
@@ -100,9 +100,9 @@ def build_body(
     """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The
     same for every zone.
     """
-    target = _target(place)
+    target = _target(context)
     body: dict[str, Any] = {
-        "labels": {**target.labels, **build_labels(place, names)},
+        "labels": {**target.labels, **build_labels(context, names)},
         "gceSetup": _setup(target, names, choices, run, facts),
     }
     if target.access.owner is not None:
@@ -222,7 +222,7 @@ def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
     return interface
 
 
-def _target(place: TargetContext) -> WorkbenchTarget:
-    target = place.spec.targets[place.target]
+def _target(context: TargetContext) -> WorkbenchTarget:
+    target = context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target

@@ -41,16 +41,16 @@ class ResourceNames(NamedTuple):
         return f"{self.folder}{nonce}/"
 
 
-def build_resource_names(place: TargetContext, lineage: str) -> ResourceNames:
+def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
     """Return what the instance of a place is called, and where its objects lie; without a bucket
     the folder is "".
 
     The name is the same for everyone, so that a second one shows; the lineage of the state is in
     a label and in the folder, so that it is told whose it is.
     """
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
-    instance = build_instance_name(target.project, place.stem, place.target)
+    instance = build_instance_name(target.project, context.stem, context.target)
     bucket = (
         f"{target.bucket.rstrip('/')}/{instance}/{to_label_value(lineage)}/"
         if target.bucket
@@ -77,18 +77,18 @@ def to_label_value(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower())[:_MOST]
 
 
-def build_instance_kernel_name(place: TargetContext) -> str:
+def build_instance_kernel_name(context: TargetContext) -> str:
     """Return the name of the Jupyter kernel on the instance."""
-    return re.sub(r"[^a-z0-9._-]+", "-", f"provision-{place.stem}.{place.target}".lower())
+    return re.sub(r"[^a-z0-9._-]+", "-", f"provision-{context.stem}.{context.target}".lower())
 
 
-def build_labels(place: TargetContext, names: ResourceNames) -> dict[str, str]:
+def build_labels(context: TargetContext, names: ResourceNames) -> dict[str, str]:
     """Return the labels that tell whose an instance is, and which lock it was made from."""
-    digest = place.environment.digest.removeprefix("sha256:")[:12]
+    digest = context.environment.digest.removeprefix("sha256:")[:12]
     return {
         MANAGED_LABEL: "1",
-        "provision-spec": to_label_value(place.stem),
-        "provision-target": to_label_value(place.target),
+        "provision-spec": to_label_value(context.stem),
+        "provision-target": to_label_value(context.target),
         LINEAGE_LABEL: names.lineage,
         "provision-lock": digest,
     }
