@@ -49,8 +49,8 @@ class Refused(ProvisionError):
 class ExternalError(ProvisionError):
     """Disk, permissions, an interpreter or another program stands in the way.
 
-    `still_running` is what an effect that costs money left running elsewhere: () for nothing, None where
-    that is not known.
+    `still_running` names what an effect that costs money left running elsewhere: () for nothing,
+    None when that is not known.
     """
 
     still_running: tuple[str, ...] | None = None

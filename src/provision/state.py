@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from provision.errors import StateError
-from provision.plan import Action
+from provision.plan import Action, Intent
 
 SCHEMA = "provision.state/1"
 _START_OVER_HINT = (
@@ -89,41 +89,6 @@ class State:
         rest = {key: value for key, value in self.resources.items() if key != f"{address}#{part}"}
         added = {f"{address}#{part}": record} if record is not None else {}
         return replace(self, serial=self.serial + 1, resources={**rest, **added})
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """An action that was begun: written before its first effect, closed when the state holds its
-    result.
-
-    `paths` are what it makes in our folder, `names` the full names that what it makes elsewhere
-    may have, `details` what else finds that again.
-    """
-
-    address: str
-    part: str
-    verb: str
-    paths: tuple[str, ...]
-    began: str
-    names: tuple[str, ...] = ()
-    details: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def projects(self) -> set[str]:
-        """The projects of Google Cloud that its names are in."""
-        return {name.split("/")[1] for name in self.names if name.startswith("projects/")}
-
-    @property
-    def key(self) -> tuple[str, str, tuple[str, ...], str]:
-        """What tells it from other intents that are open: address, part, the names that it may
-        give, and its nonce or session ("" for none).
-        """
-        return (
-            self.address,
-            self.part,
-            self.names,
-            str(self.details.get("nonce") or self.details.get("session", "")),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ from provision.lock import Lock, LockedFile
 from provision.plan import Action, Operation
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, SandboxSources, TargetContext
-from provision.targets.colab import NOTEBOOK_PART, ColabDriver, render_files
 from provision.targets.colab.agent_config import build_agent_config, encode_config
+from provision.targets.colab.driver import ColabDriver
+from provision.targets.colab.rendered_files import render_files
+from provision.targets.colab.sessions import NOTEBOOK_PART
 from provision.targets.workbench.programs import read_pinned_uv
 from tests.targets.colab_places import place
 

@@ -27,9 +27,9 @@ from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
 from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import environment_digest, with_digest
-from provision.plan import Action, Operation
+from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
-from provision.state import Intent, Ledger, State, create_empty_state
+from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (

@@ -150,7 +150,7 @@ def attach(
 def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
     """Show how a person gets onto the instances; exit 1 when one of them is not running."""
     from provision.commands.attach import list_instance_targets
-    from provision.commands.instance_access import describe_access
+    from provision.commands.open import describe_access
 
     with open_system(path, sandbox=sandbox) as world:
         loaded = load_session_spec(path, world, sandbox=sandbox)

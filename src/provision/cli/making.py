@@ -31,7 +31,7 @@ from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.target_plans import runs_in_browser, select_targets
 from provision.errors import ProvisionError, Refused
 from provision.plan import Action, Plan
-from provision.targets.colab import build_colab_link
+from provision.targets.colab.github_link import build_colab_link
 from provision.views import plan as plan_view
 
 _DEVICE_LIFETIME_NOTE = (
@@ -317,27 +317,27 @@ def _save_plan(out: Path, proposed: Plan, world: RealSystem) -> None:
 
 def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]:
     told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
-    if result.notebook is not None:
+    if result.summary.notebook is not None:
         found = compare_with_facts(loaded, result.context, result.report.document)
         names = {
-            "notebook": report_import.notebook_name(result.notebook),
-            **({"session": result.session} if result.session else {}),
+            "notebook": report_import.notebook_name(result.summary.notebook),
+            **({"session": result.summary.session} if result.summary.session else {}),
         }
         return {**told, **names, **report_import.facts_comparison_document(found, loaded)}
-    if result.instance is None:
-        return {**told, "compared": result.compared or None}
+    if result.summary.instance is None:
+        return {**told, "compared": result.summary.file_comparison or None}
     return {
         **told,
-        "instance": result.instance["instance"],
-        "zone": result.instance["zone"],
+        "instance": result.summary.instance["instance"],
+        "zone": result.summary.instance["zone"],
         "on_failure": result.on_failure_note or None,
     }
 
 
 def _pending_document(one: PendingTarget, loaded: LoadedSpec, world: RealSystem) -> dict[str, Any]:
-    if one.instance is not None:
-        return {"instance": one.instance["instance"], "zone": one.instance["zone"]}
-    record = one.notebook or {}
+    if one.summary.instance is not None:
+        return {"instance": one.summary.instance["instance"], "zone": one.summary.instance["zone"]}
+    record = one.summary.notebook or {}
     name = report_import.notebook_name(record)
     return {
         "notebook": name,
@@ -360,18 +360,20 @@ def _show_applied(
             option=f" --target {result.context.target}" if several else "",
         )
     for waiting in applied.pending:
-        if waiting.instance is None:
+        if waiting.summary.instance is None:
             link = build_colab_link(
-                loaded.folder.parent / report_import.notebook_name(waiting.notebook or {}), world
+                loaded.folder.parent / report_import.notebook_name(waiting.summary.notebook or {}),
+                world,
             )
             report_import.show_pending_notebook(
-                loaded, waiting.context.target, waiting.notebook or {}, waiting.reason, link
+                loaded, waiting.context.target, waiting.summary.notebook or {}, waiting.reason, link
             )
             continue
         words = " --sandbox" if waiting.context.sandbox_sources is not None else ""
         option = f" --target {waiting.context.target}" if several else ""
+        instance = waiting.summary.instance
         console.print_text(
-            f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: "
+            f"instance     {instance['instance']} in {instance['zone']}: "
             "it makes its environment now"
         )
         console.print_text(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
@@ -394,20 +396,20 @@ def _show_result(
             else "--verify asks the device again"
         )
         console.print_text(f"No changes: this is the stored verdict of {when}; {again}.")
-    if result.notebook is not None:
+    if result.summary.notebook is not None:
         report_import.show_facts_comparison(
             compare_with_facts(loaded, result.context, result.report.document), loaded
         )
         console.print_text(
             "\nnotebook     "
-            f"{os.path.relpath(loaded.folder.parent / report_import.notebook_name(result.notebook))}"  # noqa: E501
+            f"{os.path.relpath(loaded.folder.parent / report_import.notebook_name(result.summary.notebook))}"  # noqa: E501
         )
-        if result.session:
+        if result.summary.session:
             console.print_text(
-                f"running      {result.session} at Colab, and it costs; give it back: "
+                f"running      {result.summary.session} at Colab, and it costs; give it back: "
                 f"provision destroy {shlex.quote(str(path))}{option}"
             )
-    elif result.instance is not None:
+    elif result.summary.instance is not None:
         _show_instance(path, result, option)
     else:
         _show_environment(path, result, option)
@@ -423,8 +425,8 @@ def _show_environment(path: Path, result: TargetResult, option: str) -> None:
         console.print_text(
             f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}"
         )
-    if result.compared:
-        console.print_text(f"compared     {result.compared}")
+    if result.summary.file_comparison:
+        console.print_text(f"compared     {result.summary.file_comparison}")
     console.print_text(f"activate     {_activation(result, stable)}")
     console.print_text(
         f"run          provision run {shlex.quote(str(path))}{option} -- "
@@ -435,9 +437,9 @@ def _show_environment(path: Path, result: TargetResult, option: str) -> None:
             f"launch       provision export {shlex.quote(str(path))}{option} --format "
             "accelerate --out accelerate.yaml"
         )
-    if result.kernel:
+    if result.summary.kernel:
         console.print_text(
-            f"kernel       {result.kernel} (in Jupyter: {result.context.spec.name} "
+            f"kernel       {result.summary.kernel} (in Jupyter: {result.context.spec.name} "
             f"({result.context.target}))"
         )
 
@@ -449,12 +451,12 @@ def _activation(result: TargetResult, stable: str) -> str:
     target = result.context.spec.targets[result.context.target]
     if getattr(target, "manager", "uv") != "conda":
         return f"source {shlex.quote(f'{stable}/bin/activate')}"
-    by = result.activation or f"conda activate {shlex.quote(stable)}"
+    by = result.summary.activation or f"conda activate {shlex.quote(stable)}"
     return f"{by}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
 def _show_instance(path: Path, result: TargetResult, option: str) -> None:
-    record = result.instance or {}
+    record = result.summary.instance or {}
     sandbox = result.context.sandbox_sources is not None
     words = option + (" --sandbox" if sandbox else "")
     console.print_text(

@@ -16,7 +16,7 @@ from provision.commands.render import RenderedTarget, RenderOptions
 from provision.commands.render import render as rendered
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.sanitize import escape_line
-from provision.targets.colab import describe_kept_copy
+from provision.targets.colab.driver import describe_kept_copy
 from provision.targets.colab.file_names import PAYLOAD_SUFFIX
 
 _PENDING_REASON = "what proves the environment is the notebook, on its runtime"

@@ -31,7 +31,7 @@ def add(
     """File a report and show it; the exit code is that of its verdict."""
     from provision.adapters import RealSystem
     from provision.cli.looking import report_summary, show_report
-    from provision.commands.colab_report_import import import_report
+    from provision.commands.report_import import import_report
     from provision.commands.shared.probe_report_import import import_probe_report
 
     world = RealSystem()

@@ -4,28 +4,18 @@ showing what it names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.load import state_folder
-from provision.effects import (
-    Effect,
-    ProgressCallback,
-    Reader,
-    RemoveFileIfUnmodified,
-    RemoveSymlink,
-    RemoveTree,
-    System,
-)
-from provision.errors import StateError, UsageError
+from provision.effects import ProgressCallback, Reader, System
+from provision.errors import UsageError
 from provision.state import Ledger
 from provision.state_store import LocalStore
 from provision.targets.recorded_paths import is_kernel_of
 
-REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
-"""What takes something away on this machine."""
 _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 
@@ -97,21 +87,6 @@ def adopt(
                 state = state.with_record(one.address, one.part, None)
         store.bind(state)
     return adoption
-
-
-def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
-    """Raise StateError for removals on this machine that a state from elsewhere asks for."""
-    doomed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
-    if ledger.foreign_reason and doomed:
-        hint = (
-            "look at what it names and make it this folder's: provision adopt; or, if nothing "
-            f"of it is here, move {folder / 'state.json'} away"
-        )
-        raise StateError(
-            f"{doomed[0]} is not removed: the state that names it was not written here",
-            why=ledger.foreign_reason,
-            hint=hint,
-        )
 
 
 def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:

@@ -15,7 +15,8 @@ from typing import Any
 
 from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
 from provision.errors import ExternalError, StateError
-from provision.state import Intent, Ledger, State, StateRecord, create_empty_state, dumps, loads
+from provision.plan import Intent
+from provision.state import Ledger, State, StateRecord, create_empty_state, dumps, loads
 from provision.state_store.binding import explain_foreign_binding, read_current_binding
 from provision.state_store.git_index import is_tracked_by_git
 

@@ -6,15 +6,31 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.effects import RemoveTree
-from provision.errors import Refused
-from provision.state import to_folder_name
+from provision.effects import Effect, RemoveFileIfUnmodified, RemoveSymlink, RemoveTree
+from provision.errors import Refused, StateError
+from provision.state import Ledger, to_folder_name
 
 _HINT = "look at the state file: provision did not write this into it"
+
+
+REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
+"""Effects that remove something on this machine."""
+
+
+def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
+    """Raise StateError for removals on this machine that a state from elsewhere implies."""
+    removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
+    if ledger.foreign_reason and removed:
+        raise StateError(
+            f"{removed[0]} is not removed: the state that names it was not written here",
+            why=ledger.foreign_reason,
+            hint="look at what it names and make it this folder's: provision adopt; or, if nothing "
+            f"of it is here, move {folder / 'state.json'} away",
+        )
 
 
 def plan_kernel_removal(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.colab_report_import import check_probe_version, check_report_time
 from provision.commands.probe import build_probe_expectations, get_locked_context
+from provision.commands.report_import import (
+    accepts_reports,
+    check_probe_version,
+    check_report_time,
+)
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
 from provision.errors import LockError, Refused
@@ -57,7 +61,9 @@ def import_probe_report(
     for one that is damaged, forged or of another time.
     """
     report = read_untrusted_report(content, name)
-    meant = spec if spec is not None or report.document["subject"]["kind"] == "colab" else default
+    meant = (
+        spec if spec is not None or accepts_reports(report.document["subject"]["kind"]) else default
+    )
     if meant is None:
         return None
     loaded = load_spec(meant, system)
@@ -116,7 +122,7 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
     meant = loaded.spec.targets.get(target or subject["target"])
     if (
         meant is None
-        or meant.kind == "colab"
+        or accepts_reports(meant.kind)
         or subject["kind"] != meant.kind
         or report.document["spec"]["name"] != loaded.spec.name
     ):

@@ -5,17 +5,41 @@ can make an environment there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from provision.effects import Effect, Reader, RemoveFileIfUnmodified, RemoveTree, WriteFile
+from provision.effects import (
+    Effect,
+    MakeFolder,
+    Reader,
+    RemoveFileIfUnmodified,
+    RemoveTree,
+    WriteFile,
+)
 from provision.errors import Refused
 from provision.facts import Facts, load_facts
-from provision.plan import Action, Operation
-from provision.state import Ledger
-from provision.targets.base import Interpreter, Refusal, TargetContext
+from provision.plan import Action, Intent, Operation
+from provision.spec import Spec
+from provision.state import Ledger, State
+from provision.targets.base import (
+    VERIFICATION_PART,
+    Driver,
+    Interpreter,
+    Journal,
+    Pending,
+    ProbeEvidence,
+    Refusal,
+    TargetCondition,
+    TargetContext,
+    TargetSummary,
+    VerifyOptions,
+    declared_variables,
+)
+from provision.targets.capabilities import FactsComparison, Rendering, ReportRequest, RunRules
+from provision.targets.colab.agent_config import build_agent_config
+from provision.targets.colab.facts_comparison import compare_runtime_with_facts
 from provision.targets.colab.file_names import (
     CELL_SUFFIX,
     NOTEBOOK_SUFFIX,
@@ -23,6 +47,7 @@ from provision.targets.colab.file_names import (
     build_file_stem,
     get_colab_target,
 )
+from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.refusals import find_refusals
 from provision.targets.colab.rendered_files import (
     MAX_CELL_BYTES,
@@ -31,12 +56,14 @@ from provision.targets.colab.rendered_files import (
     list_file_names,
     render_files,
 )
-from provision.targets.colab.sessions import SESSION_PART, plan_session_stops
+from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART, plan_session_stops
 from provision.targets.colab.shapes import find_shape
-from provision.targets.local.driver import declared_variables
+from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
+from provision.targets.common_refusals import refuse_single_checks
 from provision.targets.recorded_paths import resolve_own_folder
+from provision.targets.workbench.programs import read_pinned_uv
+from provision.verification import expectations_of
 
-NOTEBOOK_PART = "notebook"
 _LIMIT = 64 * 2**20
 _MAX_NAMED = 5
 """Packages that a plan names one by one. Our choice."""
@@ -60,38 +87,43 @@ class ColabObservation:
     rendered: RenderedFiles
 
 
-@dataclass(frozen=True, slots=True)
-class ColabDriver:
-    """Runtimes of Google Colab (see provision.targets.Target). `facts` gives what is known of them."""  # noqa: E501
+class ColabDriver(Driver[ColabObservation]):
+    """Runtimes of Google Colab: files are written here, and only their notebook can do the rest."""
 
-    facts: Callable[[], Facts] = load_facts
-    platform: str | None = "linux-x86_64"
+    platform = "linux-x86_64"
+    own_files = ("colab/sessions.json", "colab/sessions.json.lock")
+    own_folders = ("colab",)
+
+    def __init__(self, facts: Callable[[], Facts] = load_facts) -> None:
+        self.facts = facts
+
+    def owns(self, part: str) -> bool:
+        """Return whether a part is a notebook or a session."""
+        return part in (NOTEBOOK_PART, SESSION_PART)
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
-        """Return what was written for the place already. Nothing is asked of Colab: a runtime costs
-        from the moment it is there.
-        """
+        """Return the files that exist next to the spec; Colab itself is not asked."""
         return self.observe_folder(context.folder.parent, context, ledger, reader)
 
     def observe_folder(
         self, folder: Path, context: TargetContext, ledger: Ledger, reader: Reader, *, url: str = ""
     ) -> ColabObservation:
-        """Return what was written for the place already in a folder; with `url`, the payload apart
-        from the cell.
-        """
+        """Return the files that exist in a folder; with `url` the payload is a file of its own."""
         facts = self.facts()
-        found = {
+        contents = {
             name: reader.read(folder / name, _LIMIT)
             for name in list_file_names(context, url)
             if reader.exists(folder / name)
         }
-        others = tuple(name for name, content in found.items() if is_foreign_file(name, content))
-        made = render_files(context, facts, spec_file=get_spec_file_name(context, reader), url=url)
-        unfit = (*find_refusals(context, facts, others), *_size_refusals(context, made))
-        there = {name: content for name, content in found.items() if name not in others}
-        return ColabObservation(
-            facts, folder, there, ledger.state.resource(context.address, NOTEBOOK_PART), unfit, made
+        foreign = tuple(
+            name for name, content in contents.items() if is_foreign_file(name, content)
         )
+        own = {name: content for name, content in contents.items() if name not in foreign}
+        spec_file = get_spec_file_name(context, reader)
+        files = render_files(context, facts, spec_file=spec_file, url=url)
+        refusals = (*find_refusals(context, facts, foreign), *_size_refusals(context, files))
+        recorded = ledger.state.resource(context.address, NOTEBOOK_PART)
+        return ColabObservation(facts, folder, own, recorded, refusals, files)
 
     def refusals(self, context: TargetContext, observed: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
         """Return what the spec asks for that a runtime cannot be asked for."""
@@ -178,6 +210,181 @@ class ColabDriver:
                 )
             )
         return tuple(actions)
+
+    def recover(
+        self,
+        intent: Intent,
+        journal: Journal,
+        *,
+        planned: bool = False,  # noqa: ARG002
+        still_running: tuple[str, ...] = (),  # noqa: ARG002
+    ) -> None:
+        """Release the session that an interrupted run may have acquired."""
+        if intent.part == SESSION_PART:
+            stop_interrupted_session(intent, journal)
+        else:
+            journal.close_intent(intent)
+
+    def release_interrupted(self, intent: Intent, journal: Journal) -> None:
+        """Release the session of an interrupted verification."""
+        if intent.part == SESSION_PART:
+            stop_interrupted_session(intent, journal)
+
+    def voids_verdict(self, action: Action, state: State) -> bool:
+        """Return whether an action changes the request that the stored verdict answers."""
+        stored = state.resource(action.address, VERIFICATION_PART) or {}
+        answered = stored.get("nonce") and (action.record or {}).get("nonce") == stored["nonce"]
+        return action.operation is not Operation.KEEP and not answered
+
+    def reason_to_verify(
+        self, context: TargetContext, state: State, reader: Reader, *, changed: bool
+    ) -> str:
+        """Return why the stored verdict does not apply; one of an earlier notebook never does."""
+        stored = state.resource(context.address, VERIFICATION_PART)
+        if stored is None or not stored["verdict"]:
+            if self.is_run_by_user(context):
+                return "its report has not come home yet"
+            return "it was not verified yet"
+        notebook = state.resource(context.address, NOTEBOOK_PART) or {}
+        if changed or stored.get("nonce") != notebook.get("nonce"):
+            verdict = f"the verdict of {stored['at'][:10]} ({stored['verdict']})"
+            return f"{verdict} is of an earlier notebook, and is void"
+        return super().reason_to_verify(context, state, reader, changed=changed)
+
+    def require_verifiable(
+        self,
+        context: TargetContext,
+        ledger: Ledger,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+        only: tuple[str, ...],
+    ) -> None:
+        """Check that provision itself can run the cell, with all of its checks."""
+        if self.is_run_by_user(context):
+            raise Refused(
+                f"{context.address} is verified in its notebook",
+                why="provision reaches no runtime that a browser holds",
+                hint=f"open the notebook (`provision apply {context.cli_arguments}` says how), "
+                "run all of it, and file what it offers: provision report add FILE",
+            )
+        refuse_single_checks(context, only)
+
+    def verify(
+        self, context: TargetContext, journal: Journal, options: VerifyOptions
+    ) -> ProbeEvidence | Pending:
+        """Run the cell on a machine of its own; in a browser only a person can run it."""
+        if self.is_run_by_user(context):
+            journal.system.perform(MakeFolder(context.reports_folder, 0o700), journal.progress)
+            return Pending()
+        return verify_on_colab(self, context, self.facts(), journal, keep=options.keep)
+
+    def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
+        """Return the condition of the files: "rendered" if spec and lock make the same."""
+        location = self.location(context.address, context.folder, ledger.state) or ""
+        intent = ledger.find_interrupted(context.address)
+        if intent is not None and intent.part == SESSION_PART:
+            session = intent.details["session"]
+            text = f"{session} may be running at Colab, and cost; apply or destroy gives it back"
+            return TargetCondition(f"half-made: {text}", location)
+        observed = self.observe(context, ledger, reader)
+        if observed.recorded is None:
+            return TargetCondition("half-made" if intent else "absent", location)
+        actions = self.plan(context, observed)
+        kept = all(action.operation is Operation.KEEP for action in actions)
+        if observed.found_refusals or not kept:
+            return TargetCondition("outdated", location)
+        return TargetCondition("rendered", location)
+
+    def location(self, address: str, folder: Path, state: State) -> str | None:
+        """Return the path of the recorded notebook."""
+        record = state.resource(address, NOTEBOOK_PART)
+        if record is None:
+            return None
+        for name in record.get("files", ()):
+            if str(name).endswith(NOTEBOOK_SUFFIX):
+                return str(folder.parent / name)
+        return ""
+
+    def summarize(
+        self,
+        context: TargetContext,
+        state: State,
+        actions: Sequence[Action],  # noqa: ARG002
+    ) -> TargetSummary:
+        """Return the record of the notebook, and the session that was kept running."""
+        session = state.resource(context.address, SESSION_PART) or {}
+        return TargetSummary(
+            notebook=state.resource(context.address, NOTEBOOK_PART),
+            session=str(session.get("session", "")),
+        )
+
+    def refuse_program(self, context: TargetContext) -> Refusal:
+        """Return that programs run in the notebook."""
+        return Refusal(
+            (),
+            f"{context.address} is a notebook, and programs run in it",
+            "run it there: in a cell of its own below those that make the environment",
+        )
+
+    def render(
+        self,
+        context: TargetContext,
+        folder: Path,
+        ledger: Ledger,
+        reader: Reader,
+        *,
+        payload_url: str = "",
+    ) -> Rendering:
+        """Return the notebook and the cell for a folder."""
+        observed = self.observe_folder(folder, context, ledger, reader, url=payload_url)
+        files = observed.rendered
+        (action,) = self.plan(context, observed)
+        return Rendering(
+            action,
+            files,
+            observed.found_refusals,
+            tuple(files.merge_files({})),
+            files.find_edited_copies(observed.existing_files),
+            build_colab_link(folder / files.notebook_name, reader),
+            is_recorded=self.is_run_by_user(context),
+        )
+
+    def is_run_by_user(self, context: TargetContext) -> bool:
+        """Return whether a person runs the notebook in a browser."""
+        return get_colab_target(context).via == "browser"
+
+    def report_request(self, address: str, state: State) -> ReportRequest | None:
+        """Return what the recorded notebook asks."""
+        record = state.resource(address, NOTEBOOK_PART)
+        if record is None:
+            return None
+        nonce, lock, digest = (str(record[key]) for key in ("nonce", "lock", "digest"))
+        return ReportRequest(nonce, lock, digest, is_manual=record.get("via") == "browser")
+
+    def current_nonce(self, context: TargetContext, facts: Facts) -> str:
+        """Return the nonce of the notebook as spec and lock make it now."""
+        return str(build_agent_config(context, facts, read_pinned_uv())["nonce"])
+
+    def report_expectations(self, context: TargetContext) -> dict[str, Any]:
+        """Return the expectations of the cell, without the prefix that only the runtime knows."""
+        expectations = expectations_of(
+            context.effective_spec,
+            context.target,
+            context.lock,
+            context.environment,
+            PurePosixPath(),
+        )
+        return {**expectations, "shared": get_colab_target(context).isolation == "system"}
+
+    def compare_with_facts(
+        self,
+        context: TargetContext,
+        spec: Spec,
+        facts: Facts,
+        document: Mapping[str, Any],
+        run_rules: RunRules,
+    ) -> FactsComparison:
+        """Return how a runtime differs from the facts about it."""
+        return compare_runtime_with_facts(context, spec, facts, document, run_rules)
 
     def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run on the runtime; the paths are the runtime's."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.effects import CondaProgram, CreateSymlink, Effect, Reader, RemoveSymlink
-from provision.plan import Action, Operation
+from provision.plan import Action, Intent, Operation
 from provision.targets.base import TargetContext
 from provision.targets.local.conda_prefix import uses_conda
 
@@ -93,72 +93,60 @@ def find_conda_link(
 
 
 def plan_conda_link(
-    context: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None
+    context: TargetContext, link: CondaLink | None, recorded: Mapping[str, Any] | None
 ) -> Action | None:
-    """Return what is done about the name: given, kept, taken back, or why there is none."""
-
-    def act(
-        verb: Operation,
-        title: str,
-        because: str,
-        effects: tuple[Effect, ...] = (),
-        record: dict[str, Any] | None = None,
-    ) -> Action:
-        return Action(
-            verb,
-            context.address,
-            CONDA_LINK_PART,
-            title,
-            because,
-            effects,
-            {**record, "title": title} if record is not None else None,
-        )
-
-    if naming is None:
+    """Return what is done with the name: made, kept, removed, or why there is none."""
+    if link is None:
         return _plan_removal_without_conda(context, recorded)
-    if naming.link is None:
-        record = (
-            {"name": naming.name, "rival": str(naming.conflicting_path)}
-            if naming.conflicting_path is not None
-            else None
-        )
-        return act(
-            Operation.KEEP,
-            f"no name {naming.name} for {naming.program.name}",
-            naming.problem,
-            (),
-            record,
-        )
-    title = f"name {naming.name} for {naming.program.name}: {naming.link}"
-    held = {
-        "name": naming.name,
-        "program": naming.program.name,
-        "link": str(naming.link),
-        "end": naming.expected_target,
-    }
-    if naming.actual_target == naming.expected_target:
-        return act(Operation.KEEP, title, "it leads to this environment", (), held)
-    add = CreateSymlink(
-        naming.link, naming.expected_target, replaced_target=naming.actual_target or ""
-    )
-    if naming.actual_target is not None:
-        return act(Operation.CHANGE, title, "the folder of the spec was moved", (add,), held)
-    return act(
-        Operation.CREATE,
+    program = link.program.name
+    record: dict[str, Any] = {"name": link.name}
+    if link.link is None:
+        title = f"no name {link.name} for {program}"
+        if link.conflicting_path is None:
+            return Action(Operation.KEEP, context.address, CONDA_LINK_PART, title, link.problem)
+        record |= {"rival": str(link.conflicting_path), "title": title}
+        return _action(context, Operation.KEEP, link.problem, record)
+    record |= {"program": program, "link": str(link.link), "end": link.expected_target}
+    record["title"] = f"name {link.name} for {program}: {link.link}"
+    if link.actual_target == link.expected_target:
+        return _action(context, Operation.KEEP, "it leads to this environment", record)
+    previous = link.actual_target or ""
+    create = CreateSymlink(link.link, link.expected_target, replaced_target=previous)
+    if link.actual_target is not None:
+        reason = "the folder of the spec was moved"
+        return _action(context, Operation.CHANGE, reason, record, create)
+    reason = f"so that `{program} activate {link.name}` finds it"
+    return _action(context, Operation.CREATE, reason, record, create)
+
+
+def _action(
+    context: TargetContext,
+    operation: Operation,
+    reason: str,
+    record: dict[str, Any],
+    *effects: Effect,
+) -> Action:
+    """Return an action on the name; its journal entry carries the record of what is made."""
+    details = {key: str(value) for key, value in record.items()}
+    intent = Intent(context.address, CONDA_LINK_PART, str(operation), details=details)
+    title = record["title"]
+    return Action(
+        operation,
+        context.address,
+        CONDA_LINK_PART,
         title,
-        f"so that `{naming.program.name} activate {naming.name}` finds it",
-        (add,),
-        held,
+        reason,
+        effects,
+        record,
+        intent=intent,
     )
 
 
 def build_activation_command(recorded: Mapping[str, Any] | None) -> str:
-    """Return the command that activates an environment by its recorded name; "" where it has none."""  # noqa: E501
-    return (
-        f"{recorded['program']} activate {shlex.quote(recorded['name'])}"
-        if recorded and recorded.get("link")
-        else ""
-    )
+    """Return the command that activates an environment by its recorded name; "" for none."""
+    if not recorded or not recorded.get("link"):
+        return ""
+    return f"{recorded['program']} activate {shlex.quote(recorded['name'])}"
 
 
 def plan_link_removal(record: Mapping[str, Any]) -> Iterator[RemoveSymlink]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provision.effects import DeleteInstance, DeleteObjects, Effect
 from provision.errors import Refused
-from provision.state import Intent
+from provision.plan import Intent
 
 
 def plan_instance_deletion(record: Mapping[str, Any]) -> Iterator[Effect]:

@@ -10,8 +10,7 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.facts.schema_platforms import split_image_name
-from provision.plan import Action
-from provision.state import Intent
+from provision.plan import Action, Intent
 from provision.targets.base import TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (

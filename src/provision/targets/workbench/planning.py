@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -34,11 +34,11 @@ from provision.targets.workbench.observation import (
     select_run,
 )
 from provision.targets.workbench.ownership import describe_duplicates
+from provision.targets.workbench.records import INSTANCE_PART, build_intent, find_replaced
 from provision.targets.workbench.refusals import get_workbench_target
 from provision.targets.workbench.request_body import STARTUP_PROGRAM, AgentRun, read_creation_body
 from provision.targets.workbench.resource_names import MANAGED_LABEL, build_labels
 
-INSTANCE_PART = "instance"
 RESTART_NOTE = "it is stopped and started: running kernels end"
 _NAMED = 3
 """Fields that a reason names one by one; the notes name all. Our choice."""
@@ -52,11 +52,10 @@ def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Actio
     elif observed.recorded:
         because = "it is gone: someone deleted it"
     uploads, create, record = _prepare_creation(context, observed)
-    return Action(
+    return _action(
         Operation.CREATE,
-        context.address,
-        INSTANCE_PART,
-        _title(observed),
+        context,
+        observed,
         because,
         (*uploads, create),
         record,
@@ -75,7 +74,8 @@ def plan_replace(
     old = DeleteInstance(
         observed.names.instance_resource_name(observed.zone), observed.names.lineage
     )
-    first = observed.zone in observed.names.zones
+    zone = observed.zone
+    first = zone in observed.names.zones
     uploads, create, record = _prepare_creation(
         context, observed, instead_of=old.name if first else ""
     )
@@ -92,17 +92,15 @@ def plan_replace(
     )
     notes = (
         *_lines(found, observed),
-        "lost: /home/jupyter and all else on the disks of "
-        f"{observed.names.instance} in {observed.zone}",
+        f"lost: /home/jupyter and all else on the disks of {observed.names.instance} in {zone}",
         order if first else "the old one is deleted once the new one is there",
         *_shrink_notes(never),
         *_notes(context, observed),
     )
-    return Action(
+    return _action(
         Operation.REPLACE,
-        context.address,
-        INSTANCE_PART,
-        _title(observed),
+        context,
+        observed,
         because,
         effects,
         record,
@@ -123,11 +121,10 @@ def plan_move(context: TargetContext, observed: WorkbenchObservation) -> Action:
         f"lost: /home/jupyter and all else on the disks of {old.get('instance')}",
         "the old one is deleted once the new one is there",
     )
-    return Action(
+    return _action(
         Operation.REPLACE,
-        context.address,
-        INSTANCE_PART,
-        _title(observed),
+        context,
+        observed,
         because,
         (*uploads, create, *plan_instance_deletion(old)),
         record,
@@ -163,22 +160,20 @@ def plan_update(
         *_notes(context, observed),
     )
     if not steps and observed.recorded is not None and not observed.is_interrupted:
-        return Action(
+        return _action(
             Operation.KEEP,
-            context.address,
-            INSTANCE_PART,
-            _title(observed),
+            context,
+            observed,
             "it is as declared",
             (),
             record,
             notes,
         )
     because = _reason(observed, found, context.environment.digest, again=again, restart=restart)
-    return Action(
+    return _action(
         Operation.CHANGE,
-        context.address,
-        INSTANCE_PART,
-        _title(observed),
+        context,
+        observed,
         because,
         (*uploads, *steps),
         record,
@@ -228,6 +223,32 @@ def build_record(
         "on_failure": target.on_failure,
         "labels": build_labels(context, names),
     }
+
+
+def _action(
+    operation: Operation,
+    context: TargetContext,
+    observed: WorkbenchObservation,
+    reason: str,
+    effects: tuple[Effect, ...],
+    record: dict[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Action:
+    """Return an action on the instance, with its journal entry and what it replaces."""
+    intent = build_intent(context.address, operation, record)
+    return Action(
+        operation,
+        context.address,
+        INSTANCE_PART,
+        _title(observed),
+        reason,
+        effects,
+        record,
+        notes,
+        intent,
+        replaced=find_replaced(observed.recorded, effects, intent.names),
+        settles=intent.names if record["zone"] else (),
+    )
 
 
 def _prepare_creation(
@@ -413,13 +434,12 @@ def _notes(context: TargetContext, observed: WorkbenchObservation) -> Iterator[s
     yield from describe_duplicates(observed.others)
 
 
-def plan_rerun_effects(
-    context: TargetContext, observed: WorkbenchObservation, nonce: str
-) -> tuple[tuple[Effect, ...], Mapping[str, Any]]:
-    """Return the effects that have an instance verify itself again under a nonce, and the record
-    that it then has.
-    """
+def plan_rerun(context: TargetContext, observed: WorkbenchObservation, nonce: str) -> Action:
+    """Return the action that makes an instance verify itself again under a nonce."""
     new = replace(observed, next_nonce=nonce)
     uploads, _, run = prepare_start(context, new)
-    found = find_differences(context, new, run)
-    return (*uploads, *_steps(new, found, restart=True)), build_record(context, new, run)
+    changes = find_differences(context, new, run)
+    effects = (*uploads, *_steps(new, changes, restart=True))
+    record = build_record(context, new, run)
+    reason = "it is to verify itself again"
+    return _action(Operation.CHANGE, context, new, reason, effects, record)
