@@ -12,7 +12,7 @@ from provision.facts import load_facts
 from provision.plan import Intent
 from provision.state import Ledger, create_empty_state
 from provision.targets import TargetContext
-from provision.targets.base import SandboxSources
+from provision.targets.context import SandboxSources
 from provision.targets.workbench.notices import (
     add_hint_on_error,
     hourly_price,

@@ -16,8 +16,8 @@ from provision.commands.render import RenderedTarget, RenderOptions
 from provision.commands.render import render as rendered
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.sanitize import escape_line
-from provision.targets.colab.driver import describe_kept_copy
 from provision.targets.colab.file_names import PAYLOAD_SUFFIX
+from provision.targets.colab.planning import describe_kept_copy
 
 _PENDING_REASON = "what proves the environment is the notebook, on its runtime"
 

@@ -1,6 +1,4 @@
-"""Make a state that was written on another machine or in another folder this folder's own, after
-showing what it names.
-"""
+"""Binds a state from another machine or folder to this one, after showing its resources."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 @dataclass(frozen=True, slots=True)
 class RecordedResource:
-    """What a state names: its address and part, what it is called, where it is, and what becomes of
-    its record.
-    """
+    """A resource in a state, where it is, and what becomes of its record."""
 
     address: str
     part: str
@@ -34,9 +30,7 @@ class RecordedResource:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What adopting a state means: the state file, why it is foreign ("" when it is not), and what
-    it names.
-    """
+    """A state file, why it is foreign ("" if it is not), and its resources."""
 
     path: Path
     foreign_reason: str
@@ -56,12 +50,14 @@ def adopt(
     lock_wait_s: float = 0,
     sandbox: bool = False,
 ) -> Adoption:
-    """Bind the state beside a spec to this machine and this folder; nothing is removed or changed
-    but the state.
+    """Bind the state next to a spec to this machine and folder; only the state changes.
 
     Kernels that were registered from the other folder belong to it: their records are dropped.
-    Raises UsageError if there is no state, StateError if it
-    is damaged, tracked by git or another user's, Refused when declined.
+
+    Raises:
+        UsageError: there is no state.
+        StateError: it is damaged, tracked by git, or another user's.
+        Refused: declined.
     """
     folder = state_folder(path, sandbox=sandbox)
     store = LocalStore(folder, system)

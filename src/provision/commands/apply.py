@@ -31,11 +31,11 @@ from provision.state_store import LocalStore
 from provision.targets import TargetContext, get_driver
 from provision.targets.base import (
     VERIFICATION_PART,
-    Interpreter,
     Pending,
     TargetSummary,
     VerifyOptions,
 )
+from provision.targets.context import Interpreter
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

@@ -11,11 +11,11 @@ from provision.errors import Refused, UsageError
 
 
 def init(path: Path, system: System, progress: ProgressCallback, *, force: bool = False) -> Path:
-    """Write the commented starter spec, with its schema for editors among our own files, and return
-    its path.
+    """Write the commented starter spec and its schema for editors, and return its path.
 
-    Raises UsageError when the name is not a spec's, Refused when something is there already and
-    `force` is not given.
+    Raises:
+        UsageError: the name is not that of a spec.
+        Refused: a file exists and `force` is not given.
     """
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(

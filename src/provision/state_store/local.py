@@ -1,4 +1,4 @@
-"""The ledger in a folder beside the spec: one writer at a time, every step on disk before the next."""  # noqa: E501
+"""The ledger in a folder next to the spec: one writer, every step on disk before the next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _JOURNAL = "provision.journal/2"
 
 _NOT_A_PLAIN_FILE_HINT = "it has to be a plain file of ours: look at it"
 _HINTS_BY_ERRNO = {
-    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and its "  # noqa: E501
+    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and "
+    "its "
     "lock into one",
     errno.EACCES: "check the owner and mode of that path",
     errno.ENOSPC: "free some space there",
@@ -33,8 +34,9 @@ _HINTS_BY_ERRNO = {
 
 
 class LocalStore:
-    """State, journal and lock file in `folder` (0700, ignored by git). Writing needs the lock, held
-    through `exclusive`.
+    """State, journal and lock file in `folder` (0700, ignored by git).
+
+    Writing needs the lock of `exclusive`.
     """
 
     def __init__(self, folder: Path, system: System) -> None:
@@ -42,8 +44,10 @@ class LocalStore:
         self._system = system
 
     def load(self) -> State:
-        """Return the saved state, or an empty one of a new lineage; raises StateError when it is
-        damaged.
+        """Return the saved state, or an empty one of a new lineage.
+
+        Raises:
+            StateError: it is damaged.
         """
         path = self.folder / "state.json"
         if not self._system.exists(path):
@@ -51,7 +55,7 @@ class LocalStore:
         return loads(self._system.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
 
     def save(self, state: State, *, expecting: int) -> None:
-        """Save the state in one step; raises StateError when the saved serial is not `expecting`."""  # noqa: E501
+        """Save the state in one step; raise StateError if the saved serial is not `expecting`."""
         path = self.folder / "state.json"
         saved = self.load() if self._system.exists(path) else create_empty_state("")
         if saved.serial != expecting:
@@ -68,16 +72,15 @@ class LocalStore:
         self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
 
     def bind(self, state: State) -> State:
-        """Save a state as one that was written here, whatever it was bound to; its serial stays.
-        Needs the lock.
-        """
+        """Save a state as written here; its serial stays. Needs the lock."""
         bound = replace(state, binding=read_current_binding(self.folder, self._system))
         self._write(self.folder / "state.json", dumps(bound))
         return bound
 
     def load_or_create_ledger(self) -> Ledger:
-        """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours
-        however this run ends. Needs the lock.
+        """Return the ledger with its lineage on disk. Needs the lock.
+
+        So what has the lineage elsewhere is known as ours, however this run ends.
         """
         ledger = self.load_ledger()
         if ledger.state.serial == 0 and not self._system.exists(self.folder / "state.json"):
@@ -85,15 +88,16 @@ class LocalStore:
         return ledger
 
     def open_intent(self, intent: Intent) -> None:
-        """Write down what is about to be done, in place of an open intent with the same key."""
+        """Write an intent to the journal, in place of an open one with the same key."""
         self._save_projects(intent.projects)
         self._write_journal(
             (*(one for one in self.read_intents() if one.key != intent.key), intent)
         )
 
     def _save_projects(self, projects: set[str]) -> None:
-        """Save projects in which an instance is requested: they outlive the intent, which ends when
-        no instance is shown.
+        """Save projects in which an instance is requested.
+
+        They outlive the intent, which is closed when no instance is shown.
         """
         path = self.folder / "state.json"
         if not projects or not self._system.exists(path):
@@ -103,12 +107,14 @@ class LocalStore:
             self._write(path, dumps(replace(state, projects=tuple({*state.projects, *projects}))))
 
     def close_intent(self, intent: Intent) -> None:
-        """Close an intent: the state holds its result, or nothing is left of it."""
+        """Close an intent: the state contains its result, or nothing is left of it."""
         self._write_journal(tuple(one for one in self.read_intents() if one.key != intent.key))
 
     def read_intents(self) -> tuple[Intent, ...]:
-        """Return the intents that no run has closed, oldest first. Raises StateError when the
-        journal is damaged, or of a newer version.
+        """Return the intents that no run has closed, oldest first.
+
+        Raises:
+            StateError: the journal is damaged, or of a newer version.
         """
         path = self.folder / "journal.json"
         text = (
@@ -146,11 +152,11 @@ class LocalStore:
         )
 
     def load_ledger(self) -> Ledger:
-        """Return the saved state with the intents that earlier runs did not close, and whether it
-        was written here.
+        """Return the saved state with the open intents, and whether it was written here.
 
-        Raises StateError when it is damaged, of a newer version, tracked by git, or in a folder
-        that belongs to another user.
+        Raises:
+            StateError: it is damaged, of a newer version, tracked by git, or in the folder of
+                another user.
         """
         if self.folder.exists():
             _check_folder(self.folder)
@@ -165,11 +171,14 @@ class LocalStore:
 
     @contextmanager
     def exclusive(self, wait_s: float, progress: ProgressCallback) -> Iterator[None]:
-        """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another
-        holder.
+        """Acquire the lock for a block, and make the folder if needed.
 
-        The kernel lets go of the lock when its holder ends, however it ends. Raises StateError
-        naming the holder, WorldError when the folder cannot be made.
+        It waits at most `wait_s` seconds. The kernel releases the lock when its holder ends,
+        however it ends.
+
+        Raises:
+            StateError: another run has the lock.
+            ExternalError: the folder cannot be made.
         """
         deadline = time.monotonic() + wait_s
         handle = self._acquire_lock(deadline, progress)
@@ -182,9 +191,7 @@ class LocalStore:
             os.close(handle)
 
     def _settle_binding(self, progress: ProgressCallback) -> None:
-        """Bind a state that has no binding, or whose folder was moved on this machine; say of a
-        foreign one that it is.
-        """
+        """Bind a state without a binding, or whose folder was moved; report a foreign one."""
         path = self.folder / "state.json"
         if not self._system.exists(path):
             return
@@ -198,8 +205,9 @@ class LocalStore:
             self.bind(state)
 
     def _acquire_lock(self, deadline: float, progress: ProgressCallback) -> int:
-        """Return a descriptor of the lock file, locked; asks anew when the file was removed while
-        waiting for it (a destroy ended).
+        """Return a descriptor of the lock file, locked.
+
+        It starts anew if the file was removed meanwhile (a destroy ended).
         """
         path = self.folder / "lock"
         while True:
@@ -242,9 +250,7 @@ class LocalStore:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise StateError for a folder that another user owns, or that git tracks: what it records was
-    not made here.
-    """
+    """Raise StateError for a folder that another user owns, or that git tracks."""
     about = folder.stat()
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
         hint = f"run the command as that user, or move {folder} away"
@@ -266,15 +272,16 @@ def _check_folder(folder: Path) -> None:
 
 
 def _restrict_permissions(folder: Path) -> None:
-    """Take the rights of others on our folder away, if the file system has modes."""
+    """Remove the permissions of others from our folder, if the file system has modes."""
     if folder.stat().st_mode & 0o022:
         with suppress(OSError):
             folder.chmod(0o700)
 
 
 def _intent_of(document: dict[str, Any]) -> Intent:
-    """Return an intent as it was written; raises ValueError, KeyError, TypeError or AttributeError
-    for anything else.
+    """Return an intent from the journal.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for anything else.
     """
     words = [document[name] for name in ("address", "part", "verb", "began")]
     lists = [tuple(document["paths"]), tuple(document.get("names", ()))]

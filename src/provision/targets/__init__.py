@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from provision.state import Ledger
-from provision.targets.base import AnyDriver, Driver, Refusal, SandboxSources, TargetContext
+from provision.targets.base import AnyDriver, Driver
 from provision.targets.colab.driver import ColabDriver
+from provision.targets.context import Refusal, SandboxSources, TargetContext
 from provision.targets.local.driver import LocalDriver
 from provision.targets.workbench.driver import WorkbenchDriver
 

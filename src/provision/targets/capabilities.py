@@ -14,7 +14,8 @@ from provision.facts import Facts
 from provision.plan import Action
 from provision.spec import Spec
 from provision.state import Ledger, State
-from provision.targets.base import Journal, ProbeEvidence, Refusal, TargetContext
+from provision.targets.base import Journal, ProbeEvidence
+from provision.targets.context import Refusal, TargetContext
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provision.errors import Refused
 from provision.spec import Spec
-from provision.targets.base import Refusal, TargetContext
+from provision.targets.context import Refusal, TargetContext
 
 NOT_SUPPORTED_YET = "this version does not do that yet"
 

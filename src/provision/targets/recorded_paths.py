@@ -1,6 +1,4 @@
-"""Paths that a state names: they are removed only if they are what is made for their own target,
-whatever the state says.
-"""
+"""Paths in a state: they are removed only if provision makes them for their own target."""
 
 from __future__ import annotations
 
@@ -34,8 +32,10 @@ def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: P
 
 
 def plan_kernel_removal(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
-    """Return the removals of the kernels that a record names, outside our folder; raises Refused
-    unless they are kernels of this address.
+    """Return the removals of the kernels in a record, outside our folder.
+
+    Raises:
+        Refused: they are not kernels of this address.
     """
     paths = [Path(path) for path in record.get("outside", ())]
     ours = re.escape(build_kernel_prefix(address))
@@ -55,8 +55,10 @@ def plan_kernel_removal(record: Mapping[str, Any], address: str) -> tuple[Remove
 
 
 def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
-    """Return a recorded path in our own folder; raises Refused unless it is an environment or the
-    reports of this address.
+    """Return a recorded path in our own folder.
+
+    Raises:
+        Refused: it is not an environment or the reports of this address.
     """
     top, _, name = relative.partition("/")
     own = to_folder_name(address)
@@ -72,17 +74,18 @@ def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
 
 
 def build_kernel_name(address: str, folder: Path) -> str:
-    """Return the name under which Jupyter knows an environment; kernels of all folders share one
-    namespace, so it holds a digest of the folder too.
+    """Return the name of a target's Jupyter kernel.
+
+    Kernels of all folders share one namespace, so it contains a digest of the folder too.
     """
     return f"{build_kernel_prefix(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
 
 
 def is_kernel_of(path: Path, address: str, folder: Path) -> bool:
-    """Tell whether a recorded kernel was registered for an environment in this folder."""
+    """Return whether a recorded kernel was registered for an environment in this folder."""
     return path.name == build_kernel_name(address, folder)
 
 
 def build_kernel_prefix(address: str) -> str:
-    """Return what the names of an address's kernels begin with."""
+    """Return the prefix of the names of an address's kernels."""
     return re.sub(r"[^a-z0-9._-]", "-", f"provision-{to_folder_name(address)}".lower())

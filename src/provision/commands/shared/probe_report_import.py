@@ -1,6 +1,4 @@
-"""A report of a probe that was carried by hand: whose it is, whether it may be believed, and where
-it is kept. It is never a target's own verdict.
-"""
+"""Imports the report of an exported probe. It never becomes a target's own verdict."""
 
 from __future__ import annotations
 
@@ -53,12 +51,12 @@ def import_probe_report(
     default: Path | None = None,
     lock_wait_s: float = 0,
 ) -> ImportedProbeReport | None:
-    """Keep the report that `content` holds when it answers a probe exported for a target of `spec`;
-    None when it is no such report.
+    """Store a report that answers a probe exported for a target of `spec`; None for any other.
 
-    Without a spec it is held against `default`, unless it says that it is of a notebook: that
-    finds its own spec. Raises Refused, with nothing written,
-    for one that is damaged, forged or of another time.
+    Without a spec it is matched against `default`, unless it is of a notebook, which finds its own.
+
+    Raises:
+        Refused: it is damaged, forged or of another time; nothing is written.
     """
     report = read_untrusted_report(content, name)
     meant = (
@@ -88,23 +86,17 @@ def import_probe_report(
 
 
 def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
-    """Return where the report of a carried probe is kept: apart from the reports of what provision
-    itself made and verified.
-    """
+    """Return the path of an exported probe's report, apart from those of our own runs."""
     return loaded.folder / "carried" / f"{loaded.stem}.{target}" / "report.json"
 
 
 def _find_context(
     report: Report, loaded: LoadedSpec, target: str | None, system: System
 ) -> TargetContext | None:
-    """Return the place whose exported probe a report answers, by its nonce."""
-    for name in (
-        loaded.spec.targets
-        if target is None
-        else (target,)
-        if target in loaded.spec.targets
-        else ()
-    ):
+    """Return the context whose exported probe a report answers, by its nonce."""
+    for name in loaded.spec.targets:
+        if target not in (None, name):
+            continue
         try:
             context = get_locked_context(loaded, name, system)
         except (LockError, Refused):
@@ -115,9 +107,7 @@ def _find_context(
 
 
 def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
-    """Refuse a report of a target that no notebook is made of: it answers what was asked earlier,
-    or provision's own run on some machine.
-    """
+    """Refuse a report that answers an earlier export, or is of provision's own run elsewhere."""
     subject = report.document["subject"]
     meant = loaded.spec.targets.get(target or subject["target"])
     if (

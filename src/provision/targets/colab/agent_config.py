@@ -1,5 +1,6 @@
-"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it
-by the name they have in Colab's own store.
+"""The cell's document: everything that the program in the notebook needs, as data.
+
+Secrets are named as in Colab's own store.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from provision.facts.schema_platforms import ColabRuntime
 from provision.lock import LockedPackage, TargetChoice
 from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
 from provision.lock.wheels import wheel_runs_on
-from provision.targets.base import TargetContext
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
 from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.notebook/1"
@@ -120,9 +121,7 @@ def _gpu(context: TargetContext, facts: Facts) -> dict[str, Any] | None:
 
 
 def _install(context: TargetContext) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash; on top of a runtime it touches
-    nothing else there.
-    """
+    """Return the installer's request: every file by hash; a runtime's other packages stay."""
     held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
     used = {"pypi", *(one.index for one in held)}
     given = context.sandbox_sources.indexes if context.sandbox_sources else {}
@@ -151,7 +150,7 @@ def _install(context: TargetContext) -> dict[str, Any]:
 
 
 def _files(package: LockedPackage, context: TargetContext) -> dict[str, str]:
-    """Return the files that a runtime can use: a lock for several platforms holds others too."""
+    """Return the files that a runtime can use: a lock for several platforms has others too."""
     return {
         file.name: file.sha256
         for file in package.files

@@ -1,6 +1,4 @@
-"""What a report observed of a Colab runtime, against what the facts say of it: what moved since,
-and what the rules say now.
-"""
+"""Comparison of an observed Colab runtime with the facts about it."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from provision.facts.schema_platforms import ColabRuntime, ColabShape
 from provision.kinds.models import ColabTarget, Gpu
 from provision.sanitize import escape_line
 from provision.spec import Spec
-from provision.targets.base import TargetContext
 from provision.targets.capabilities import FactDifference, FactsComparison, RunRules
 from provision.targets.colab.file_names import get_colab_target
+from provision.targets.context import TargetContext
 
 _GIB = 2**30
 _MIB = 2**20
@@ -31,9 +29,7 @@ _DRIVER = "host driver"
 
 
 class _Observed(NamedTuple):
-    """What the facts list of a place, and what a report observed of it by the names of its
-    readings.
-    """
+    """A target with the facts, and the readings of a report by name."""
 
     target: ColabTarget
     spec: Spec
@@ -50,13 +46,13 @@ class _Observed(NamedTuple):
 
     @property
     def shape(self) -> ColabShape | None:
-        """The machine that is asked for; a card that is offered in one shape only is that shape."""
-        name = "none" if self.spec.gpu.is_none else self.card.name if self.card else ""
+        """The declared machine; a GPU that is offered in one shape only has that shape."""
+        name = "none"
+        if not self.spec.gpu.is_none:
+            name = self.card.name if self.card else ""
         rows = [row for row in self.facts.shapes if row.card == name]
-        return next(
-            (row for row in rows if row.shape == self.target.shape),
-            rows[0] if len(rows) == 1 else None,
-        )
+        only = rows[0] if len(rows) == 1 else None
+        return next((row for row in rows if row.shape == self.target.shape), only)
 
     def text(self, key: str) -> str | None:
         """Return a reading that is a text of some length."""
@@ -133,8 +129,9 @@ def _size_difference(
 
 
 def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
-    """Return the system by the name that the facts have for it; a report tells its id and the first
-    number of its version.
+    """Return the operating system by its name in the facts.
+
+    A report has its id and the first number of its version.
     """
     name, version = seen.text("os.id"), seen.text("os.version")
     if not name or not version:
@@ -159,9 +156,7 @@ def _find_new_findings(
 
 
 def _observed_facts(seen: _Observed, when: str) -> Facts:
-    """Return the facts with what was observed in the rows of this runtime, this machine and this
-    card.
-    """
+    """Return the facts with the observed values in the rows of this runtime, machine and GPU."""
     evidence = Evidence(f"the report of {when}", when[:10], "high")
     runtime, shape, card = seen.runtime, seen.shape, seen.card
     tables: dict[str, Any] = {}
@@ -215,9 +210,7 @@ def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> Cola
 
 
 def _observed_card(seen: _Observed) -> Card | None:
-    """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for
-    one that is not listed.
-    """
+    """Return the GPU of the report, by nvidia-smi's name on Colab; None if it is not listed."""
     name = seen.text("gpu.name")
     return next(
         (
@@ -230,9 +223,7 @@ def _observed_card(seen: _Observed) -> Card | None:
 
 
 def _with_observed_card(spec: Spec, target: str, seen: _Observed) -> Spec:
-    """Return the spec with the card that was there in place of the one that is asked for, at its
-    place.
-    """
+    """Return the spec with the observed GPU in place of the declared one."""
     there = _observed_card(seen)
     if there is None or seen.card is None or there == seen.card:
         return spec

@@ -1,6 +1,4 @@
-"""What a spec asks of a Colab runtime that this version does not do, or that cannot be had there:
-where, why, and the way out.
-"""
+"""Refusals of Colab targets: fields that are not supported, or cannot be had there."""
 
 from __future__ import annotations
 
@@ -8,16 +6,16 @@ from collections.abc import Iterator
 
 from provision.facts import Facts
 from provision.kinds.models import ColabTarget
-from provision.targets.base import Refusal, TargetContext
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.shapes import find_shape
 from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
+from provision.targets.context import Refusal, TargetContext
 
 
 def find_refusals(
     context: TargetContext, facts: Facts, foreign: tuple[str, ...]
 ) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` are files of others that stand where ours would."""  # noqa: E501
+    """Yield every refusal; `foreign` are files of others with our names."""
     target = get_colab_target(context)
     yield from find_common_refusals(context.spec)
     yield from _runtime_refusals(context, target, facts)

@@ -1,6 +1,4 @@
-"""The files of a Colab target: the cell, the notebook and, where it travels apart, the payload; all
-of it follows from spec, lock and facts.
-"""
+"""Files of a Colab target: cell, notebook and payload; all follow from spec, lock and facts."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from typing import Any
 
 import provision
 from provision.facts import Facts
-from provision.targets.base import TargetContext
 from provision.targets.colab import cell, notebook, programs
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.file_names import (
@@ -23,6 +20,7 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
 from provision.targets.workbench.programs import read_pinned_uv
 
 MAX_CELL_BYTES = 2**20
@@ -33,9 +31,7 @@ Jupyter's server takes in one message (tornado, 10 MiB).
 
 @dataclass(frozen=True, slots=True)
 class RenderedFiles:
-    """What is written for one target: the cell's text and the notebook by their file names, the
-    payload with its sha256, and the nonce of the report.
-    """
+    """Content of a target's files: cell, notebook, payload with its sha256, and the nonce."""
 
     name: str
     nonce: str
@@ -51,8 +47,9 @@ class RenderedFiles:
         return self.name + NOTEBOOK_SUFFIX
 
     def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the files by name, as they are to be beside those that are there: what is as it
-        should be keeps its bytes, and what people added stays.
+        """Return the files by name, merged with those that exist.
+
+        What is up to date keeps its bytes, and what people added stays.
         """
         files = {
             self.name + CELL_SUFFIX: _merge_cell(
@@ -65,9 +62,7 @@ class RenderedFiles:
         return files
 
     def find_edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Return the names of the cells of which the notebook that is there has an edited copy,
-        which stays.
-        """
+        """Return the names of the cells of which the existing notebook has an edited copy."""
         return notebook.find_edited_copies(
             read_notebook(there.get(self.notebook_name, b"")), self.notebook
         )
@@ -84,8 +79,10 @@ def list_file_names(context: TargetContext, url: str = "") -> tuple[str, ...]:
 def render_files(
     context: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
 ) -> RenderedFiles:
-    """Return what is written for a target. `spec_file` is how people call the spec; a `url` is
-    where the payload will lie, which is then not in the cell.
+    """Return the files of a target.
+
+    `spec_file` is the name of the spec for people; `url` the payload's address if it is not in the
+    cell.
     """
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
     payload = cell.build_payload(encode_config(document), programs.build_payload_members())
@@ -197,7 +194,7 @@ def _merge_notebook(there: bytes | None, ours: Mapping[str, Any]) -> bytes:
 
 
 def read_notebook(content: bytes) -> Any:
-    """Return the document in a notebook's bytes, None where there is none."""
+    """Return the document in a notebook's bytes; None if there is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -205,7 +202,7 @@ def read_notebook(content: bytes) -> Any:
 
 
 def is_foreign_file(name: str, content: bytes) -> bool:
-    """Tell whether a file that stands where one of ours would is someone else's."""
+    """Return whether a file with one of our names is someone else's."""
     if name.endswith(PAYLOAD_SUFFIX):
         return not content.startswith(b"PK")
     if name.endswith(NOTEBOOK_SUFFIX):

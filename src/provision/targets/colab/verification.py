@@ -10,7 +10,7 @@ from provision.errors import Refused
 from provision.facts import Facts
 from provision.field_types import parse_duration
 from provision.plan import Action, Intent, Operation
-from provision.targets.base import AnyDriver, Journal, ProbeEvidence, TargetContext
+from provision.targets.base import AnyDriver, Journal, ProbeEvidence
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.rendered_files import render_files
 from provision.targets.colab.sessions import (
@@ -20,6 +20,7 @@ from provision.targets.colab.sessions import (
     plan_session_stop,
 )
 from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _INSTALL_S = 60 * 60

@@ -1,5 +1,6 @@
-"""The name by which the user's own conda finds an environment: a link in the first of its folders
-that may be written to, and nobody else's.
+"""The name by which the user's conda finds an environment.
+
+It is a link in the first of conda's folders that is writable, and replaces no one else's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from provision.effects import CondaProgram, CreateSymlink, Effect, Reader, RemoveSymlink
 from provision.plan import Action, Intent, Operation
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.local.conda_prefix import uses_conda
 
 CONDA_LINK_PART = "name"
@@ -24,8 +25,9 @@ _DISALLOWED_IN_NAMES = " /:#"
 
 @dataclass(frozen=True, slots=True)
 class CondaLink:
-    """What was found of a name: whose conda, the link that is or would be ours (None: there can be
-    none, and `flaw` says why), what it points at now.
+    """A name for an environment, as it was observed.
+
+    `link` is the link that is or would be ours; None if there can be none, as `problem` says.
     """
 
     name: str
@@ -45,8 +47,9 @@ def find_conda_link(
     program: CondaProgram | None,
     reader: Reader,
 ) -> CondaLink | None:
-    """Return what is known of a place's name; None where no conda of the user's makes it. conda is
-    asked only while there is no link of ours.
+    """Return the name of an environment; None if no conda of the user's makes it.
+
+    conda is asked only as long as no link of ours exists.
     """
     if not uses_conda(context) or program is None or program.path is None:
         return None
@@ -95,7 +98,7 @@ def find_conda_link(
 def plan_conda_link(
     context: TargetContext, link: CondaLink | None, recorded: Mapping[str, Any] | None
 ) -> Action | None:
-    """Return what is done with the name: made, kept, removed, or why there is none."""
+    """Return the action on the name: create, keep, remove, or the reason why there is none."""
     if link is None:
         return _plan_removal_without_conda(context, recorded)
     program = link.program.name
@@ -150,16 +153,18 @@ def build_activation_command(recorded: Mapping[str, Any] | None) -> str:
 
 
 def plan_link_removal(record: Mapping[str, Any]) -> Iterator[RemoveSymlink]:
-    """Yield what takes a recorded name back once its environment is gone: a link that leads to one,
-    as that of a copied folder does, is another's.
+    """Yield the removal of a recorded name once its environment is gone.
+
+    A link that still leads to an environment, as that of a copied folder, is another's.
     """
     if record.get("link") and record.get("end"):
         yield RemoveSymlink(Path(record["link"]), str(record["end"]), only_if_dangling=True)
 
 
 class _OwnLinks:
-    """Tells links that lead to this place: by its path, or by the one that it had before its folder
-    was moved, where nothing is any more.
+    """Recognizes links to this environment.
+
+    They lead to its path, or to its path before the folder was moved, where nothing exists now.
     """
 
     def __init__(self, end: str, before: str, reader: Reader) -> None:
@@ -200,9 +205,7 @@ def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
 def _plan_removal_without_conda(
     context: TargetContext, recorded: Mapping[str, Any] | None
 ) -> Action | None:
-    """Where no conda of the user's makes the environment: a name that it has stays, unless conda
-    has no part in it any more.
-    """
+    """Return the removal of a name if conda has no part in the environment any more; else None."""
     if recorded is None or uses_conda(context):
         return None
     because = "the environment is no longer one of conda"

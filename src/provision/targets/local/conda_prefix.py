@@ -1,6 +1,4 @@
-"""The part of a local environment that conda makes: which program does it, what it makes, and
-whether it is still there.
-"""
+"""The part of a local environment that conda makes."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any
 from provision.effects import CondaChannel, CondaProgram, CreateCondaPrefix, Reader
 from provision.lock.conda import requested_conda_names, to_index_name
 from provision.spec import LocalTarget
-from provision.targets.base import Refusal, TargetContext
+from provision.targets.context import Refusal, TargetContext
 
 INSTALL_RECORD = "installed.json"
 """In an environment: how each of its packages came there."""
@@ -19,13 +17,13 @@ _HISTORY = "history"
 
 
 def uses_conda(context: TargetContext) -> bool:
-    """Tell whether the target says `manager: conda`."""
+    """Return whether the target declares `manager: conda`."""
     target = context.spec.targets[context.target]
     return isinstance(target, LocalTarget) and target.manager == "conda"
 
 
 def build_prefix_effect(context: TargetContext, program: CondaProgram) -> CreateCondaPrefix:
-    """Return the effect that makes the prefix of a place; the caller says where."""
+    """Return the effect that makes the conda prefix; the caller sets its path."""
     held = context.lock.conda_records_in(context.environment)
     indexes = context.spec.indexes
     channels = tuple(
@@ -44,8 +42,9 @@ def build_prefix_effect(context: TargetContext, program: CondaProgram) -> Create
 def find_conda_refusals(
     context: TargetContext, program: CondaProgram | None, foreign: Path | None = None
 ) -> Iterator[Refusal]:
-    """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was
-    not made by us.
+    """Yield why conda cannot make the environment here.
+
+    `foreign` is something at its path that provision did not make.
     """
     route = ("targets", context.target, "manager")
     if program is None:
@@ -73,9 +72,7 @@ def find_conda_refusals(
 
 
 def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what conda's own records say differs from the lock; `entries` are the names in
-    conda-meta.
-    """
+    """Return the differences of conda's records (`entries` of conda-meta) from the lock."""
     locked = {
         package.stem: package for package in context.lock.conda_records_in(context.environment)
     }
@@ -92,8 +89,9 @@ def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> tuple[
 
 
 def list_python_names(context: TargetContext) -> frozenset[str]:
-    """Return the names, as Python's installers have them, of all that conda brings: by conda's own
-    names, which mostly are the same.
+    """Return the names that Python's installers use for conda's packages.
+
+    They are derived from conda's own names, which mostly are the same.
     """
     return frozenset(
         {
@@ -104,9 +102,7 @@ def list_python_names(context: TargetContext) -> frozenset[str]:
 
 
 def read_python_packages(context: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return name and version of the Python packages that the locked files of conda brought, as was
-    noted when they were linked.
-    """
+    """Return name and version of conda's Python packages, as noted when they were linked."""
     stems = {record.stem for record in context.lock.conda_records_in(context.environment)}
     packages = (note or {}).get("packages")
     told = packages.items() if isinstance(packages, Mapping) else ()
@@ -118,7 +114,5 @@ def read_python_packages(context: TargetContext, note: Mapping[str, Any] | None)
 
 
 def find_conda_program(context: TargetContext, reader: Reader) -> CondaProgram | None:
-    """Return what makes conda environments on this machine; None where nothing does, or the place
-    is not conda's.
-    """
+    """Return the program that makes conda environments; None without one, or without conda."""
     return reader.conda_program() if uses_conda(context) else None

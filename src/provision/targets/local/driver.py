@@ -14,16 +14,13 @@ from provision.state import Ledger, State, to_folder_name
 from provision.targets.base import (
     VERIFICATION_PART,
     Driver,
-    Interpreter,
     Journal,
     ProbeEvidence,
-    Refusal,
     TargetCondition,
-    TargetContext,
     TargetSummary,
     VerifyOptions,
-    declared_variables,
 )
+from provision.targets.context import Interpreter, Refusal, TargetContext, declared_variables
 from provision.targets.local.conda_link import (
     CONDA_LINK_PART,
     build_activation_command,

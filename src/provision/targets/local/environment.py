@@ -21,7 +21,7 @@ from provision.effects import (
 )
 from provision.lock import LockedPackage
 from provision.plan import Action, Intent, Operation
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.local.conda_prefix import build_prefix_effect, uses_conda
 from provision.targets.local.environment_drift import join_limited
 from provision.targets.local.observation import LocalObservation

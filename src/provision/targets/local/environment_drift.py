@@ -1,6 +1,4 @@
-"""Compares a local environment with the lock by its packages, and with what was installed by its
-files.
-"""
+"""Comparison of a local environment with the lock by packages, and with its files."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from packaging.utils import canonicalize_name
 from provision.agent.core.versions import is_same_version
 from provision.effects import Damage, Reader
 from provision.state import Ledger
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.local import conda_prefix as conda
 
 MAX_NAMED = 3
@@ -23,9 +21,7 @@ _LIMIT = 2**20
 
 
 def find_drift(context: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
-    """Return how the packages of an environment differ from the lock, by its own records: removed,
-    changed or added by hand.
-    """
+    """Return the packages that were removed, changed or added by hand, by the records on disk."""
     installed: dict[str, str] = {}
     for entry in reader.list_folder(path / f"lib/python{context.spec.python}/site-packages"):
         if entry.endswith(".dist-info"):
@@ -56,8 +52,9 @@ def find_drift(context: TargetContext, path: Path, reader: Reader) -> tuple[str,
 
 
 def find_damage(context: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
-    """Return how the files of an environment's packages differ from what was installed; after a
-    failed verification every file is read for that.
+    """Return how the files of the packages differ from what was installed.
+
+    After a failed verification every file is read for that.
     """
     stored = ledger.state.resource(context.address, "verification") or {}
     names = tuple(
@@ -78,9 +75,7 @@ def find_damage(context: TargetContext, path: Path, ledger: Ledger, reader: Read
 
 
 def describe_damage(damage: Damage) -> tuple[str, ...]:
-    """Return what differs, in words: a line for each package, and for each file that belongs to
-    none and is read at each start.
-    """
+    """Return a line for each damaged package, and for each foreign file that runs at each start."""
     packages = (f"{name}: {join_limited(flaws, '; ')}" for name, flaws in damage.packages)
     return (
         *packages,
@@ -98,7 +93,7 @@ def join_limited(found: tuple[str, ...], between: str = ", ") -> str:
 
 
 def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
-    """Return the JSON object in a file of an environment; None if there is none, or it is damaged."""  # noqa: E501
+    """Return the JSON object in a file; None if it is missing or damaged."""
     if not reader.exists(path):
         return None
     try:

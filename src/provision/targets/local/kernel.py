@@ -7,7 +7,7 @@ import json
 from provision.effects import Effect, MakeFolder, WriteFile
 from provision.plan import Action, Operation
 from provision.spec import LocalTarget
-from provision.targets.base import TargetContext, declared_variables
+from provision.targets.context import TargetContext, declared_variables
 from provision.targets.local.conda_prefix import uses_conda
 from provision.targets.local.kernel_launcher import build_kernel_argv
 from provision.targets.local.observation import LocalObservation
@@ -18,7 +18,7 @@ KERNEL_PART = "kernel"
 
 
 def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | None:
-    """Return what is done with the kernel; None if there is none and none is declared."""
+    """Return the action on the kernel; None if it neither exists nor is declared."""
     name = build_kernel_name(context.address, context.folder)
     title = f"Jupyter kernel {name}"
     target = context.spec.targets[context.target]

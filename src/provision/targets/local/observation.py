@@ -11,7 +11,7 @@ from typing import Any
 
 from provision.effects import CondaProgram, Damage, PythonSearchResult, Reader
 from provision.state import Ledger
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.local.conda_link import CONDA_LINK_PART, CondaLink, find_conda_link
 from provision.targets.local.conda_prefix import find_conda_program, uses_conda
 from provision.targets.local.environment_drift import (

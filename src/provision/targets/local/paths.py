@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.state import to_folder_name
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 
 MARKER_FILE = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 
 from provision.spec import LocalTarget, Spec
-from provision.targets.base import Refusal, TargetContext
 from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
+from provision.targets.context import Refusal, TargetContext
 from provision.targets.local.conda_prefix import list_python_names, uses_conda
 from provision.targets.local.environment import describe_changes
 from provision.targets.local.observation import LocalObservation

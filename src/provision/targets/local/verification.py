@@ -14,13 +14,8 @@ from provision.effects import (
     RunProbe,
     WriteFile,
 )
-from provision.targets.base import (
-    VERIFICATION_PART,
-    Interpreter,
-    Journal,
-    ProbeEvidence,
-    TargetContext,
-)
+from provision.targets.base import VERIFICATION_PART, Journal, ProbeEvidence
+from provision.targets.context import Interpreter, TargetContext
 from provision.verification import expectations_of, probe_zipapp, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

@@ -1,5 +1,6 @@
-"""The device's document: all that its program is told, as data, in the form that
-provision.agent.workbench reads. Secrets stand in it by reference only.
+"""The device's document: everything that its program needs, as data.
+
+provision.agent.workbench reads it. Secrets are references only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from provision.field_types import parse_duration
 from provision.kinds.models import WorkbenchTarget
 from provision.lock import LockedPackage, digest_of
 from provision.lock.target_view import DEFAULT_INDEX_URL
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench.resource_names import ResourceNames, build_instance_kernel_name
 from provision.verification import expectations_of
 
@@ -28,9 +29,7 @@ STABLE_PREFIX = _HOME / "envs" / "current"
 
 
 class Program(NamedTuple):
-    """A program of ours that the device fetches: its file's name below the instance's folder, and
-    its bytes.
-    """
+    """A program that the device fetches: its file below the instance's folder, and its bytes."""
 
     file: str
     content: bytes
@@ -42,7 +41,7 @@ class Program(NamedTuple):
 
 
 def get_prefix(context: TargetContext) -> PurePosixPath:
-    """Return where the environment lies on the device: one folder for each digest."""
+    """Return the environment's path on the device: one folder for each digest."""
     return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
 
 
@@ -53,9 +52,7 @@ def build_agent_config(
     programs: Mapping[str, Program],
     uv: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file
-    name.
-    """
+    """Return the document for one run; `uv` has the version, and sha256 by file name."""
     run = names.run_folder(nonce)
     return {
         **_build_declaration(context),
@@ -76,8 +73,9 @@ def build_agent_config(
 
 
 def compute_declared_digest(context: TargetContext) -> str:
-    """Return the digest of what a document declares, whichever run and version of ours: another one
-    means that the device has something to do.
+    """Return the digest of what a document declares, whichever run and version of ours.
+
+    A different digest means that the device has something to do.
     """
     return digest_of(_build_declaration(context))
 
@@ -114,9 +112,7 @@ def _build_declaration(context: TargetContext) -> dict[str, Any]:
 
 
 def _install(context: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash, and indexes at the addresses that the
-    device reaches.
-    """
+    """Return the installer's request: files by hash, indexes at addresses the device reaches."""
     held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
     packages = [
         {
@@ -153,8 +149,9 @@ def _index_names(held: list[LockedPackage]) -> set[str]:
 
 
 def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
-    """Return an index's address on the device. A mirror called pytorch stands for the folder that
-    holds one index for each flavour.
+    """Return an index's address on the device.
+
+    A mirror named pytorch is the folder that contains one index for each flavour.
     """
     if name in target.mirrors:
         return target.mirrors[name]

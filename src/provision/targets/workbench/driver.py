@@ -1,61 +1,48 @@
-"""A Workbench instance as a kind of place: what is there, what is refused, what would be done, what
-is left behind.
-"""
+"""Instances of Vertex AI Workbench: observed, planned, verified and recovered."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from provision.effects import CloudReader, CreateInstance, Reader, RemoveTree, System
+from provision.effects import CreateInstance, Reader, RemoveTree, System
 from provision.errors import Refused
-from provision.facts import load_facts
 from provision.plan import Action, Intent, Operation, Verification
 from provision.spec import Spec
 from provision.state import Ledger, State
 from provision.targets.base import (
     VERIFICATION_PART,
     Driver,
-    Interpreter,
     Journal,
     Pending,
     ProbeEvidence,
-    Refusal,
     TargetCondition,
-    TargetContext,
     TargetSummary,
     VerifyOptions,
-    declared_variables,
 )
 from provision.targets.capabilities import InstanceAccess, OrphanList
 from provision.targets.common_refusals import refuse_single_checks
+from provision.targets.context import Interpreter, Refusal, TargetContext, declared_variables
 from provision.targets.recorded_paths import resolve_own_folder
 from provision.targets.workbench.access import describe_instance_access
 from provision.targets.workbench.agent_config import (
     STABLE_PREFIX,
-    compute_declared_digest,
     get_prefix,
 )
-from provision.targets.workbench.capacity import ReleasedGpus, check_capacity
 from provision.targets.workbench.cleanup import plan_instance_deletion, plan_interrupted_deletion
-from provision.targets.workbench.diff import ChangeMethod
-from provision.targets.workbench.former_instances import plan_former_removals
-from provision.targets.workbench.image import choose_image, is_image_unpinned
-from provision.targets.workbench.machine_type import choose_machine
 from provision.targets.workbench.notices import leftover_notice
 from provision.targets.workbench.observation import (
     WorkbenchObservation,
     find_differences,
-    get_source_image,
     select_run,
 )
+from provision.targets.workbench.observer import observe_instance
 from provision.targets.workbench.orphans import list_orphan_instances
-from provision.targets.workbench.ownership import find_instances, is_owned
+from provision.targets.workbench.ownership import is_owned
+from provision.targets.workbench.plan_notes import RESTART_NOTE
 from provision.targets.workbench.planning import (
-    RESTART_NOTE,
     plan_create,
     plan_move,
     plan_replace,
@@ -74,8 +61,7 @@ from provision.targets.workbench.recovery import (
     recover_instance,
     refuse_pending_creation,
 )
-from provision.targets.workbench.refusals import find_refusals, get_workbench_target
-from provision.targets.workbench.resource_names import build_resource_names
+from provision.targets.workbench.refusals import find_refusals
 from provision.targets.workbench.verification import await_report, settle_verdict
 from provision.verification import Report
 
@@ -94,50 +80,13 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def observe(
         self, context: TargetContext, ledger: Ledger, reader: Reader
     ) -> WorkbenchObservation:
-        """Return what there is of the instance: looked for by its name in every zone of the
-        project, whatever the state says.
-        """
-        state, facts, cloud = ledger.state, load_facts(), reader.cloud()
-        names = build_resource_names(context, state.lineage)
-        record, intent = (
-            state.resource(context.address, INSTANCE_PART),
-            ledger.find_interrupted(context.address),
-        )
-        zones = (
-            (str(record["zone"]),)
-            if record and record.get("zone") and record.get("project") == names.project
-            else ()
-        )
-        found = find_instances(context, names, zones, cloud, adopt=context.adopt)
-        target, card = (
-            get_workbench_target(context),
-            facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None,
-        )
-        image = get_source_image(record, found.instance)
-        asked = is_image_unpinned(target.image) and (
-            image is None or not choose_image(target.image, facts, None, image).name
-        )
-        picked = choose_image(
-            target.image,
-            facts,
-            cloud.config(names.project, names.zones[0]) if asked else None,
-            image,
-        )
-        chosen = choose_machine(context.spec, target, facts, card)
-        fresh = hashlib.sha256(
-            f"{state.lineage} {state.serial} {context.address} "
-            f"{compute_declared_digest(context)}".encode()
-        ).hexdigest()[:32]
-        formers = tuple(plan_former_removals(state, context.address, names))
-        observed = WorkbenchObservation(
-            facts, names, *found, record, intent, chosen, picked, fresh, former_instances=formers
-        )
-        return _with_differences(context, observed, cloud)
+        """Return the instance, by its name in every zone of the project."""
+        return observe_instance(context, ledger, reader)
 
     def refusals(
         self, context: TargetContext, observed: WorkbenchObservation
     ) -> tuple[Refusal, ...]:
-        """Return what the spec asks for that this kind does not do, or that cannot be had."""
+        """Return the fields that this kind does not support, or that cannot be had."""
         # Beside one of ours, another is in the way only where the new one may have to lie.
         others = (one for one in observed.others if not is_owned(one, observed.names))
         foreign = tuple(
@@ -161,9 +110,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         )
 
     def plan(self, context: TargetContext, observed: WorkbenchObservation) -> tuple[Action, ...]:
-        """Return the action on the instance, with all that runs on it, and the removals of former
-        ones that a move left.
-        """
+        """Return the action on the instance, and the deletion of replaced ones that a move left."""
         stays = observed.exists and not observed.needs_replacement
         taken = {
             observed.names.instance_resource_name(zone)
@@ -422,46 +369,3 @@ def _with_zone(action: Action, reader: Reader) -> Action:
         if has_lineage(cloud.instance(build_resource_name(possible)), record["lineage"]):
             return replace(action, record={**record, "zone": possible["zone"]})
     return action
-
-
-def _with_differences(
-    context: TargetContext, observed: WorkbenchObservation, cloud: CloudReader
-) -> WorkbenchObservation:
-    """Return what was found with what differs; where an instance has to be made for it, with what
-    is known of the chance to get one.
-    """
-    gpu = context.spec.gpu
-    card = observed.facts.card(gpu.type) if not gpu.is_none else None
-    if not observed.exists:
-        return replace(observed, capacity=check_capacity(observed.names, card, gpu.count, cloud))
-    if not observed.is_resolved:
-        return observed
-    found = find_differences(context, observed, select_run(context, observed))
-    doomed = not observed.is_updatable or any(
-        change.method is ChangeMethod.REPLACE for change in found
-    )
-    whole = observed.is_updatable and not observed.is_interrupted
-    # The old one's cards come back only where it goes before the new one is made.
-    held = _released_gpus(observed) if observed.zone in observed.names.zones else None
-    outlook = (
-        check_capacity(observed.names, card, gpu.count, cloud, held)
-        if doomed
-        else observed.capacity
-    )
-    return replace(
-        observed,
-        drift=tuple(change.path for change in found),
-        is_complete=whole,
-        needs_replacement=doomed,
-        capacity=outlook,
-    )
-
-
-def _released_gpus(observed: WorkbenchObservation) -> ReleasedGpus | None:
-    """Return the cards that a running instance holds of the quota; None where it holds none."""
-    configs = (observed.instance or {}).get("gceSetup", {}).get("acceleratorConfigs") or ()
-    if observed.is_stopped or not configs:
-        return None
-    return ReleasedGpus(
-        str(configs[0].get("type", "")), observed.zone, int(configs[0].get("coreCount", 1))
-    )

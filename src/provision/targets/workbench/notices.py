@@ -10,7 +10,7 @@ from provision.errors import ProvisionError
 from provision.facts import Facts, load_facts
 from provision.facts.machines import cheapest_offer, list_offers, region_of
 from provision.state import Ledger
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench.records import INSTANCE_PART, list_zones
 
 

@@ -1,4 +1,4 @@
-"""What is known of one instance: what was found, what is recorded, and what was decided from both."""  # noqa: E501
+"""Observation of an instance: what exists, what is recorded, and what was chosen from both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from provision.facts import Facts
 from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
     build_agent_config,
@@ -38,12 +38,13 @@ _NOT_CHECKED = CapacityCheck()
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchObservation:
-    """What was found, and what was decided from it: the instance with its zone, what is recorded,
-    machine type, image, quotas; `fresh` is the run to be.
+    """An instance with its zone and record, and the machine, image and quota chosen for it.
 
-    `others` bear the same name and are not the one; `doomed` tells that another instance is to
-    take the place of the one that is there;
-    `formers` are instances that a move left elsewhere: full name, and the action that removes it.
+    Attributes:
+        others: Other instances with the same name.
+        next_nonce: Nonce of the run that would be started.
+        needs_replacement: Another instance is to take its place.
+        former_instances: Replaced instances elsewhere: full name, and the action that deletes it.
     """
 
     facts: Facts
@@ -91,7 +92,7 @@ class WorkbenchObservation:
 
     @property
     def condition(self) -> str:
-        """How it stands, in words."""
+        """The condition of the instance, as `status` shows it."""
         if not self.exists:
             return "gone" if self.recorded else "absent"
         if self.is_interrupted or not self.is_complete:
@@ -102,15 +103,16 @@ class WorkbenchObservation:
 
     @property
     def state(self) -> str:
-        """The instance's state as the service tells it; "" where there is none."""
+        """The instance's state as the service reports it; "" if there is none."""
         return str(self.instance.get("state", "")) if self.instance else ""
 
 
 def get_source_image(
     record: Mapping[str, Any] | None, real: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """Return the image (project, name, family) that an instance was made from, as recorded, else as
-    it says itself; None where there is no instance.
+    """Return the image (project, name, family) of an instance; None if there is no instance.
+
+    The record decides, else what the instance says itself.
     """
     if real is None:
         return None
@@ -147,9 +149,7 @@ def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple
 
 
 def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentRun:
-    """Return the run that the instance is at, where that is ours and for what is declared now, else
-    a new one.
-    """
+    """Return the instance's run if it is ours and for what is declared; else a new one."""
     told = read_run(observed.instance or {})
     ours = (observed.intent.details.get("nonce") if observed.intent else None) or (
         observed.recorded or {}
@@ -167,7 +167,7 @@ def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentR
 def build_desired_body(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> dict[str, Any]:
-    """Return the body of the instance that is wanted, told of a run."""
+    """Return the body of the desired instance, with a run."""
     card = observed.facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None
     choices = InstanceChoices(
         observed.machine_choice.machine_type,
@@ -182,9 +182,7 @@ def build_desired_body(
 def find_differences(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> tuple[FieldChange, ...]:
-    """Return what differs between the instance that is wanted, told of a run, and the one that is
-    there.
-    """
+    """Return the differences between the desired instance, with a run, and the one that exists."""
     sent = (observed.recorded or {}).get("body") or read_creation_body(observed.instance or {})
     found = find_changes(build_desired_body(context, observed, run), observed.instance or {}, sent)
     if observed.zone not in observed.names.zones:
@@ -205,7 +203,7 @@ def find_differences(
 
 
 def is_adopted(observed: WorkbenchObservation) -> bool:
-    """Tell whether the instance was made by another state."""
+    """Return whether the instance was made by another state."""
     return (
         observed.instance is not None
         and observed.instance.get("labels", {}).get(LINEAGE_LABEL) != observed.names.lineage

@@ -1,6 +1,4 @@
-"""What a spec asks of an instance that this version does not do, or that cannot be had: where, why,
-and the way out.
-"""
+"""Refusals of Workbench targets: fields that are not supported, or cannot be had."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from typing import Any
 from provision.facts import Facts
 from provision.facts.machines import region_of
 from provision.kinds.models import WorkbenchTarget
-from provision.targets.base import Refusal, TargetContext
 from provision.targets.common_refusals import NOT_SUPPORTED_YET, find_common_refusals
+from provision.targets.context import Refusal, TargetContext
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.image import ImageChoice
 from provision.targets.workbench.machine_type import MachineChoice
@@ -19,7 +17,7 @@ from provision.targets.workbench.ownership import describe_owner, is_made_for
 
 
 def get_workbench_target(context: TargetContext) -> WorkbenchTarget:
-    """Return the target of a place; the registry asks by kind."""
+    """Return the target of a context; the registry asks by kind."""
     target = context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target
@@ -33,9 +31,7 @@ def find_refusals(
     foreign: tuple[Mapping[str, Any], ...],
     outlook: CapacityCheck,
 ) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` are instances that bear our name, are not ours,
-    and stand in the way.
-    """
+    """Yield every refusal; `foreign` are instances of others that have our name."""
     target, own = get_workbench_target(context), ("targets", context.target)
     yield from find_common_refusals(context.spec)
     yield from _unsupported_fields(context, target)
@@ -81,9 +77,7 @@ def find_refusals(
 def _refuse_foreign_instance(
     context: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
 ) -> Refusal:
-    """Return what is said of an instance that bears our name and that the state at hand did not
-    make.
-    """
+    """Return the refusal because of an instance with our name that another state made."""
     renamed = "rename the spec file or the target"
     if not is_made_for(real, context):
         hint = f"it is not touched: {renamed}, or delete it yourself"

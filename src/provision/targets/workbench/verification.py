@@ -20,7 +20,8 @@ from provision.effects import (
 )
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
-from provision.targets.base import Journal, ProbeEvidence, TargetContext
+from provision.targets.base import Journal, ProbeEvidence
+from provision.targets.context import TargetContext
 from provision.targets.workbench.notices import add_hint_on_error, running_notice
 from provision.targets.workbench.records import (
     INSTANCE_PART,
